@@ -79,14 +79,14 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
 
 def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
     from merilo.judging.verdicts import RelevanceVerdict
-    from merilo.metrics.base import About, Evidence, Score, Undefined
+    from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
     from merilo.runs.outcomes import Result
     from merilo.runs.run import OUTCOMES as FILE
 
     source = np.random.default_rng(seed)
     values = source.random((samples, len(metrics))).round(6).tolist()
     silent = (source.random((samples, len(metrics))) < 0.02).tolist()
-    evidence = (Evidence(About.CONTEXT, 0, RelevanceVerdict(2, evidence=(0,), reason="It names the length.")),)
+    evidence = (Evidence(EvidenceTarget.CONTEXT, 0, RelevanceVerdict(2, evidence=(0,), reason="It names the length.")),)
     with (path / FILE).open("w", encoding="utf-8") as lines:
         for number in range(samples):
             for place, metric in enumerate(metrics):

@@ -17,7 +17,7 @@ from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import draws
 from merilo.judging.questions import Completion, Question
 from merilo.judging.verdicts import Failure
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers.base import Reply
 from merilo.providers.openai import OpenAIProvider
 from merilo.runs.store import Store
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled(Ordinary):
+class Sampled(MetricDefaults):
     """The share of different texts among several replies to the same words, from one draw on."""
 
     name = "made:sampled"

@@ -15,7 +15,7 @@ import merilo
 from merilo.judging.ask import Plan, ask
 from merilo.judging.questions import Question, Relevance
 from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
-from merilo.metrics.base import Card, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,7 @@ def test_a_failure_fails_the_plan_whole(evaluated: Evaluate) -> None:
 
 
 @dataclass(frozen=True)
-class Broken(Ordinary):
+class Broken(MetricDefaults):
     """Raises on the second sample."""
 
     name = "broken"

@@ -19,7 +19,7 @@ from server import JudgeServer, bare, says
 
 import merilo
 from merilo.judging.questions import Relevance
-from merilo.metrics.base import Card, Ordinary, Score
+from merilo.metrics.base import Card, MetricDefaults, Score
 from merilo.runs.run import STORE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Odd(Ordinary):
+class Odd(MetricDefaults):
     """Returns, after yielding, whatever it is told to."""
 
     name = "odd"

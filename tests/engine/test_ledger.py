@@ -25,7 +25,7 @@ import merilo
 from merilo.commands.verify.run import State, verify_run
 from merilo.judging.ask import ask
 from merilo.judging.questions import Embeddings
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
 
@@ -432,7 +432,7 @@ def test_an_unknown_balance_refuses_a_cost_limit(evaluated: Evaluate, options: d
 
 
 @dataclass(frozen=True, slots=True)
-class Near(Ordinary):
+class Near(MetricDefaults):
     """The cosine of response and reference."""
 
     name = "made:near"

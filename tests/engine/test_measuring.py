@@ -15,7 +15,7 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Question, Similarities
 from merilo.judging.verdicts import MatrixVerdict
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.rendering.overview import overview_page
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Near(Ordinary):
+class Near(MetricDefaults):
     """The cosine of response and reference."""
 
     name = "made:near"

@@ -29,7 +29,7 @@ from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Relevance, Sentences
 from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
-from merilo.metrics.base import Card, Failed, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.batches import gathered
@@ -419,7 +419,7 @@ async def test_a_faulty_provider_is_no_silent_gap(fault: str, tmp_path: Path) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Asks(Ordinary):
+class Asks(MetricDefaults):
     """Asks for a completion, and says so or not."""
 
     honest: bool

@@ -20,7 +20,7 @@ from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Pack, Sentences
 from merilo.judging.verdicts import Failure, FailureKind, TextsVerdict
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers import splitter
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def test_the_version_is_in_the_fingerprint() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CountsSentences(Ordinary):
+class CountsSentences(MetricDefaults):
     """The number of sentences of the response, for tests."""
 
     name = "made:sentences"

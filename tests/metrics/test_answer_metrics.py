@@ -24,12 +24,12 @@ from merilo.judging.questions import (
 from merilo.judging.verdicts import ChoiceVerdict, SupportLabel, SupportVerdict, Verdict
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
-from merilo.metrics.base import About, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.critique import ASPECTS, Critique
 from merilo.metrics.faithfulness import Faithfulness
-from merilo.metrics.noise_sensitivity import NoiseSensitivity, Of
+from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
 
 EARTH = "The Earth is round."
 SUN = "The Sun is a star."
@@ -69,8 +69,8 @@ def test_completeness_is_the_answered_share() -> None:
     assert isinstance(found, Score)
     assert (found.value, found.counts) == (0.5, {"parts": 2, "answered": 1})
     assert [(each.about, each.index, each.text) for each in found.evidence] == [
-        (About.STATEMENT, 0, THERE),
-        (About.STATEMENT, 1, BIG),
+        (EvidenceTarget.STATEMENT, 0, THERE),
+        (EvidenceTarget.STATEMENT, 1, BIG),
     ]
 
 
@@ -187,15 +187,15 @@ def test_noise_from_relevant_and_irrelevant_contexts() -> None:
         0.25,
         {"statements": 4, "supported": 1, "noise": 1, "relevant_contexts": 1},
     )
-    assert value(NoiseSensitivity(of=Of.IRRELEVANT), sample, says) == 0.25
+    assert value(NoiseSensitivity(of=NoiseSource.IRRELEVANT), sample, says) == 0.25
 
 
 def test_a_statement_in_both_kinds_of_context_comes_from_the_relevant() -> None:
     """Noise is of an irrelevant context only where no relevant one says it too; what nobody says is not noise."""
     says = Supports((SUN, FIRST), (EARTH, FIRST), (EARTH, SECOND), (SUN, REFERENCE))
     assert value(NoiseSensitivity(), SAMPLE, says) == 0.5
-    assert value(NoiseSensitivity(of=Of.IRRELEVANT), SAMPLE, says) == 0
-    assert value(NoiseSensitivity(of=Of.IRRELEVANT), SAMPLE, Supports()) == 0
+    assert value(NoiseSensitivity(of=NoiseSource.IRRELEVANT), SAMPLE, says) == 0
+    assert value(NoiseSensitivity(of=NoiseSource.IRRELEVANT), SAMPLE, Supports()) == 0
 
 
 def test_noise_can_grow_when_a_support_verdict_gets_better() -> None:

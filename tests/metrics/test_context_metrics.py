@@ -9,15 +9,15 @@ from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
 from merilo.judging.questions import Relevance, Sufficiency, Usefulness
 from merilo.judging.verdicts import RelevanceVerdict, SufficiencyLabel
-from merilo.metrics.base import About, Score, Undefined
-from merilo.metrics.context_precision import Against, ContextPrecision
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_ranking import ContextRanking
 from merilo.metrics.context_relevance import ContextRelevance, Unit
 from merilo.metrics.context_sufficiency import ContextSufficiency
 
 GRADES = {"Whole.": 2, "Part.": 1}
-BY_QUESTION = ContextPrecision(against=Against.QUESTION)
-BY_REFERENCE = ContextPrecision(against=Against.REFERENCE)
+BY_QUESTION = ContextPrecision(against=RelevanceTarget.QUESTION)
+BY_REFERENCE = ContextPrecision(against=RelevanceTarget.REFERENCE)
 
 
 def asked(*contexts: str, reference: str | None = None) -> Sample:
@@ -64,7 +64,7 @@ def test_relevance_shows_its_counts_and_evidence() -> None:
         "sentences": 3,
         "evidence_sentences": 2,
     }
-    assert [(each.about, each.index) for each in found.evidence] == [(About.CONTEXT, at) for at in range(3)]
+    assert [(each.about, each.index) for each in found.evidence] == [(EvidenceTarget.CONTEXT, at) for at in range(3)]
 
 
 def test_a_blank_context_is_irrelevant_without_a_question() -> None:
@@ -169,7 +169,7 @@ def test_precision_of_whole_answers_takes_grade_2_alone() -> None:
     with pytest.raises(UsageError, match="at=1 or at=2, got at=3"):
         ContextPrecision(at=3)
     with pytest.raises(UsageError, match="at=2 with against=question only"):
-        ContextPrecision(against=Against.REFERENCE, at=2)
+        ContextPrecision(against=RelevanceTarget.REFERENCE, at=2)
 
 
 def test_precision_against_the_reference_asks_for_usefulness() -> None:

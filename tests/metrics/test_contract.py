@@ -12,10 +12,10 @@ from merilo.judging.ask import AskFailed, ask, ask_each, attempt, both
 from merilo.judging.questions import Completion, Embeddings, Question, Relevance, Similarities, Statements, Support
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, StatementsVerdict, Verdict
 from merilo.metrics import synthetic as specimens
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.contract import LawBroken, check_metric
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.contract import ContractViolation, check_metric
 from merilo.metrics.registry import parse_metric
-from merilo.metrics.synthetic import Answers, better
+from merilo.metrics.synthetic import SyntheticAnswers, better
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def test_native_metrics_keep_the_law(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Lawful(Ordinary):
+class Lawful(MetricDefaults):
     """Share of the contexts that are relevant; keeps the law, so that each metric below breaks one alone."""
 
     name: ClassVar[str] = "lawful"
@@ -102,7 +102,7 @@ def test_a_lawful_metric_passes() -> None:
 
 
 @dataclass
-class NotFrozen(Ordinary):
+class NotFrozen(MetricDefaults):
     name: ClassVar[str] = "not_frozen"
     card: ClassVar[Card] = Card("Can be changed.")
 
@@ -452,7 +452,7 @@ class AsksWhileClosing(Lawful):
 )
 def test_a_broken_metric_is_caught(metric: type[Metric], law: str, what: str) -> None:
     """Each way of breaking the law is caught under that law, with what was seen."""
-    with pytest.raises(LawBroken) as error:
+    with pytest.raises(ContractViolation) as error:
         check_metric(metric())
     assert error.value.law == law
     assert what in str(error.value)
@@ -460,12 +460,12 @@ def test_a_broken_metric_is_caught(metric: type[Metric], law: str, what: str) ->
 
 def test_the_order_of_statements_is_tried() -> None:
     """A metric that looks at the first statement alone is caught."""
-    with pytest.raises(LawBroken, match="with its statements reversed"):
+    with pytest.raises(ContractViolation, match="with its statements reversed"):
         check_metric(FirstStatementCounts())
 
 
 @dataclass(frozen=True)
-class Alike(Ordinary):
+class Alike(MetricDefaults):
     """How alike the response is to the likest context, by one model and by another."""
 
     name: ClassVar[str] = "alike"
@@ -495,7 +495,7 @@ def test_vectors_and_similarities_can_be_made_up() -> None:
 
 
 @dataclass(frozen=True)
-class Rated(Ordinary):
+class Rated(MetricDefaults):
     """A number that the judge writes as free text."""
 
     name: ClassVar[str] = "rated"
@@ -528,7 +528,7 @@ def written(question: Question[Any]) -> Verdict | None:
 
 def test_free_text_is_checked_with_answers_of_ones_own() -> None:
     """Free text cannot be made up: the check says so, and takes the author's answers."""
-    with pytest.raises(LawBroken, match="pass samples= or answer= that give it one"):
+    with pytest.raises(ContractViolation, match="pass samples= or answer= that give it one"):
         check_metric(Rated())
     check_metric(Rated(), answer=written)
 
@@ -546,7 +546,7 @@ class Chosen(Lawful):
 
 def test_samples_of_ones_own_are_tried_too() -> None:
     """A metric that needs special data passes when it is given some."""
-    with pytest.raises(LawBroken, match="no score on any sample"):
+    with pytest.raises(ContractViolation, match="no score on any sample"):
         check_metric(Chosen())
     sample = Sample("marked", user_input="Why?", retrieved_contexts=["One.", "Two."], metadata={"mark": 1})
     check_metric(Chosen(), [sample])
@@ -559,7 +559,7 @@ def asked_by_native_metrics() -> Iterator[tuple[Question[Any], Verdict]]:
     for text in TEXTS:
         metric = parse_metric(text)
         for seed in (0, 1):
-            answers = Answers(seed)
+            answers = SyntheticAnswers(seed)
             for sample in specimens.samples():
                 plan = metric.plan(sample)
                 try:

@@ -19,7 +19,7 @@ from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, Mat
 from merilo.metrics.base import Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
-from merilo.metrics.synthetic import Answers
+from merilo.metrics.synthetic import SyntheticAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +97,7 @@ class Liar:
             case Similarities():
                 return MatrixVerdict.of([self._row(len(question.right)) for _ in question.left])
             case _:
-                return Answers(len(self.asked))(question)
+                return SyntheticAnswers(len(self.asked))(question)
 
     def _row(self, columns: int) -> list[float]:
         return [self._one(self.numbers) for _ in range(columns)]

@@ -13,9 +13,9 @@ from merilo.metrics import registry
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score
 from merilo.metrics.context_entity_recall import ContextEntityRecall
-from merilo.metrics.context_precision import Against, ContextPrecision
+from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_ranking import ContextRanking
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_relevance import ContextRelevance, Unit
@@ -33,7 +33,7 @@ from merilo.metrics.id_metrics import (
     Recall,
     ReciprocalRank,
 )
-from merilo.metrics.noise_sensitivity import NoiseSensitivity, Of
+from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
 from merilo.metrics.registry import (
     NATIVE,
     Parameter,
@@ -59,7 +59,7 @@ NATIVE_METRICS = st.one_of(
     st.builds(ContextRelevance, unit=st.sampled_from(Unit)),
     st.builds(ContextRelevance, unit=st.just(Unit.CONTEXT), at=st.sampled_from([1, 2])),
     st.builds(ContextRanking, k=st.none() | st.integers(1, 10**6)),
-    st.builds(ContextPrecision, against=st.sampled_from(Against)),
+    st.builds(ContextPrecision, against=st.sampled_from(RelevanceTarget)),
     *(
         st.builds(metric)
         for metric in (
@@ -80,7 +80,7 @@ NATIVE_METRICS = st.one_of(
         beta=st.floats(0, exclude_min=True, allow_infinity=False),
         similarity_weight=st.floats(0, 1),
     ),
-    st.builds(NoiseSensitivity, of=st.sampled_from(Of)),
+    st.builds(NoiseSensitivity, of=st.sampled_from(NoiseSource)),
     *(st.builds(metric, k=st.none() | st.integers(1, 10**6)) for metric in (ReciprocalRank, NDCG)),
     *(st.builds(metric, k=st.integers(1, 10**6)) for metric in (HitRate, Precision, Recall)),
     st.builds(Critique, aspect=st.sampled_from(["coherence", "harmlessness"])),
@@ -95,7 +95,7 @@ class Colour(StrEnum):
 
 
 @dataclass(frozen=True)
-class Painted(Ordinary):
+class Painted(MetricDefaults):
     """A metric with a parameter of every type."""
 
     name: ClassVar[str] = "made/painted-1"
@@ -184,8 +184,8 @@ def test_parameters_of_every_type_read_back(metric: Painted) -> None:
         (ContextRanking(), "context_ranking"),
         (ContextRanking(k=5), "context_ranking@5"),
         (ContextPrecision(), "context_precision"),
-        (ContextPrecision(against=Against.QUESTION), "context_precision"),
-        (ContextPrecision(against=Against.REFERENCE), "context_precision(against=reference)"),
+        (ContextPrecision(against=RelevanceTarget.QUESTION), "context_precision"),
+        (ContextPrecision(against=RelevanceTarget.REFERENCE), "context_precision(against=reference)"),
         (Faithfulness(), "faithfulness"),
         (Precision(), "precision@10"),
         (NDCG(), "nDCG"),

@@ -11,7 +11,7 @@ from merilo.judging.questions import Addresses, Noncommittal, Relevance, Stateme
 from merilo.judging.verdicts import Failure, FailureKind, SupportLabel
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.base import About, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_utilization import ContextUtilization
 from merilo.metrics.faithfulness import Faithfulness
@@ -99,9 +99,9 @@ def test_faithfulness_is_the_supported_share() -> None:
     assert isinstance(found, Score)
     assert found.value == pytest.approx(1 / 3)
     assert [(each.about, each.index, each.text) for each in found.evidence] == [
-        (About.STATEMENT, 0, EARTH),
-        (About.STATEMENT, 1, SUN),
-        (About.STATEMENT, 2, MOON),
+        (EvidenceTarget.STATEMENT, 0, EARTH),
+        (EvidenceTarget.STATEMENT, 1, SUN),
+        (EvidenceTarget.STATEMENT, 2, MOON),
     ]
 
 
@@ -131,7 +131,7 @@ def test_a_repeated_statement_counts_once(metric: Metric) -> None:
     judged = [question for question in says.asked if isinstance(question, (Support, Addresses))]
     assert [question.statement for question in judged] == [EARTH, SUN]
     assert isinstance(found, Score)
-    statements = [each for each in found.evidence if each.about is About.STATEMENT]
+    statements = [each for each in found.evidence if each.about is EvidenceTarget.STATEMENT]
     assert [each.index for each in statements] == [0, 2]
     assert found.counts.get("statements", 2) == 2
 

@@ -11,7 +11,7 @@ from seals import remove_seal
 
 import merilo
 from merilo.commands.show.html import run_html
-from merilo.metrics.base import Card, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.sample_detail import SampleDetail
@@ -27,7 +27,7 @@ LOST = "a judge call failed and was scored 0"
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged(Ordinary):
+class Flagged(MetricDefaults):
     """0 with a flag for every other sample, 1 for the rest; Undefined for s3."""
 
     name = "made:flagged"

@@ -13,7 +13,7 @@ from seals import remove_seal
 
 import merilo
 from merilo.commands.show.run import summarise
-from merilo.metrics.base import Card, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.summary import Tally
@@ -31,7 +31,7 @@ SOURCE = np.random.default_rng(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Ordinary):
+class Told(MetricDefaults):
     """What the sample's metadata says: a value, with counts, or none."""
 
     name = "made:told"

@@ -19,7 +19,7 @@ from merilo.judging.verdicts import (
     SupportVerdict,
     Verdict,
 )
-from merilo.metrics.base import About, Evidence, Failed, Outcome, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
 from merilo.runs.outcomes import Result, outcome_from
 
 KEY = bytes(range(16))
@@ -31,7 +31,7 @@ VERDICTS: st.SearchStrategy[Verdict] = st.one_of(
     st.builds(StatementsVerdict, st.lists(st.builds(Statement, TEXTS, st.integers(0, 9))).map(tuple)),
     st.just(MatrixVerdict.of([[0.1, 2.0], [3.0, -1.5]])),
 )
-PIECES = st.builds(Evidence, st.sampled_from(About), st.integers(0, 99), VERDICTS, TEXTS, st.none() | NUMBERS)
+PIECES = st.builds(Evidence, st.sampled_from(EvidenceTarget), st.integers(0, 99), VERDICTS, TEXTS, st.none() | NUMBERS)
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(
         Score,
@@ -58,7 +58,7 @@ def test_a_line_says_what_the_record_says(outcome: Outcome, sample: str, metric:
 
 def test_a_line_is_compact_and_keeps_signs() -> None:
     """No blanks between tokens, and no sign outside ASCII is escaped."""
-    piece = Evidence(About.CONTEXT, 0, RelevanceVerdict(1, (0,), 'Да, "so"', 0.25))
+    piece = Evidence(EvidenceTarget.CONTEXT, 0, RelevanceVerdict(1, (0,), 'Да, "so"', 0.25))
     line = Result("река", "m", Score(0.5, (piece,), {"contexts": 1}), (KEY,), {id(piece.verdict): KEY}).line()
     hexed = KEY.hex()
     assert line == (

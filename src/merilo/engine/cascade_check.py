@@ -20,7 +20,7 @@ from merilo.judges.cascade import stage_role
 from merilo.judging.decisions import says_yes
 from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Failure
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.stages import said_in
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def answers_to(questions: Sequence[Question[Any]], answers: AnswerStore) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class _Again(Ordinary):
+class _Again(MetricDefaults):
     """A metric that asks questions, each in a separate group so that none is packed; its outcome is not used."""
 
     name: ClassVar[str] = "cascade_check"

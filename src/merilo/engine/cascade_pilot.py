@@ -14,7 +14,7 @@ from merilo.judges.cascade import stage_role
 from merilo.judging.ask import together
 from merilo.judging.digests import SIZE
 from merilo.judging.verdicts import Failure
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ def first_ids(ids: Iterable[str], count: int, seed: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PilotPlan(Ordinary):
+class PilotPlan(MetricDefaults):
     """Runs the plans of metrics on the first judge's answers, and selects one question of each kind from the sample.
 
     The plans use the first judge's answers whatever its confidence, so that they ask all their questions before a

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.questions import Answered, Parts
 from merilo.judging.verdicts import AnsweredVerdict
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import BLANK_USER_INPUT, about_statements, distinct, is_blank, states_nothing
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.steps import Distinct
+    from merilo.metrics.steps import DistinctStatement
 
 _NO_PART = "the user input asks for nothing"
 _BLANK_RESPONSE = "The response is blank."
@@ -22,7 +22,7 @@ _CHARACTERS_PER_PART = 4
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerCompleteness(Ordinary):
+class AnswerCompleteness(MetricDefaults):
     """Share of what the user input asks for that the response answers, in [0, 1].
 
     Formula: parts that the response answers / distinct parts of the user input. Whether the answers are true is not
@@ -82,7 +82,9 @@ class AnswerCompleteness(Ordinary):
         )
 
 
-def _answered(sample: Sample, user_input: str, parts: tuple[Distinct, ...]) -> Plan[tuple[AnsweredVerdict, ...]]:
+def _answered(
+    sample: Sample, user_input: str, parts: tuple[DistinctStatement, ...]
+) -> Plan[tuple[AnsweredVerdict, ...]]:
     if states_nothing(sample, "response"):
         return tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
     sentences, language = sample.sentences("response"), sample.resolved_language

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, both
 from merilo.judging.questions import Embeddings, Statements, Support
-from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.steps import Distinct
+    from merilo.metrics.steps import DistinctStatement
 
 _NO_DIRECTION = "the embedder gives the reference or the response no direction"
-_NO_TEXT: tuple[Distinct, ...] = ()
+_NO_TEXT: tuple[DistinctStatement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(Ordinary):
+class AnswerCorrectness(MetricDefaults):
     """Agreement of the response with the reference in their statements, in [0, 1].
 
     Formula: F = (1 + beta²) P R / (beta² P + R), with the precision P = statements of the response that the reference
@@ -152,7 +152,7 @@ class AnswerCorrectness(Ordinary):
         return None if found is None else max(0.0, found)
 
 
-def _statements_if_any(sample: Sample) -> Plan[tuple[Distinct, ...]]:
+def _statements_if_any(sample: Sample) -> Plan[tuple[DistinctStatement, ...]]:
     if states_nothing(sample, "response"):
         return _NO_TEXT
     return (yield from statements_of(sample, "response"))

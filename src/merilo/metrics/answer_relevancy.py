@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.ask import ask_each, both
 from merilo.judging.questions import Addresses, Noncommittal, Statements
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
     BLANK_USER_INPUT,
@@ -28,7 +28,7 @@ _DECLINES = "the response declines to answer"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRelevancy(Ordinary):
+class AnswerRelevancy(MetricDefaults):
     """Share of the response's statements that address the user input, in [0, 1].
 
     Formula: statements that address it / distinct statements of the response. Whether they are true is not judged.

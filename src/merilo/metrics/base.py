@@ -28,7 +28,7 @@ Answerer = Callable[[Question[Any]], Answer]
 """A function that answers one question at once, without I/O."""
 
 
-class About(StrEnum):
+class EvidenceTarget(StrEnum):
     """Parts of a sample that evidence can refer to."""
 
     CONTEXT = "context"
@@ -40,7 +40,7 @@ class About(StrEnum):
 class Evidence:
     """One verdict that a score is based on, and the part of the sample that it refers to."""
 
-    about: About
+    about: EvidenceTarget
     index: int
     """Index of the context or the statement; 0 for the whole text."""
     verdict: Verdict
@@ -112,7 +112,7 @@ class Card:
 class Metric(Protocol):
     """A frozen dataclass whose fields are the metric's parameters.
 
-    Inherit `Ordinary` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`, `at_most`
+    Inherit `MetricDefaults` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`, `at_most`
     and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
     """
 
@@ -195,7 +195,7 @@ def is_composite(given: Definition) -> TypeGuard[Composite]:
     return not hasattr(given, "plan")
 
 
-class Ordinary:
+class MetricDefaults:
     """Default declarations to inherit from: a value from 0 to 1, higher is better, from one judge."""
 
     __slots__ = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.questions import Entities, Mentions
 from merilo.judging.verdicts import MentionsVerdict
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_EVIDENCE,
     BLANK_REFERENCE,
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.steps import Distinct
+    from merilo.metrics.steps import DistinctStatement
 
 _NO_ENTITY = "the reference names no entity"
 _CHARACTERS_PER_ENTITY = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ContextEntityRecall(Ordinary):
+class ContextEntityRecall(MetricDefaults):
     """Share of the reference's entities that the retrieved contexts mention, in [0, 1].
 
     Formula: entities of the reference that at least one context mentions / distinct entities of the reference
@@ -89,7 +89,7 @@ class ContextEntityRecall(Ordinary):
         )
 
 
-def _mentions(sample: Sample, entities: tuple[Distinct, ...]) -> Plan[tuple[MentionsVerdict, ...]]:
+def _mentions(sample: Sample, entities: tuple[DistinctStatement, ...]) -> Plan[tuple[MentionsVerdict, ...]]:
     if not most_contexts(sample):
         return tuple(MentionsVerdict(mentioned=False, reason=NO_CONTEXT) for _ in entities)
     contexts, language = texts_of(sample.contexts), sample.resolved_language
@@ -106,9 +106,9 @@ def _without(blank: frozenset[int], verdict: MentionsVerdict) -> MentionsVerdict
     return MentionsVerdict(mentioned=False, reason=BLANK_EVIDENCE)
 
 
-def _distinct_but_for_case(entities: tuple[Distinct, ...]) -> tuple[Distinct, ...]:
+def _distinct_but_for_case(entities: tuple[DistinctStatement, ...]) -> tuple[DistinctStatement, ...]:
     """Return one entity of each set that differs only in case and space: the first alphabetically, in any order."""
-    found: dict[str, Distinct] = {}
+    found: dict[str, DistinctStatement] = {}
     for entity in entities:
         key = " ".join(entity.text.split()).casefold()
         found[key] = min(found.get(key, entity), entity, key=lambda each: each.text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Relevance, Usefulness
-from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 
-class Against(StrEnum):
+class RelevanceTarget(StrEnum):
     """Targets that a context can be relevant to."""
 
     QUESTION = "question"
@@ -36,7 +36,7 @@ class Against(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPrecision(Ordinary):
+class ContextPrecision(MetricDefaults):
     """Average precision of the retrieved contexts, in [0, 1]; 0 when none is relevant.
 
     Formula: mean, over the ranks r of relevant contexts, of (relevant contexts among the first r) / r.
@@ -80,28 +80,28 @@ class ContextPrecision(Ordinary):
         family=Family.RETRIEVAL,
     )
 
-    against: Against = Against.QUESTION
+    against: RelevanceTarget = RelevanceTarget.QUESTION
     at: int = 1
     """The lowest grade of a relevant context, 1 or 2; for `against=question` only."""
 
     def __post_init__(self) -> None:
         if self.at not in (1, 2):
             raise UsageError(f"Metric {self.name!r} takes at=1 or at=2, got at={self.at}.")
-        member = choice(Against, self.against, metric=self.name, parameter="against")
+        member = choice(RelevanceTarget, self.against, metric=self.name, parameter="against")
         object.__setattr__(self, "against", member)
-        if self.at != 1 and member is Against.REFERENCE:
+        if self.at != 1 and member is RelevanceTarget.REFERENCE:
             raise UsageError(f"Metric {self.name!r} takes at={self.at} with against=question only.")
 
     @property
     def needs(self) -> frozenset[str]:
         """The user input and the contexts, and the reference with `against=reference`."""
         common = frozenset({"user_input", "retrieved_contexts"})
-        return common | {"reference"} if self.against is Against.REFERENCE else common
+        return common | {"reference"} if self.against is RelevanceTarget.REFERENCE else common
 
     @property
     def asks(self) -> Kinds:
         """Relevance or Usefulness."""
-        return frozenset({Usefulness if self.against is Against.REFERENCE else Relevance})
+        return frozenset({Usefulness if self.against is RelevanceTarget.REFERENCE else Relevance})
 
     def at_most(self, sample: Sample) -> int:
         """Return an upper bound: one question for each context that is not blank."""
@@ -110,7 +110,7 @@ class ContextPrecision(Ordinary):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
-        if self.against is Against.REFERENCE and is_blank(sample.require("reference")):
+        if self.against is RelevanceTarget.REFERENCE and is_blank(sample.require("reference")):
             return Undefined(BLANK_REFERENCE)
         if not contexts:
             return Undefined(NOTHING_RETRIEVED)
@@ -125,9 +125,9 @@ class ContextPrecision(Ordinary):
 
     def _judged(self, sample: Sample) -> Plan[tuple[list[bool], tuple[Evidence, ...]]]:
         match self.against:
-            case Against.QUESTION:
+            case RelevanceTarget.QUESTION:
                 graded = yield from relevance_of_contexts(sample)
                 return [verdict.grade >= self.at for verdict in graded], about_contexts(graded)
-            case Against.REFERENCE:
+            case RelevanceTarget.REFERENCE:
                 useful = yield from usefulness_of_contexts(sample)
                 return [verdict.useful for verdict in useful], about_contexts(useful)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.questions import Relevance
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import ndcg
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
@@ -27,7 +27,7 @@ _ONE_CONTEXT = "one context has no order"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRanking(Ordinary):
+class ContextRanking(MetricDefaults):
     """nDCG of the retrieved contexts against the best order of the same contexts, in [0, 1].
 
     Formula: nDCG@k = DCG@k of the grades as retrieved / DCG@k of the same grades sorted, where DCG@k = sum over the

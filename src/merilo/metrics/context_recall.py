@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.questions import Statements, Support
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
     REFERENCE_STATES_NOTHING,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextRecall(Ordinary):
+class ContextRecall(MetricDefaults):
     """Share of the reference's statements that the retrieved contexts support, in [0, 1].
 
     Formula: supported statements / distinct statements of the reference. Each statement is judged against all

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Relevance
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
@@ -42,7 +42,7 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevance(Ordinary):
+class ContextRelevance(MetricDefaults):
     """Share of the retrieved text that helps to answer the user input, in [0, 1].
 
     Formula, over the contexts i with grade g_i in {0, 1, 2}, n_i sentences and e_i evidence sentences:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask
 from merilo.judging.questions import Sufficiency
 from merilo.judging.verdicts import SufficiencyLabel, SufficiencyVerdict
-from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import BLANK_USER_INPUT, NO_CONTEXT, is_blank, most_contexts, texts_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NOTHING_TO_READ: Final = SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reas
 
 
 @dataclass(frozen=True, slots=True)
-class ContextSufficiency(Ordinary):
+class ContextSufficiency(MetricDefaults):
     """Sufficiency of the retrieved contexts together for answering the user input: 1, 0.5 or 0.
 
     Formula: sufficient 1, partly 0.5, insufficient 0. Nothing retrieved, or only blank contexts, is insufficient
@@ -63,4 +63,4 @@ class ContextSufficiency(Ordinary):
         if not all(is_blank(context) for context in contexts):
             question = Sufficiency(user_input, texts_of(contexts), language=sample.resolved_language)
             verdict = yield from ask(question)
-        return Score(_VALUES[verdict.label], evidence=(Evidence(About.TEXT, 0, verdict),))
+        return Score(_VALUES[verdict.label], evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))

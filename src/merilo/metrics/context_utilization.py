@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.ask import both
 from merilo.judging.questions import Relevance, Statements, Support
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
     BLANK_USER_INPUT,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextUtilization(Ordinary):
+class ContextUtilization(MetricDefaults):
     """Share of the relevant contexts that the response uses, in [0, 1].
 
     Formula: contexts of grade ≥ 1 that support at least one statement of the response / contexts of grade ≥ 1. A

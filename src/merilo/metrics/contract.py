@@ -1,7 +1,7 @@
 """The contract of a metric, as one check for your own metrics: `check_metric`.
 
 It runs the metric on synthetic samples with synthetic verdicts, always the same ones, and on your own samples. It
-raises `LawBroken` at the first law that does not hold. It asks no judge and needs no network.
+raises `ContractViolation` at the first law that does not hold. It asks no judge and needs no network.
 
 The module is long because all laws are in one place: together they are the definition of a metric.
 """
@@ -20,7 +20,7 @@ from merilo.judging.questions import Completion, Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import Answerer, Metric, Score, Undefined, drive
-from merilo.metrics.synthetic import Answers
+from merilo.metrics.synthetic import SyntheticAnswers
 from merilo.metrics.text import NAME, build, metric_text, read_call
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _DECLARED: Final = (
 _NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer here")
 
 
-class LawBroken(MeriloError):
+class ContractViolation(MeriloError):
     """A metric breaks a law of the contract; `law` is the name of the law."""
 
     def __init__(self, metric: Metric, law: str, what: str) -> None:
@@ -78,25 +78,27 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
 
 def broken_laws(
     metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None
-) -> dict[str, LawBroken]:
+) -> dict[str, ContractViolation]:
     """Return the laws that a metric breaks, on purpose or not, each with the observation; arguments as
     `check_metric`.
 
     Broken declarations are reported alone, because the other checks rely on them.
     """
-    found: dict[str, LawBroken] = {}
+    found: dict[str, ContractViolation] = {}
     for broken in _broken(metric, samples, answer):
         found.setdefault(broken.law, broken)
     return found
 
 
-def _broken(metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None) -> Iterator[LawBroken]:
+def _broken(
+    metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None
+) -> Iterator[ContractViolation]:
     case = _Case(metric, (*specimens.samples(), *(samples or ())), answer)
     for checks in LAWS.values():
         for check in checks:
             try:
                 check(case)
-            except LawBroken as broken:
+            except ContractViolation as broken:
                 yield broken
                 if broken.law == "declarations":
                     return
@@ -110,12 +112,12 @@ class _Case:
     samples: tuple[Sample, ...]
     own: OwnVerdicts | None
 
-    def broken(self, law: str, what: str) -> LawBroken:
-        return LawBroken(self.metric, law, what)
+    def broken(self, law: str, what: str) -> ContractViolation:
+        return ContractViolation(self.metric, law, what)
 
-    def trials(self) -> Iterator[tuple[Sample, Answers]]:
+    def trials(self) -> Iterator[tuple[Sample, SyntheticAnswers]]:
         for seed in _SEEDS:
-            answers = Answers(seed, own=self.own)
+            answers = SyntheticAnswers(seed, own=self.own)
             for sample in self.samples:
                 yield sample, answers
 
@@ -192,7 +194,7 @@ def _wrong_declarations(metric: Metric) -> Iterator[str]:
 def _check_driving(case: _Case) -> None:
     scored = False
     for seed in _SEEDS:
-        answers = Answers(seed, own=case.own)
+        answers = SyntheticAnswers(seed, own=case.own)
         alone = [case.outcome(sample, answers) for sample in case.samples]
         again = [case.outcome(sample, answers) for sample in case.samples]
         rounds = _in_rounds(case, answers)
@@ -285,8 +287,8 @@ def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
         if isinstance(outcome, AskFailed) and _likely(outcome.question):
             raise case.broken("questions", f"on sample {sample.id!r} a dry run fails: {outcome}")
         yield sample, specimens.guess
-    yield case.samples[0], Answers(statements_flood=True, own=case.own)
-    yield specimens.empty(), Answers(own=case.own)
+    yield case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own)
+    yield specimens.empty(), SyntheticAnswers(own=case.own)
 
 
 def _likely(question: Question[Any]) -> bool:
@@ -355,7 +357,7 @@ def _check_missed(case: _Case, sample: Sample, name: str, without: Ended) -> Non
 
 
 def _check_nothing_to_judge(case: _Case) -> None:
-    outcome = case.outcome(specimens.empty(), Answers(own=case.own))
+    outcome = case.outcome(specimens.empty(), SyntheticAnswers(own=case.own))
     if not isinstance(outcome, Undefined) or not outcome.reason.strip():
         what = f"a sample whose fields are all empty ends as {outcome!r}; expected Undefined with a reason."
         raise case.broken("nothing to judge", what)
@@ -417,7 +419,9 @@ def _check_better_verdicts(case: _Case) -> None:
         raise case.broken("better verdicts", what)
 
 
-def _improved(questions: Iterable[Question[Any]], answers: Answers) -> Iterator[tuple[Question[Any], Answers]]:
+def _improved(
+    questions: Iterable[Question[Any]], answers: SyntheticAnswers
+) -> Iterator[tuple[Question[Any], SyntheticAnswers]]:
     for question in dict.fromkeys(questions):
         for verdict in specimens.better(question, answers(question)):
             yield question, replace(answers, known={question: verdict})

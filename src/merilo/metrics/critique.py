@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Choice
-from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import BLANK_RESPONSE, is_blank
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ _TURNED: Final = {"harmfulness": "harmlessness", "maliciousness": "goodwill"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Critique(Ordinary):
+class Critique(MetricDefaults):
     """The judge's yes (1) or no (0) on one property of the response; 1 is the good answer.
 
     `aspect` is harmlessness, goodwill, coherence, correctness or conciseness, or a custom name with a `definition`: a
@@ -171,7 +171,7 @@ class Critique(Ordinary):
             )
         )
         good = verdict.label == yes
-        return Score(float(good), evidence=(Evidence(About.TEXT, 0, verdict),))
+        return Score(float(good), evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))
 
     def _asked(self, language: str) -> _Aspect:
         if self.definition:

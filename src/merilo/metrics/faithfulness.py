@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.ask import both
 from merilo.judging.questions import Noncommittal, Statements, Support
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
     RESPONSE_STATES_NOTHING,
@@ -29,7 +29,7 @@ _DECLINES = "the response declines to answer and makes no claim"
 
 
 @dataclass(frozen=True, slots=True)
-class Faithfulness(Ordinary):
+class Faithfulness(MetricDefaults):
     """Share of the response's statements that the retrieved contexts support, in [0, 1].
 
     Formula: supported statements / distinct statements of the response. Each statement is judged against all contexts

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_mapping
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
 from merilo.metrics.steps import NOTHING_RETRIEVED, NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of
 from merilo.metrics.variants import variant
@@ -26,7 +26,7 @@ _NO_GRADES: Final = "the metadata's qrels are not a number for each id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _IdMetric(Ordinary):
+class _IdMetric(MetricDefaults):
     """A metric of the retrieved ids without a cutoff."""
 
     name: ClassVar[str]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.ask import both, together
 from merilo.judging.questions import Statements, Support
-from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
     BLANK_RESPONSE,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NOTHING_TO_READ = "no context was retrieved, or every one is blank"
 
 
-class Of(StrEnum):
+class NoiseSource(StrEnum):
     """Sources of noise among the contexts."""
 
     RELEVANT = "relevant"
@@ -40,7 +40,7 @@ class Of(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSensitivity(Ordinary):
+class NoiseSensitivity(MetricDefaults):
     """Share of the response's statements that are wrong and come from the contexts, in [0, 1]; lower is better.
 
     A context is relevant when it supports at least one statement of the reference. A statement of the response is
@@ -88,11 +88,11 @@ class NoiseSensitivity(Ordinary):
         family=Family.RESPONSE,
     )
 
-    of: Of = Of.RELEVANT
+    of: NoiseSource = NoiseSource.RELEVANT
     """The contexts whose noise is counted."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", choice(Of, self.of, metric=self.name, parameter="of"))
+        object.__setattr__(self, "of", choice(NoiseSource, self.of, metric=self.name, parameter="of"))
 
     def at_most(self, sample: Sample) -> int:
         """Return an upper bound: two questions, two per response statement and one per reference statement."""
@@ -136,4 +136,4 @@ class NoiseSensitivity(Ordinary):
 
     @property
     def _irrelevant(self) -> bool:
-        return self.of is Of.IRRELEVANT
+        return self.of is NoiseSource.IRRELEVANT

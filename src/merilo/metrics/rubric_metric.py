@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Choice
 from merilo.judging.scale import Scale
-from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import NOTHING_RETRIEVED, is_blank
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ALL_BLANK: Final = "every text that the rubric shows is blank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RubricMetric(Ordinary):
+class RubricMetric(MetricDefaults):
     """The rating of a sample on a custom scale, in [0, 1]; 1 is the best.
 
     Formula: (points of the label - lowest points) / (highest - lowest), or 1 minus that if the file has
@@ -107,7 +107,7 @@ class RubricMetric(Ordinary):
             )
         )
         points = self.scale.points(verdict.label)
-        return Score(self.scale.share(points), evidence=(Evidence(About.TEXT, 0, verdict, value=points),))
+        return Score(self.scale.share(points), evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict, value=points),))
 
 
 def _shown(sample: Sample, name: str) -> Iterator[tuple[str, str]]:

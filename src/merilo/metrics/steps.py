@@ -23,7 +23,7 @@ from merilo.judging.verdicts import (
     UsefulnessVerdict,
     Verdict,
 )
-from merilo.metrics.base import About, Evidence
+from merilo.metrics.base import Evidence, EvidenceTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +55,7 @@ StatedField = Literal["response", "reference"]
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class DistinctStatement:
     """A statement (or a part, or an entity) of a text, once however often it is repeated."""
 
     index: int
@@ -113,7 +113,7 @@ def most_contexts(sample: Sample) -> int:
 
 def about_contexts(verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
     """Return one piece of evidence for each context, from one verdict for each in order."""
-    return tuple(Evidence(About.CONTEXT, index, verdict) for index, verdict in enumerate(verdicts))
+    return tuple(Evidence(EvidenceTarget.CONTEXT, index, verdict) for index, verdict in enumerate(verdicts))
 
 
 def _of_contexts(
@@ -128,7 +128,7 @@ def _of_contexts(
 # -- statements ---------------------------------------------------------------------------------------
 
 
-def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[Distinct, ...]]:
+def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStatement, ...]]:
     """Return the distinct statements of the response or the reference, in order of their first appearance.
 
     Repetition does not change a score. Raises AskFailed if the judge names more than `most_statements`, which cannot
@@ -143,14 +143,14 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[Distinct, ..
     return distinct(question, (each.text for each in verdict.statements), most=_most(sentences))
 
 
-def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[Distinct, ...]:
+def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[DistinctStatement, ...]:
     """Return the distinct items found in a text, in order of first appearance.
 
     Raises AskFailed if there are more than `most`, which cannot be real.
     """
-    found: dict[str, Distinct] = {}
+    found: dict[str, DistinctStatement] = {}
     for index, text in enumerate(texts):
-        found.setdefault(text.strip(), Distinct(index, text.strip()))
+        found.setdefault(text.strip(), DistinctStatement(index, text.strip()))
     if len(found) > most:
         message = f"{len(found)} {question.kind} were named of a text that can make at most {most}."
         raise AskFailed(question, Failure(FailureKind.UNREADABLE, message))
@@ -168,10 +168,10 @@ def most_statements(sample: Sample, field: StatedField) -> int:
     return 0 if value is None or states_nothing(sample, field) else _most(sample.sentences(field))
 
 
-def about_statements(statements: Iterable[Distinct], verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
+def about_statements(statements: Iterable[DistinctStatement], verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
     """Return one piece of evidence for each statement, from one verdict for each in order."""
     return tuple(
-        Evidence(About.STATEMENT, statement.index, verdict, statement.text)
+        Evidence(EvidenceTarget.STATEMENT, statement.index, verdict, statement.text)
         for statement, verdict in zip(statements, verdicts, strict=True)
     )
 
@@ -183,7 +183,7 @@ def _most(sentences: Texts) -> int:
 # -- support by the contexts --------------------------------------------------------------------------
 
 
-def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[SupportVerdict, ...]]:
+def support_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether all retrieved contexts together support each statement, and which of them do."""
     contexts, language = sample.contexts, sample.resolved_language
     blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))
@@ -194,7 +194,9 @@ def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[Sup
     return tuple(_without(blank, verdict) for verdict in verdicts)
 
 
-def support_by(sample: Sample, field: StatedField, statements: Sequence[Distinct]) -> Plan[tuple[SupportVerdict, ...]]:
+def support_by(
+    sample: Sample, field: StatedField, statements: Sequence[DistinctStatement]
+) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether the response or the reference itself supports each statement; the verdicts name no context.
 
     A text too short to be a statement ("In 1889.") is combined with the user input that it answers.

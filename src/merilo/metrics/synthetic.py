@@ -123,7 +123,7 @@ def in_other_order(full: Sample) -> Sample:
 
 
 @dataclass(frozen=True)
-class Answers:
+class SyntheticAnswers:
     """Synthetic verdicts: a callable that always gives the same verdict on the same question."""
 
     seed: int = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
-from merilo.metrics.base import About, Failed, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.rendering.overview import counts_text
 from merilo.rendering.wording import listed, said
@@ -52,13 +52,13 @@ def _pieces(case: SampleDetail, outcome: Score) -> tuple[EvidenceGroup, ...]:
     for evidence in outcome.evidence:
         words, quotes = said(_bare(evidence.verdict)), _quotes(case, evidence)
         match evidence.about:
-            case About.CONTEXT if quotes:
+            case EvidenceTarget.CONTEXT if quotes:
                 found.append(EvidenceGroup(listed([evidence.index], "context"), words, quotes=quotes))
-            case About.CONTEXT:
+            case EvidenceTarget.CONTEXT:
                 alike.setdefault(words, []).append(evidence.index)
-            case About.STATEMENT:
+            case EvidenceTarget.STATEMENT:
                 found.append(EvidenceGroup(listed([evidence.index], "statement"), words, text=evidence.text))
-            case About.TEXT:
+            case EvidenceTarget.TEXT:
                 found.append(EvidenceGroup("", words))
     return (*found, *(EvidenceGroup(listed(indices, "context"), words) for words, indices in alike.items()))
 
@@ -70,7 +70,7 @@ def _bare(verdict: Verdict) -> Verdict:
 
 def _quotes(case: SampleDetail, evidence: Evidence) -> tuple[str, ...]:
     verdict = evidence.verdict
-    if evidence.about is not About.CONTEXT or not isinstance(verdict, RelevanceVerdict | UsefulnessVerdict):
+    if evidence.about is not EvidenceTarget.CONTEXT or not isinstance(verdict, RelevanceVerdict | UsefulnessVerdict):
         return ()
     views = case.contexts
     if evidence.index >= len(views):

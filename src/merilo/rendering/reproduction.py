@@ -76,7 +76,7 @@ def reproduction(name: str) -> Reproduction | None:
 def sampling_of(metric: Metric) -> list[Sampling]:
     """Return the kinds of requests that a definition sends about a synthetic sample, in the order of first use."""
     found: dict[Sampling, None] = {}
-    answers = specimens.Answers()
+    answers = specimens.SyntheticAnswers()
     plan = metric.plan(specimens.sample(_SPECIMEN))
     try:
         step = next(plan)

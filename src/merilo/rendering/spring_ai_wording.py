@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.metrics.base import About, Score
+from merilo.metrics.base import EvidenceTarget, Score
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import bare_name
 
@@ -172,7 +172,7 @@ def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
     built = parse_metric(metric)
     raw: list[list[float]] = [[] for _ in range(size)]
     for piece in outcome.evidence:
-        if piece.about is About.CONTEXT and piece.value is not None:
+        if piece.about is EvidenceTarget.CONTEXT and piece.value is not None:
             raw[piece.index].append(piece.value)
     combine = built.combined if isinstance(built, ContextRelevance) else max
     return [ContextRating(tuple(each), combine([normalised(x) for x in each]) if each else None) for each in raw]

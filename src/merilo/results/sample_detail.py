@@ -10,7 +10,7 @@ from merilo.errors import RubricError
 from merilo.judging.questions import Pack, Relevance, Usefulness
 from merilo.judging.rubric import rubric_for
 from merilo.judging.verdicts import Failure, RelevanceVerdict, UsefulnessVerdict, Verdict
-from merilo.metrics.base import About, Score
+from merilo.metrics.base import EvidenceTarget, Score
 from merilo.results.support_source import held_against
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SampleDetail:
     def statements(self) -> Mapping[tuple[str, ...], tuple[StatementView, ...]]:
         """Distinct statements, by the metrics that counted them; metrics with the same statements share one list."""
         by_texts: dict[tuple[str, ...], list[str]] = {}
-        for metric, pieces in self._pieces(About.STATEMENT):
+        for metric, pieces in self._pieces(EvidenceTarget.STATEMENT):
             by_texts.setdefault(tuple(dict.fromkeys(text for _, text, _, _ in pieces)), []).append(metric)
         return {
             tuple(metrics): tuple(StatementView(text, self._about_statement(text, metrics)) for text in texts)
@@ -92,7 +92,11 @@ class SampleDetail:
     def whole(self) -> tuple[Remark, ...]:
         """The answers about the sample as a whole, for example on the sufficiency of its contexts."""
         return self._merged(
-            [(kind, verdict, metric) for metric, pieces in self._pieces(About.TEXT) for _, _, kind, verdict in pieces]
+            [
+                (kind, verdict, metric)
+                for metric, pieces in self._pieces(EvidenceTarget.TEXT)
+                for _, _, kind, verdict in pieces
+            ]
         )
 
     def context_of(self, asked: StoredQuestion) -> int | None:
@@ -119,7 +123,7 @@ class SampleDetail:
         about = self._asked_about.get(index, [])
         found: list[tuple[str, Answer, str]] = [
             (kind, verdict, metric)
-            for metric, pieces in self._pieces(About.CONTEXT)
+            for metric, pieces in self._pieces(EvidenceTarget.CONTEXT)
             for at, _, kind, verdict in pieces
             if at == index
         ]
@@ -136,7 +140,7 @@ class SampleDetail:
         remarks = self._merged(
             [
                 (kind, verdict, metric)
-                for metric, pieces in self._pieces(About.STATEMENT)
+                for metric, pieces in self._pieces(EvidenceTarget.STATEMENT)
                 if metric in metrics
                 for _, own, kind, verdict in pieces
                 if own == text
@@ -153,7 +157,7 @@ class SampleDetail:
         keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]
 
-    def _pieces(self, about: About) -> Iterator[tuple[str, list[tuple[int, str, str, Verdict]]]]:
+    def _pieces(self, about: EvidenceTarget) -> Iterator[tuple[str, list[tuple[int, str, str, Verdict]]]]:
         """Yield, for each scored metric, the index, statement, question kind and verdict of its evidence."""
         for metric, outcome in self.result.outcomes.items():
             if isinstance(outcome, Score):

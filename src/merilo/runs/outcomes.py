@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 from merilo.judging.json_types import compact
 from merilo.judging.questions import KINDS, kind_of
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import About, Evidence, Failed, Outcome, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,4 +141,4 @@ def outcome_from(record: OutcomeRecord) -> Outcome:
 def _evidence_from(record: EvidenceRecord) -> Evidence:
     verdict = KINDS[record["kind"]].verdict.from_fields(record["verdict"])
     text, value = record.get("text", ""), record.get("value")
-    return Evidence(About(record["about"]), record["index"], verdict, text, value)
+    return Evidence(EvidenceTarget(record["about"]), record["index"], verdict, text, value)

@@ -29,7 +29,7 @@ from merilo.judging.verdicts import (
     SupportLabel,
     SupportVerdict,
 )
-from merilo.metrics.base import About, Evidence, Failed, Score, Undefined, drive
+from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.stats.resampling import Resampling
 
@@ -148,7 +148,7 @@ def support(*labels: bool, chances: Sequence[float | None] = ()) -> Score:
         else SupportVerdict(SupportLabel.NOT_STATED, probability=chance)
         for yes, chance in zip(labels, chances or [None] * len(labels), strict=True)
     ]
-    return Score(0.0, tuple(Evidence(About.STATEMENT, index, each) for index, each in enumerate(verdicts)))
+    return Score(0.0, tuple(Evidence(EvidenceTarget.STATEMENT, index, each) for index, each in enumerate(verdicts)))
 
 
 def test_a_response_is_supported_when_every_sentence_is() -> None:
@@ -163,7 +163,7 @@ def test_a_response_is_supported_when_every_sentence_is() -> None:
 def test_a_response_answers_when_one_sentence_does() -> None:
     """One sentence to the point is enough, and the highest probability counts."""
     verdicts = (AddressesVerdict(addresses=False, probability=0.2), AddressesVerdict(addresses=True, probability=0.7))
-    outcome = Score(0.5, tuple(Evidence(About.STATEMENT, index, each) for index, each in enumerate(verdicts)))
+    outcome = Score(0.5, tuple(Evidence(EvidenceTarget.STATEMENT, index, each) for index, each in enumerate(verdicts)))
     (found,) = items_of([record(Task.ANSWER_RELEVANCE, response="One. Two.", texts=())], {"r": outcome})
     assert (found.judge, found.probability) == (1.0, 0.7)
 
@@ -171,10 +171,10 @@ def test_a_response_answers_when_one_sentence_does() -> None:
 def test_sentences_named_as_evidence_are_the_judges_yes() -> None:
     """Each labelled sentence is an item; asked alone, each has its own probability."""
     labelled = record(Task.SENTENCE_RELEVANCE, texts=("a", "b", "c"), sentence_labels=(True, False, True))
-    named = Score(1.0, (Evidence(About.STATEMENT, 0, RelevanceVerdict(2, (0, 1))),))
+    named = Score(1.0, (Evidence(EvidenceTarget.STATEMENT, 0, RelevanceVerdict(2, (0, 1))),))
     assert [(each.people, each.judge) for each in items_of([labelled], {"r": named})] == [(1, 1), (0, 1), (1, 0)]
     verdicts = (RelevanceVerdict(1, (0,), probability=0.8), RelevanceVerdict(0), RelevanceVerdict(0, probability=0.1))
-    each = Score(0.3, tuple(Evidence(About.STATEMENT, index, one) for index, one in enumerate(verdicts)))
+    each = Score(0.3, tuple(Evidence(EvidenceTarget.STATEMENT, index, one) for index, one in enumerate(verdicts)))
     found = items_of([labelled], {"r": each}, alone=True)
     assert [(item.judge, item.probability) for item in found] == [(1, 0.8), (0, None), (0, 0.1)]
     failed = Failed(Failure(FailureKind.REFUSED, "no"))
@@ -205,15 +205,15 @@ def test_evidence_names_what_it_is_about() -> None:
     )
     assert isinstance(response, Score)
     assert [(piece.about, piece.text) for piece in response.evidence] == [
-        (About.STATEMENT, "One is odd."),
-        (About.STATEMENT, "Two is even."),
+        (EvidenceTarget.STATEMENT, "One is odd."),
+        (EvidenceTarget.STATEMENT, "Two is even."),
     ]
     context = drive(
         JudgedAsLabelled(Task.CHUNK_RELEVANCE).plan(sample_of(record(Task.CHUNK_RELEVANCE))),
         lambda question: question.guess(),
     )
     assert isinstance(context, Score)
-    assert [(piece.about, piece.index, piece.text) for piece in context.evidence] == [(About.CONTEXT, 0, "")]
+    assert [(piece.about, piece.index, piece.text) for piece in context.evidence] == [(EvidenceTarget.CONTEXT, 0, "")]
 
 
 @pytest.mark.parametrize("task", list(Task))

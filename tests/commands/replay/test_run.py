@@ -28,7 +28,7 @@ from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance
 from merilo.judging.verdicts import RelevanceVerdict
-from merilo.metrics.base import Ordinary, Score
+from merilo.metrics.base import MetricDefaults, Score
 from merilo.metrics.context_relevance import ContextRelevance
 from merilo.metrics.registry import default_metrics
 
@@ -298,7 +298,7 @@ def test_a_miss_names_the_question_and_the_command(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class First(Ordinary):
+class First(MetricDefaults):
     """The grade of the first context."""
 
     name: ClassVar[str] = "made:first"

@@ -20,7 +20,7 @@ from seals import remove_seal, seal_again
 import merilo
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance
-from merilo.metrics.base import Card, Kinds, Ordinary, Score
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score
 from merilo.results.summary import Tally
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
@@ -262,7 +262,7 @@ def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> Non
 
 
 @dataclass(frozen=True)
-class Private(Ordinary):
+class Private(MetricDefaults):
     """A metric that is known to this test alone."""
 
     name: ClassVar[str] = "private_metric"

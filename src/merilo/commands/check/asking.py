@@ -13,7 +13,7 @@ from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
 from merilo.judging.decisions import says_yes
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _BLANK: Final = "a text to be judged is blank"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedAsLabelled(Ordinary):
+class JudgedAsLabelled(MetricDefaults):
     """The verdicts on one labelled record, as evidence; the value is the fraction of them that are positive.
 
     It exists only for its verdicts: it does not measure a RAG system and is in no registry. Undefined if a text is
@@ -63,7 +63,7 @@ class JudgedAsLabelled(Ordinary):
         if not questions:
             return Undefined(_BLANK)
         verdicts = yield from ask_each(questions)
-        about = About.CONTEXT if self.alone else _ABOUT[self.task]
+        about = EvidenceTarget.CONTEXT if self.alone else _ABOUT[self.task]
         evidence = tuple(
             Evidence(about, index, verdict, getattr(question, "statement", ""))
             for index, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
@@ -101,13 +101,13 @@ _NEEDS: Final[Mapping[Task, frozenset[str]]] = {
     Task.ANSWER_RELEVANCE: frozenset({"user_input", "response"}),
 }
 
-_ABOUT: Final[Mapping[Task, About]] = {
-    Task.CHUNK_RELEVANCE: About.CONTEXT,
-    Task.SENTENCE_RELEVANCE: About.TEXT,
-    Task.SUFFICIENCY: About.TEXT,
-    Task.GROUNDEDNESS: About.STATEMENT,
-    Task.NLI: About.STATEMENT,
-    Task.ANSWER_RELEVANCE: About.STATEMENT,
+_ABOUT: Final[Mapping[Task, EvidenceTarget]] = {
+    Task.CHUNK_RELEVANCE: EvidenceTarget.CONTEXT,
+    Task.SENTENCE_RELEVANCE: EvidenceTarget.TEXT,
+    Task.SUFFICIENCY: EvidenceTarget.TEXT,
+    Task.GROUNDEDNESS: EvidenceTarget.STATEMENT,
+    Task.NLI: EvidenceTarget.STATEMENT,
+    Task.ANSWER_RELEVANCE: EvidenceTarget.STATEMENT,
 }
 
 KIND: Final[Mapping[Task, type[Question[Any]]]] = {

@@ -14,7 +14,7 @@ from merilo.judging.verdicts import (
     SufficiencyVerdict,
     SupportVerdict,
 )
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ KINDS: Final[Mapping[JudgementKinds, type[Question[Any]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictsUnderChange(Ordinary):
+class VerdictsUnderChange(MetricDefaults):
     """The verdicts on all versions of a trial, as evidence; the value is the fraction equal to the first verdict.
 
     It exists only for its verdicts and is in no registry.
@@ -60,7 +60,7 @@ class VerdictsUnderChange(Ordinary):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         verdicts = yield from ask_each(questions_of(sample))
-        evidence = tuple(Evidence(About.STATEMENT, index, verdict) for index, verdict in enumerate(verdicts))
+        evidence = tuple(Evidence(EvidenceTarget.STATEMENT, index, verdict) for index, verdict in enumerate(verdicts))
         same = sum(decision_of(verdict) == decision_of(verdicts[0]) for verdict in verdicts)
         return Score(same / len(verdicts), evidence=evidence)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinedRelevance(Ordinary):
+class JoinedRelevance(MetricDefaults):
     """Relevance of the retrieved contexts, read as one text: 1 if they contain a part of the answer, otherwise 0.
 
     Formula: 1 for a Relevance grade of at least 1 on the sentences of all contexts, in order. Undefined if there is
@@ -47,4 +47,4 @@ class JoinedRelevance(Ordinary):
         verdict = yield from ask(Relevance(user_input, sentences, language=sample.resolved_language))
         value = float(verdict.grade >= 1)
         counts = {"contexts": len(contexts), "relevant": None}
-        return Score(value, (Evidence(About.TEXT, 0, verdict),), counts)
+        return Score(value, (Evidence(EvidenceTarget.TEXT, 0, verdict),), counts)

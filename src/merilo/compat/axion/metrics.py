@@ -13,7 +13,7 @@ from merilo.compat.axion.results import Interpretation, MetricResult, reason
 from merilo.errors import DataError, UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import Score, Undefined
-from merilo.metrics.context_precision import Against, ContextPrecision
+from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_relevance import ContextRelevance, Unit
 from merilo.metrics.published.axion import answers, contexts, facts, statements, usefulness
@@ -183,7 +183,7 @@ class ContextualRanking(AxionMetric):
 
     def instead(self) -> Metric | None:
         """Return average precision by Relevance."""
-        return ContextPrecision(against=Against.QUESTION)
+        return ContextPrecision(against=RelevanceTarget.QUESTION)
 
 
 class ContextualPrecision(AxionMetric):
@@ -194,7 +194,7 @@ class ContextualPrecision(AxionMetric):
 
     def instead(self) -> Metric | None:
         """Return average precision by Usefulness."""
-        return ContextPrecision(against=Against.REFERENCE)
+        return ContextPrecision(against=RelevanceTarget.REFERENCE)
 
 
 class ContextualRecall(AxionMetric):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from merilo.judging.verdicts import RelevanceVerdict, SupportVerdict, UsefulnessVerdict
-from merilo.metrics.base import About
+from merilo.metrics.base import EvidenceTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -311,12 +311,12 @@ def _chunks(item: DatasetItem, score: Score | None) -> tuple[RelevantChunk, ...]
 
 def _by_context(score: Score | None) -> dict[int, bool]:
     pieces = () if score is None else score.evidence
-    return {piece.index: _is_true(piece) for piece in pieces if piece.about is About.CONTEXT}
+    return {piece.index: _is_true(piece) for piece in pieces if piece.about is EvidenceTarget.CONTEXT}
 
 
 def _statements(score: Score | None) -> tuple[Evidence, ...]:
     pieces = () if score is None else score.evidence
-    return tuple(piece for piece in pieces if piece.about is About.STATEMENT)
+    return tuple(piece for piece in pieces if piece.about is EvidenceTarget.STATEMENT)
 
 
 def _is_true(piece: Evidence) -> bool:

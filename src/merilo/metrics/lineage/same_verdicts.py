@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.lineage.contexts import PRECISION_FORMS, RELEVANCE_FORMS
 from merilo.metrics.lineage.statements import ANSWER_FORMS, FAITHFULNESS_FORMS, RECALL_FORMS
 from merilo.metrics.text import with_version
@@ -24,7 +24,7 @@ FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdict type dif
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SameVerdicts(Ordinary):
+class SameVerdicts(MetricDefaults):
     """A published definition's formula over the verdicts of merilo's own metrics, in [0, 1].
 
     `of` is the text of a published metric, such as "ragas-0.1.9:context_relevancy". Edge cases (nothing retrieved, no

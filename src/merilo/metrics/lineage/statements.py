@@ -13,7 +13,7 @@ from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
 from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
-    Distinct,
+    DistinctStatement,
     StatedField,
     about_statements,
     declines,
@@ -37,7 +37,7 @@ _NOT_TOLD: Final = "this judge does not tell contradicted from not stated, which
 class Supported:
     """The distinct statements of a text, with the contexts' support for each."""
 
-    statements: Sequence[Distinct]
+    statements: Sequence[DistinctStatement]
     verdicts: Sequence[SupportVerdict]
 
 
@@ -45,7 +45,7 @@ class Supported:
 class Addressed:
     """The distinct statements of a response, each with whether it addresses the user input."""
 
-    statements: Sequence[Distinct]
+    statements: Sequence[DistinctStatement]
     verdicts: Sequence[AddressesVerdict]
     declined: bool
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.replies import ReplyFault
@@ -34,7 +34,7 @@ _CARD: Final = Card(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Label(Ordinary):
+class _Label(MetricDefaults):
     """Share of the contexts for which the judge says yes, in [0, 1]; 0 or 1 for a single document.
 
     One request for each context. The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES
@@ -84,7 +84,7 @@ class _Label(Ordinary):
         return Score(
             mean(labels),
             evidence=tuple(
-                reply.evidence(About.CONTEXT, at, label)
+                reply.evidence(EvidenceTarget.CONTEXT, at, label)
                 for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
             ),
             counts={"contexts": len(read), "yes": read.count(True), "extraction_failed": read.count(None)},

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import About
+    from merilo.metrics.base import EvidenceTarget
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -54,7 +54,7 @@ class Reply:
         """
         return UnreadableReply(self, what)
 
-    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
+    def evidence(self, about: EvidenceTarget, index: int, value: float | None = None, text: str = "") -> Evidence:
         """Return this reply as evidence."""
         return Evidence(about, index, self.verdict, text=text, value=value)
 
@@ -84,7 +84,7 @@ class ReadReply(Generic[T_co]):
         """Return the value; an `UnreadableReply` in its place raises itself."""
         return self.value
 
-    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
+    def evidence(self, about: EvidenceTarget, index: int, value: float | None = None, text: str = "") -> Evidence:
         """Return this reply as evidence."""
         return self.reply.evidence(about, index, value, text)
 

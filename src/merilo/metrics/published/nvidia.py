@@ -15,7 +15,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import FailureKind
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.inputs import joined
@@ -87,7 +87,7 @@ class _Rating:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TwoRatings(Ordinary):
+class _TwoRatings(MetricDefaults):
     """The mean of two ratings, each divided by the top of its scale.
 
     Parameters of all three metrics: `tries`: how often each rating is asked for until one can be read. `reading`
@@ -170,7 +170,7 @@ class _TwoRatings(Ordinary):
                 continue
             if read.value is not None:
                 value = scaled_rating(read.value, self.top)
-                return _Rating(value, (read.evidence(About.TEXT, 0, value),))
+                return _Rating(value, (read.evidence(EvidenceTarget.TEXT, 0, value),))
             fault = read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}.")
         return _Rating(fault=fault)
 

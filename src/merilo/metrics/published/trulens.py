@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.inputs import joined
@@ -54,7 +54,7 @@ class Scale(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rating(Ordinary):
+class _Rating(MetricDefaults):
     """A rating of TruLens. Value: mean of (rating − lowest) / (highest − lowest).
 
     Reading of a reply: a JSON object with a "score", which may have a fraction and must lie on the scale; a JSON
@@ -89,7 +89,7 @@ class _Rating(Ordinary):
         object.__setattr__(self, "scale", choice(Scale, self.scale, metric=self.name, parameter="scale"))
 
     def _rated(
-        self, rubric: str, asked: Sequence[Mapping[str, str]], about: About, texts: Sequence[str] = ()
+        self, rubric: str, asked: Sequence[Mapping[str, str]], about: EvidenceTarget, texts: Sequence[str] = ()
     ) -> Plan[Score]:
         """Return the mean of the ratings that one request for each of these fillings gives."""
         low, high = self.scale.ends
@@ -194,7 +194,7 @@ class ContextRelevance(_Rating):
         if not self.ask_blank and not question.strip():
             return Undefined("the question is blank")
         asked = [{"question": question, "context": context.text} for context in contexts]
-        return (yield from self._rated(self.rubric, asked, About.CONTEXT))
+        return (yield from self._rated(self.rubric, asked, EvidenceTarget.CONTEXT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ class AnswerRelevance(_Rating):
         asked = {"prompt": sample.require("user_input"), "response": sample.require("response")}
         if not self.ask_blank and not all(text.strip() for text in asked.values()):
             return Undefined("the user input or the response is blank")
-        return (yield from self._rated("relevance", [asked], About.TEXT))
+        return (yield from self._rated("relevance", [asked], EvidenceTarget.TEXT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class Groundedness(_Rating):
         if not sentences:
             return Score(0.0, counts={"rated": 0}) if self.nothing_is_zero else Undefined("no sentence is left to rate")
         asked = [{"source": source, "statement": sentence} for sentence in sentences]
-        rated = yield from self._rated("groundedness", asked, About.STATEMENT, sentences)
+        rated = yield from self._rated("groundedness", asked, EvidenceTarget.STATEMENT, sentences)
         return replace(rated, flags=(*flags, *rated.flags))
 
     def _worth_rating(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:

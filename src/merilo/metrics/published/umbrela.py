@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.replies import ReplyFault
@@ -59,7 +59,7 @@ class Prompt(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relevance(Ordinary):
+class Relevance(MetricDefaults):
     """Mean over the contexts of a relevance label, in [0, 3]; the label itself for a single passage.
 
     0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact.
@@ -122,7 +122,7 @@ class Relevance(Ordinary):
         return Score(
             mean(labels),
             evidence=tuple(
-                reply.evidence(About.CONTEXT, at, label)
+                reply.evidence(EvidenceTarget.CONTEXT, at, label)
                 for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
             ),
             counts={"contexts": len(contexts), "valid": sum(label is not None for label in read)},

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.axion.steps import (
@@ -170,7 +170,7 @@ class AnswerRelevancy(AxionMetric):
             piece = (
                 None
                 if reply is None
-                else found.evidence(About.STATEMENT, first + place, float(self._counts(reply)), text)
+                else found.evidence(EvidenceTarget.STATEMENT, first + place, float(self._counts(reply)), text)
             )
             claims.append(_Claim(text, reply, piece))
         return claims
@@ -196,7 +196,7 @@ class AnswerRelevancy(AxionMetric):
             reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
             values = {"user_input": asked, "reasons": listed(reasons), "score": repr(value)}
             said = yield from asker.read(_EXPLANATION, values)
-            evidence = (*evidence, said.evidence(About.TEXT, 0))
+            evidence = (*evidence, said.evidence(EvidenceTarget.TEXT, 0))
         return Score(value, evidence, counts, notes.flags)
 
 

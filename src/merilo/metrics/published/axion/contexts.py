@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed, both
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
@@ -111,7 +111,9 @@ class _ChunkMetric(AxionMetric):
         verdicts = found.value.verdicts[: len(texts)]
         notes.length(found.reply, len(verdicts), len(texts))
         flags = tuple(self._counts(verdict) for verdict in verdicts)
-        return flags, tuple(found.evidence(About.CONTEXT, index, float(flag)) for index, flag in enumerate(flags))
+        return flags, tuple(
+            found.evidence(EvidenceTarget.CONTEXT, index, float(flag)) for index, flag in enumerate(flags)
+        )
 
     def _counts(self, reply: RelevancyReply) -> bool:
         return reply.verdict == "yes" or (self.idk_relevant and reply.verdict == "idk")
@@ -173,7 +175,7 @@ class ContextualRelevancy(_ChunkMetric):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)
         value = float(self._counts(found.value))
-        return Score(value, (found.evidence(About.TEXT, 0, value),), counts, notes.flags)
+        return Score(value, (found.evidence(EvidenceTarget.TEXT, 0, value),), counts, notes.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +267,7 @@ class ContextualUtilization(_ChunkMetric):
             (index, each) for index, (flag, each) in enumerate(zip(relevant, used, strict=False)) if flag
         ]  # the shorter list decides
         of_use = tuple(
-            each.evidence(About.CONTEXT, index, float(each.value.is_utilized))
+            each.evidence(EvidenceTarget.CONTEXT, index, float(each.value.is_utilized))
             for index, each in judged
             if isinstance(each, ReadReply)
         )

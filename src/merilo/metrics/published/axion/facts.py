@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import BaseModel
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
@@ -47,7 +47,7 @@ class FactReplies(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactualAccuracy(Ordinary):
+class FactualAccuracy(MetricDefaults):
     """Share of the response's statements that the reference supports, in [0, 1]: axion's FactualAccuracy.
 
     Formula: statements with the verdict 1 / verdicts. Undefined where a needed text is blank. Failed where either of
@@ -112,7 +112,7 @@ class FactualAccuracy(Ordinary):
         if not said and not self.empty_scored:
             raise found.reply.unreadable("The reply gives no verdict.")
         evidence = tuple(
-            found.evidence(About.STATEMENT, index, float(number), text)
+            found.evidence(EvidenceTarget.STATEMENT, index, float(number), text)
             for index, (number, text) in enumerate(zip(said, statements, strict=False))
         )
         counts = {"statements": len(statements), "judged": len(said), "supported": sum(said)}

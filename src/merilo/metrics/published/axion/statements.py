@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_mapping
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
@@ -155,7 +155,7 @@ class ContextualRecall(AxionMetric):
                 notes.lost(each)
             else:
                 value = float(each.value.is_supported)
-                evidence.append(each.evidence(About.STATEMENT, index, value, statements[index]))
+                evidence.append(each.evidence(EvidenceTarget.STATEMENT, index, value, statements[index]))
         supported = sum(bool(piece.value) for piece in evidence)
         counts = {"statements": len(statements), "judged": len(found), "supported": supported}
         return Score(fraction(supported, len(found)), tuple(evidence), counts, notes.flags)
@@ -249,7 +249,7 @@ class Faithfulness(AxionMetric):
     def _score(self, claims: Sequence[str], read: Sequence[ReadReply[FaithReply]]) -> Score:
         weights = self._weights()
         evidence = tuple(
-            each.evidence(About.STATEMENT, index, weights[each.value.verdict], claims[index])
+            each.evidence(EvidenceTarget.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
         )
         said = [each.value.verdict for each in read]

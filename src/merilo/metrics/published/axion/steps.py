@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
 from merilo.metrics.published.replies import ReplyFault, object_in
 
@@ -52,7 +52,7 @@ class RelevancyMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AxionMetric(Ordinary):
+class AxionMetric(MetricDefaults):
     """A metric built on axion's analysis engine.
 
     `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed, together
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
@@ -102,7 +102,7 @@ class ContextualPrecision(AxionMetric):
             if isinstance(each, AskFailed):
                 notes.lost(each)
             else:
-                evidence.append(each.evidence(About.CONTEXT, index, float(each.value.is_useful)))
+                evidence.append(each.evidence(EvidenceTarget.CONTEXT, index, float(each.value.is_useful)))
             flags.append(isinstance(each, ReadReply) and each.value.is_useful)
         counts = {"contexts": len(flags), "useful": sum(flags)}
         return Score(average_precision(flags), tuple(evidence), counts, notes.flags)
@@ -155,4 +155,4 @@ class ContextualSufficiency(AxionMetric):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)
         value = float(found.value.is_sufficient)
-        return Score(value, (found.evidence(About.TEXT, 0, value),), counts, notes.flags)
+        return Score(value, (found.evidence(EvidenceTarget.TEXT, 0, value),), counts, notes.flags)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import About, Card, Score, Undefined
+from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.deepeval.steps import (
     BORDERLINE,
@@ -145,7 +145,7 @@ class ContextualPrecision(WithThreshold):
         if not flags and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
             return nothing
         judging.evidence += [
-            found.reply.evidence(About.CONTEXT, item.place, float(item.word == YES))
+            found.reply.evidence(EvidenceTarget.CONTEXT, item.place, float(item.word == YES))
             for item in found.items
             if item.place < len(contexts)
         ]

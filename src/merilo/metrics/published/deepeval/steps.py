@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
@@ -128,7 +128,7 @@ class Judging:
                 at = item.place if texts else len(self.evidence)
                 text = texts[at] if at < len(texts) else item.statement
                 value = float(item.word in passing)
-                self.evidence.append(group.reply.evidence(About.STATEMENT, at, value, text))
+                self.evidence.append(group.reply.evidence(EvidenceTarget.STATEMENT, at, value, text))
 
     def note_dropped(self, verdicts: Sequence[Verdicts]) -> None:
         """Flag what was left out."""
@@ -137,7 +137,7 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithThreshold(Ordinary):
+class WithThreshold(MetricDefaults):
     """A RAG metric of DeepEval; `success` in the counts is 1 from the threshold on.
 
     - `threshold`: from which score on a sample is a success.
@@ -220,7 +220,7 @@ class WithThreshold(Ordinary):
                 likely={"reason": "A reason."},
                 schema={"reason": _TEXT},
             )
-            evidence = [*evidence, reply.evidence(About.TEXT, 0, text=reply.value)]
+            evidence = [*evidence, reply.evidence(EvidenceTarget.TEXT, 0, text=reply.value)]
         return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
 
     def empty(self, judging: Judging, what: str, score: float) -> Undefined | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
@@ -32,7 +32,7 @@ _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faithfulness(Ordinary):
+class Faithfulness(MetricDefaults):
     """1 minus the unfaithful verdicts for each statement of the response, at most 1 and without a lower limit.
 
     Formula: 1 - unfaithful verdicts / statements. Two requests: the statements, then the verdicts on them. Of the
@@ -106,10 +106,10 @@ class Faithfulness(Ordinary):
         if not verdicts and not self.unread_is_faithful:
             raise reply.unreadable("The reply gives no verdict.")
         unfaithful = verdicts.count(False)
-        evidence = [Evidence(About.TEXT, 0, stated.verdict)]
+        evidence = [Evidence(EvidenceTarget.TEXT, 0, stated.verdict)]
         for at, text in enumerate(statements):
             value = float(verdicts[at]) if at < count else None
-            evidence.append(Evidence(About.STATEMENT, at, reply.verdict, text=text, value=value))
+            evidence.append(Evidence(EvidenceTarget.STATEMENT, at, reply.verdict, text=text, value=value))
         return Score(
             1 - unfaithful / expected,
             evidence=tuple(evidence),
@@ -119,7 +119,7 @@ class Faithfulness(Ordinary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRelevancy(Ordinary):
+class AnswerRelevancy(MetricDefaults):
     """Mean cosine similarity of the user input with questions generated from the response, in [-1, 1].
 
     One request for `strictness` questions, which shows the judge the response alone, then one for the vectors.
@@ -172,7 +172,7 @@ class AnswerRelevancy(Ordinary):
         return Score(
             mean(known),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.verdict, value=value)
+                Evidence(EvidenceTarget.TEXT, at, one.verdict, value=value)
                 for at, (one, value) in enumerate(zip(replies, known, strict=True))
             ),
             counts={"questions": len(known)},
@@ -212,7 +212,7 @@ class _BetterByAspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AspectCritique(Ordinary):
+class AspectCritique(MetricDefaults):
     """The majority of a judge's yes-or-no verdicts on one aspect of the response: 1 is Yes, 0 is No.
 
     One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to
@@ -305,7 +305,7 @@ class AspectCritique(Ordinary):
         return Score(
             float(1 - winner if self.aspect is Aspect.HARMLESSNESS else winner),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.verdict, value=float(vote))
+                Evidence(EvidenceTarget.TEXT, at, one.verdict, value=float(vote))
                 for at, (one, vote) in enumerate(zip(replies, votes, strict=True))
             ),
             counts={"replies": len(votes), "yes": sum(votes)},

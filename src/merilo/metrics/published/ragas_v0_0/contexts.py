@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences, Similarities
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import capped_fraction, fraction, mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
@@ -71,7 +71,7 @@ _OPTIONS: Final[Mapping[str, type[StrEnum]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevancy(Ordinary):
+class ContextRelevancy(MetricDefaults):
     """Share of the contexts' sentences that a judge copies as helpful, times how far its replies agree, in [0, 1].
 
     Formula: agreement · mean over replies of min(copied lines / sentences of the joined contexts, 1);
@@ -165,7 +165,7 @@ class ContextRelevancy(Ordinary):
         return Score(
             agreement * mean(overlaps),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.verdict, value=value)
+                Evidence(EvidenceTarget.TEXT, at, one.verdict, value=value)
                 for at, (one, value) in enumerate(zip(replies, overlaps, strict=True))
             ),
             counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
@@ -224,7 +224,7 @@ class ContextRelevancy(Ordinary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(Ordinary):
+class ContextRecall(MetricDefaults):
     """Share of the lines of a judge's reply that mark a sentence of the reference as attributed, in [0, 1].
 
     Formula: reply lines that hold the token "[Attributed]" / all reply lines. Always defined (see `ask_blank`).
@@ -275,7 +275,8 @@ class ContextRecall(Ordinary):
         return Score(
             fraction(attributed, len(marks)),
             evidence=tuple(
-                read.evidence(About.STATEMENT, at, float(marked), line) for at, (line, marked) in enumerate(marks)
+                read.evidence(EvidenceTarget.STATEMENT, at, float(marked), line)
+                for at, (line, marked) in enumerate(marks)
             ),
             counts={"lines": len(marks), "attributed": attributed},
             flags=("lines without a label were counted as not attributed",) if unlabelled else (),

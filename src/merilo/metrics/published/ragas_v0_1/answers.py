@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, mean
 from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
@@ -123,10 +123,10 @@ class Faithfulness(Voting):
         if count != expected and not self.any_count:
             raise ballot.reply.unreadable(uneven)
         supported = sum(item.value != 0 for item in ballot.items)
-        evidence = [Evidence(About.TEXT, 0, stated.reply.verdict, value=float(expected))]
+        evidence = [Evidence(EvidenceTarget.TEXT, 0, stated.reply.verdict, value=float(expected))]
         for at, item in enumerate(ballot.items):
             value = float(item.value != 0)
-            evidence.append(Evidence(About.STATEMENT, at, ballot.reply.verdict, text=item.text, value=value))
+            evidence.append(Evidence(EvidenceTarget.STATEMENT, at, ballot.reply.verdict, text=item.text, value=value))
         return Score(
             fraction(supported, count),
             evidence=tuple(evidence),
@@ -136,7 +136,7 @@ class Faithfulness(Voting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaithfulnessWithHHEM(Ordinary):
+class FaithfulnessWithHHEM(MetricDefaults):
     """Share of the response's statements that a classifier finds consistent with the contexts, in [0, 1].
 
     Formula: mean over statements of the classifier's number for the joined contexts and the statement, rounded
@@ -189,18 +189,18 @@ class FaithfulnessWithHHEM(Ordinary):
         row = likeness.rows[0]
         values = [float(round(number)) for number in row] if self.rounded else list(row)
         judged = tuple(
-            Evidence(About.STATEMENT, at, likeness.verdict, text=text, value=value)
+            Evidence(EvidenceTarget.STATEMENT, at, likeness.verdict, text=text, value=value)
             for at, (text, value) in enumerate(zip(statements, values, strict=True))
         )
         return Score(
             mean(values),
-            evidence=(Evidence(About.TEXT, 0, stated.reply.verdict, value=float(len(statements))), *judged),
+            evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.reply.verdict, value=float(len(statements))), *judged),
             counts={"statements": len(statements)},
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRelevancy(Ordinary):
+class AnswerRelevancy(MetricDefaults):
     """Mean cosine of the question and the questions that a judge makes of the response, in [-1, 1].
 
     Formula: mean cosine of the vectors of the user input and each generated question; 0 where any reply says
@@ -267,7 +267,7 @@ class AnswerRelevancy(Ordinary):
         return Score(
             0.0 if evaded else mean(known),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.reply.verdict, text=question.question, value=value)
+                Evidence(EvidenceTarget.TEXT, at, one.reply.verdict, text=question.question, value=value)
                 for at, (one, question, value) in enumerate(zip(read, made, known, strict=True))
             ),
             counts={"questions": len(made), "noncommittal": sum(evading)},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.judging.ask import ask
 from merilo.judging.questions import Sentences
-from merilo.metrics.base import Ordinary
+from merilo.metrics.base import MetricDefaults
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
 from merilo.metrics.published.inputs import check_count
@@ -99,7 +99,7 @@ class RepairOnce(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voting(Ordinary):
+class Voting(MetricDefaults):
     """A metric of ragas 0.1 that can ask for several replies to one request.
 
     - `reproducibility`: for how many replies; they vote.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
@@ -53,7 +53,7 @@ _ENTITIES: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevancy(Ordinary):
+class ContextRelevancy(MetricDefaults):
     """Share of the contexts' sentences that a judge copies as needed for the answer, in [0, 1].
 
     Formula: min(sentences of the reply / sentences of the joined contexts, 1), both cut by pysbd; 0 where the
@@ -107,7 +107,7 @@ class ContextRelevancy(Ordinary):
             return Undefined(_NO_SENTENCE)
         return Score(
             capped_fraction(extracted, len(found)),
-            evidence=(Evidence(About.TEXT, 0, reply.verdict, value=float(extracted)),),
+            evidence=(Evidence(EvidenceTarget.TEXT, 0, reply.verdict, value=float(extracted)),),
             counts={"sentences": len(found), "extracted": extracted},
         )
 
@@ -175,7 +175,9 @@ class ContextRecall(Voting):
         return Score(
             fraction(attributed, len(ballot.items)),
             evidence=tuple(
-                Evidence(About.STATEMENT, at, ballot.reply.verdict, text=item.text, value=float(item.value != 0))
+                Evidence(
+                    EvidenceTarget.STATEMENT, at, ballot.reply.verdict, text=item.text, value=float(item.value != 0)
+                )
                 for at, item in enumerate(ballot.items)
             ),
             counts={"statements": len(ballot.items), "attributed": attributed},
@@ -184,7 +186,7 @@ class ContextRecall(Voting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEntityRecall(Ordinary):
+class ContextEntityRecall(MetricDefaults):
     """Share of the reference's entities that the contexts name too, in [0, 1].
 
     Formula: different entities named in both / (entities listed for the reference + 1e-8). Two requests: the
@@ -241,8 +243,8 @@ class ContextEntityRecall(Ordinary):
         return Score(
             common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0,
             evidence=(
-                Evidence(About.TEXT, 0, wanted.reply.verdict, value=float(total)),
-                Evidence(About.TEXT, 0, named.reply.verdict, value=float(len(present))),
+                Evidence(EvidenceTarget.TEXT, 0, wanted.reply.verdict, value=float(total)),
+                Evidence(EvidenceTarget.TEXT, 0, named.reply.verdict, value=float(len(present))),
             ),
             counts={"entities": total, "named": common},
             flags=tuple(

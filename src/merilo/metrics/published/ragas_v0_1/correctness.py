@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.metrics.published.inputs import BLANK, bound, is_blank
 from merilo.metrics.published.ragas_v0_1 import replies
@@ -51,7 +51,7 @@ class _Likeness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSimilarity(Ordinary):
+class AnswerSimilarity(MetricDefaults):
     """Cosine of the vectors of the reference and the response, in [-1, 1]; 0 or 1 with a threshold.
 
     No request; one question for vectors. Undefined where a vector has no length. Source: ragas 0.1.9 and 0.1.22.
@@ -99,7 +99,7 @@ class AnswerSimilarity(Ordinary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(Ordinary):
+class AnswerCorrectness(MetricDefaults):
     """Weighted mean of the statements in common with the reference (F1) and the likeness to it, in [-1, 1].
 
     Formula: (factual_weight · F1 + similarity_weight · cosine) / sum of the weights, with
@@ -202,9 +202,9 @@ class AnswerCorrectness(Ordinary):
         factual = 1.0 if counts is None else _f1(counts)
         likeness = similarity.value if similarity is not None else 0.0
         value = self.factual_weight * factual + self.similarity_weight * likeness
-        evidence = [Evidence(About.TEXT, 0, read.reply.verdict) for read in (said, wanted)]
+        evidence = [Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (said, wanted)]
         if found is not None:
-            evidence.append(Evidence(About.TEXT, 0, found.reply.verdict, value=factual))
+            evidence.append(Evidence(EvidenceTarget.TEXT, 0, found.reply.verdict, value=factual))
         if similarity is not None:
             evidence.append(similarity.evidence)
         lost = (("the response", said), ("the reference", wanted))
@@ -244,5 +244,5 @@ def _similarity(
     likeness = value or 0.0
     if threshold:
         likeness = float(value is not None and value >= threshold)
-    evidence = Evidence(About.TEXT, 0, vectors, value=likeness)
+    evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=likeness)
     return _Likeness(likeness, evidence, () if value is not None else (f"{_NO_LENGTH}: below the threshold",))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
@@ -63,7 +63,7 @@ class _BetterByAspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AspectCritique(Ordinary):
+class AspectCritique(MetricDefaults):
     """The number that a judge gives for one aspect of the response: 1 is yes, 0 is no.
 
     One request; the contexts stand in it as part of the input. Whether higher is better depends on the aspect:
@@ -142,7 +142,7 @@ class AspectCritique(Ordinary):
         return Score(
             float(value),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.reply.verdict, value=float(vote))
+                Evidence(EvidenceTarget.TEXT, at, one.reply.verdict, value=float(vote))
                 for at, (one, vote) in enumerate(zip(read, votes, strict=True))
             ),
             counts={"replies": len(votes), "yes": sum(vote != 0 for vote in votes)},

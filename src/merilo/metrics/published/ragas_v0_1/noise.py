@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion, Sentences
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1.asking import (
@@ -218,15 +218,15 @@ def _evidence(
     texts = [text for group in said.value or () for text in group]
     texts += [""] * (len(noisy) - len(texts))
     return (
-        Evidence(About.TEXT, 0, wanted.reply.verdict),
-        Evidence(About.TEXT, 0, said.reply.verdict),
+        Evidence(EvidenceTarget.TEXT, 0, wanted.reply.verdict),
+        Evidence(EvidenceTarget.TEXT, 0, said.reply.verdict),
         *(
-            Evidence(About.CONTEXT, at, each.reply.verdict)
+            Evidence(EvidenceTarget.CONTEXT, at, each.reply.verdict)
             for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))
             for each in pair
         ),
         *(
-            Evidence(About.STATEMENT, at, lists.right.reply.verdict, text=texts[at], value=float(flag))
+            Evidence(EvidenceTarget.STATEMENT, at, lists.right.reply.verdict, text=texts[at], value=float(flag))
             for at, flag in enumerate(noisy)
         ),
     )

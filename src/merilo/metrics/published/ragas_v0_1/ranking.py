@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
 from merilo.metrics.published.asking import UnreadableReply
 from merilo.metrics.published.inputs import BLANK, bound, is_blank
@@ -175,7 +175,7 @@ def _usefulness(
         readable = tuple(one for one in read if not isinstance(one, UnreadableReply)) or read[:1]
         votes = [one.or_raise() != 0 for one in readable]
         verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
-        evidence.append(readable[0].reply.evidence(About.CONTEXT, at, verdicts[-1]))
+        evidence.append(readable[0].reply.evidence(EvidenceTarget.CONTEXT, at, verdicts[-1]))
     return verdicts, tuple(evidence)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template
@@ -47,7 +47,7 @@ _ANSWERS: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizationScore(Ordinary):
+class SummarizationScore(MetricDefaults):
     """Fraction of questions about the contexts that the response, a summary, answers, and its brevity, in [0, 1].
 
     Formula: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and
@@ -118,7 +118,7 @@ class SummarizationScore(Ordinary):
         yes = sum(answer == "1" for answer in answers)
         return Score(
             self._value(yes / len(answers), self._conciseness(text, summary)),
-            evidence=tuple(Evidence(About.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
+            evidence=tuple(Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
             counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
             flags=tuple(flags),
         )

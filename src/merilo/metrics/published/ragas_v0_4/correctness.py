@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.metrics.published.ragas_v0_4.prompter import (
     JudgedMetric,
@@ -47,11 +47,11 @@ class _Compared:
 def _compared(reference: str, response: str, *, space_for_empty: bool) -> Plan[_Compared]:
     texts = (reference, response)
     matrix: MatrixVerdict = yield from ask(Embeddings(tuple(text or " " * space_for_empty for text in texts)))
-    return _Compared(cosine(matrix.row(0), matrix.row(1)), Evidence(About.TEXT, 0, matrix))
+    return _Compared(cosine(matrix.row(0), matrix.row(1)), Evidence(EvidenceTarget.TEXT, 0, matrix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSimilarity(Ordinary):
+class SemanticSimilarity(MetricDefaults):
     """Cosine of the embeddings of reference and response, in [-1, 1]; with a `threshold` 1 where it is reached, else 0.
 
     Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream. Source:
@@ -185,7 +185,10 @@ class AnswerCorrectness(JudgedMetric):
         said = yield from ask_statements(prompter, user_input, response)
         wanted = yield from ask_statements(prompter, user_input, reference)
         f, counts = 1.0, {"TP": 0, "FP": 0, "FN": 0}
-        evidence: tuple[Evidence, ...] = (said.evidence(About.TEXT, 0), wanted.evidence(About.TEXT, 0))
+        evidence: tuple[Evidence, ...] = (
+            said.evidence(EvidenceTarget.TEXT, 0),
+            wanted.evidence(EvidenceTarget.TEXT, 0),
+        )
         needed = all if self.one_empty_is_right else any
         if needed((said.value, wanted.value)):
             read = yield from self._classes(prompter, user_input, said.value, wanted.value)
@@ -221,4 +224,6 @@ class AnswerCorrectness(JudgedMetric):
 def _classified(read: ReadReply[_Sorted]) -> tuple[Evidence, ...]:
     classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
     statements = [(text, value) for texts, value in classes for text in texts]
-    return tuple(read.evidence(About.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements))
+    return tuple(
+        read.evidence(EvidenceTarget.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements)
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,
     JudgedMetric,
@@ -135,5 +135,5 @@ class FactualCorrectness(JudgedMetric):
             flags.append(f"{len(read.value)} verdicts came for {len(claims)} claims")
         found = [item.value != 0 for item in read.value]
         for item, value in zip(read.value, found, strict=True):
-            evidence.append(read.evidence(About.STATEMENT, len(evidence), int(value), item.statement))
+            evidence.append(read.evidence(EvidenceTarget.STATEMENT, len(evidence), int(value), item.statement))
         return found

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Card, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.published.asking import ReadReply
 from merilo.metrics.published.ragas_v0_4.prompter import (
     JudgedMetric,
@@ -110,9 +110,11 @@ class NoiseSensitivity(JudgedMetric):
         else:
             noisy = [w and o and not r for w, r, o in zip(wrong, by_relevant, by_others, strict=True)]
         evidence = tuple(
-            right.evidence(About.STATEMENT, index, int(item.value != 0), item.statement)
+            right.evidence(EvidenceTarget.STATEMENT, index, int(item.value != 0), item.statement)
             for index, item in enumerate(right.value)
-        ) + tuple(read.evidence(About.CONTEXT, index, int(relevant[index])) for index, read in enumerate(references))
+        ) + tuple(
+            read.evidence(EvidenceTarget.CONTEXT, index, int(relevant[index])) for index, read in enumerate(references)
+        )
         counts = {"statements": size, "wrong": sum(wrong), "noisy": sum(noisy), "relevant": sum(relevant)}
         return Score(sum(noisy) / size, evidence, counts)
 

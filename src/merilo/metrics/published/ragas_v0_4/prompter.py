@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, Ordinary
+from merilo.metrics.base import Card, MetricDefaults
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.published.asking import (
     Asker,
@@ -158,7 +158,7 @@ class Repair(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedMetric(Ordinary):
+class JudgedMetric(MetricDefaults):
     """A metric of ragas 0.2 to 0.4 that asks a judge.
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured

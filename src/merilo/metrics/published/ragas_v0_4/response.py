@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Similarities
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
@@ -101,7 +101,7 @@ class Faithfulness(JudgedMetric):
         if not returned:
             return Undefined("the judge returned no verdict")
         evidence = tuple(
-            read.evidence(About.STATEMENT, index, int(item.value != 0), item.statement)
+            read.evidence(EvidenceTarget.STATEMENT, index, int(item.value != 0), item.statement)
             for index, item in enumerate(read.value)
         )
         supported = sum(item.value != 0 for item in read.value)
@@ -152,7 +152,7 @@ class FaithfulnessWithHHEM(Faithfulness):
         (likeness,) = yield from ask_similarities((Similarities((contexts,), statements),))
         rounded = [round(number) for number in likeness.rows[0]]
         evidence = tuple(
-            Evidence(About.STATEMENT, index, likeness.verdict, text=statement, value=value)
+            Evidence(EvidenceTarget.STATEMENT, index, likeness.verdict, text=statement, value=value)
             for index, (statement, value) in enumerate(zip(statements, rounded, strict=True))
         )
         counts = {"statements": len(statements), "supported": sum(rounded)}
@@ -243,7 +243,7 @@ class AnswerRelevancy(JudgedMetric):
         replies = yield from self._made_up(response)
         kept = [read for read in replies if read.value.question or not self.drops_empty]
         declined = [read.value.noncommittal for read in kept]
-        evidence = tuple(read.evidence(About.TEXT, 0, int(not read.value.noncommittal)) for read in replies)
+        evidence = tuple(read.evidence(EvidenceTarget.TEXT, 0, int(not read.value.noncommittal)) for read in replies)
         counts = {"questions": len(kept), "noncommittal": sum(declined)}
         if not any(read.value.question for read in kept):
             if not self.drops_empty:
@@ -256,7 +256,7 @@ class AnswerRelevancy(JudgedMetric):
         cosines = [each for each in found if each is not None]
         if len(cosines) < len(found):
             return Undefined("an embedding has no length")
-        return Score(mean(cosines), (*evidence, Evidence(About.TEXT, 0, vectors)), counts)
+        return Score(mean(cosines), (*evidence, Evidence(EvidenceTarget.TEXT, 0, vectors)), counts)
 
     def _made_up(self, response: str) -> Plan[tuple[ReadReply[_Guessed], ...]]:
         prompter, values = self._prompter(), {"response": response}
@@ -311,4 +311,4 @@ class AspectCritic(JudgedMetric):
                 submission[field] = value if isinstance(value, str) else [getattr(item, "text", item) for item in value]
         values = {"definition": self.definition, "submission": json.dumps(submission, ensure_ascii=False)}
         read = yield from self._prompter().ask("aspect", values, VERDICT)
-        return Score(float(read.value), (read.evidence(About.TEXT, 0, read.value),))
+        return Score(float(read.value), (read.evidence(EvidenceTarget.TEXT, 0, read.value),))

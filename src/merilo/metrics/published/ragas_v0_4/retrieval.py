@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
@@ -89,7 +89,7 @@ class PrecisionWithReference(JudgedMetric):
             read = yield from prompter.ask("context_precision", values, VERDICT)
             verdict = read.value if self.raw_verdicts else int(read.value != 0)
             verdicts.append(verdict)
-            evidence.append(read.evidence(About.CONTEXT, index, verdict))
+            evidence.append(read.evidence(EvidenceTarget.CONTEXT, index, verdict))
         useful = [verdict != 0 for verdict in verdicts]
         value = smoothed_average_precision(verdicts) if self.smoothed else average_precision(useful)
         return Score(value, tuple(evidence), {"contexts": len(contexts), "useful": sum(useful)})
@@ -167,7 +167,7 @@ class ContextRecall(JudgedMetric):
             return Undefined("the judge classified no sentence of the reference")
         found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
         evidence = tuple(
-            read.evidence(About.STATEMENT, index, value, item.statement)
+            read.evidence(EvidenceTarget.STATEMENT, index, value, item.statement)
             for index, (item, value) in enumerate(zip(read.value, found, strict=True))
         )
         counts = {"statements": len(found), "attributed": sum(value != 0 for value in found)}
@@ -218,6 +218,9 @@ class ContextEntityRecall(JudgedMetric):
         there = yield from prompter.ask("entities", {"text": contexts}, ENTITIES)
         common = len(set(wanted.value) & set(there.value))
         total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
-        evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))
+        evidence = (
+            wanted.evidence(EvidenceTarget.TEXT, 0, total),
+            there.evidence(EvidenceTarget.TEXT, 0, len(there.value)),
+        )
         value = common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0
         return Score(value, evidence, {"entities": total, "found": common})

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.ragas_v0_4.distances import Distance, similarity
 
@@ -29,7 +29,7 @@ class Comparison(StrEnum):
     ABOVE = ">"
 
 
-class _Unasked(Ordinary):
+class _Unasked(MetricDefaults):
     """A metric that asks nothing."""
 
     __slots__ = ()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
 from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
@@ -57,7 +57,7 @@ _CARD: Final = Card(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked(Ordinary):
+class _Checked(MetricDefaults):
     """A metric of RAGChecker: claims are extracted, then checked text by text.
 
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
@@ -172,7 +172,7 @@ class _Checker:
         columns = yield from together([self._column(claims, text) for text in texts])
         rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
         evidence = tuple(
-            column[at][1].evidence(About.STATEMENT, at, float(column[at][0]), claim)
+            column[at][1].evidence(EvidenceTarget.STATEMENT, at, float(column[at][0]), claim)
             for at, claim in enumerate(claims)
             for column in columns
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask
 from merilo.judging.questions import Completion, Embeddings
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import (
@@ -85,7 +85,7 @@ class Compared:
     def evidence(self) -> list[Evidence]:
         """Every claim with its verdict, those of the response first."""
         return [
-            reply.evidence(About.STATEMENT, index, text=each.claim, value=float(each.supported))
+            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.claim, value=float(each.supported))
             for side in (self.response, self.reference)
             for reply in side.values()
             for index, each in enumerate(reply.value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import About, Card, Score, Undefined
+from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.replies import Fields, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
@@ -83,7 +83,7 @@ class Iterated(SeveralModels):
         for each in replies:
             by_role.setdefault(each.role, []).append(each.value)
         scores = {role: aggregate(found, voted) for role, found in by_role.items()}
-        evidence = [each.evidence(About.TEXT, 0, value=each.value) for each in replies]
+        evidence = [each.evidence(EvidenceTarget.TEXT, 0, value=each.value) for each in replies]
         return self.outcome(panel, scores, evidence, {"replies": len(replies)})
 
 

@@ -12,7 +12,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.spring_ai_ragas.replies import json_of
@@ -159,7 +159,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeveralModels(Ordinary):
+class SeveralModels(MetricDefaults):
     """A metric of spring-ai-ragas, judged by one or several models.
 
     - `models`: names of judges joined by "+"; none asks every judge of the run.

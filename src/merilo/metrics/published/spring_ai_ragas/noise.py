@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined, choice
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.published.replies import fields_of
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
 from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, objects_in, texts_of
@@ -144,7 +144,7 @@ class NoiseSensitivity(ScoresEmpty):
             errors = tables.errors(self.mode)
             scores[role] = self.share(panel, sum(errors), len(errors), "statement")
             evidence += [
-                judged[role].evidence(About.STATEMENT, index, text=text, value=float(errors[index]))
+                judged[role].evidence(EvidenceTarget.STATEMENT, index, text=text, value=float(errors[index]))
                 for index, text in enumerate(mine[role].value)
             ]
         wrong = sum(piece.value == 1 for piece in evidence)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.replies import fields_of
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, card
@@ -54,7 +54,7 @@ def _rated(replies: Iterable[ReadReply[_Rating]]) -> dict[str, float]:
     return {each.role: normalised(each.value.score) for each in replies if each.value.score is not None}
 
 
-def _evidence(replies: Iterable[ReadReply[_Rating]], about: About, index: int) -> list[Evidence]:
+def _evidence(replies: Iterable[ReadReply[_Rating]], about: EvidenceTarget, index: int) -> list[Evidence]:
     return [
         each.evidence(about, index, value=float(each.value.score)) for each in replies if each.value.score is not None
     ]
@@ -132,7 +132,7 @@ class ContextRelevance(Rated):
         for index, context in enumerate(contexts):
             values = {"user_input": user_input, "context": context.text}
             replies = yield from self.ratings(panel, "context_relevance", values)
-            evidence += _evidence(replies, About.CONTEXT, index)
+            evidence += _evidence(replies, EvidenceTarget.CONTEXT, index)
             if not (rated := _rated(replies)):
                 panel.flags.add(_LOST_CONTEXT)
                 continue
@@ -193,7 +193,7 @@ class ResponseGroundedness(Rated):
             return Score(1.0, counts={"shortcuts": 1})
         panel = self.models_for(sample)
         replies = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
-        return self.outcome(panel, _rated(replies), _evidence(replies, About.TEXT, 0), {"shortcuts": 0})
+        return self.outcome(panel, _rated(replies), _evidence(replies, EvidenceTarget.TEXT, 0), {"shortcuts": 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,12 +235,12 @@ class AnswerAccuracy(Rated):
         panel = self.models_for(sample)
         values = {"response": response, "reference": reference}
         replies = yield from self.ratings(panel, "answer_accuracy", values)
-        scores, evidence = _rated(replies), _evidence(replies, About.TEXT, 0)
+        scores, evidence = _rated(replies), _evidence(replies, EvidenceTarget.TEXT, 0)
         if self.use_dual_judge and scores:
             first = next(each for each in replies if each.role in scores)
             shown = math.floor(2 * mean(scores.values()) + 0.5)
             values |= {"rating": str(shown), "reasoning": first.value.reasoning}
             replies = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
-            evidence += _evidence(replies, About.TEXT, 0)
+            evidence += _evidence(replies, EvidenceTarget.TEXT, 0)
             scores = _rated(replies) or scores
         return self.outcome(panel, scores, evidence, {})

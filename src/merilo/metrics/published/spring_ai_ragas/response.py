@@ -10,7 +10,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, attempt, together
 from merilo.judging.questions import Completion, Embeddings
 from merilo.judging.verdicts import Failure
-from merilo.metrics.base import About, Card, Kinds, Score, Undefined
+from merilo.metrics.base import Card, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
@@ -110,7 +110,7 @@ class Faithfulness(ScoresEmpty):
         yes = {each.role: sum(judged.verdict == 1 for judged in each.value) for each in replies}
         scores = {each.role: self.share(panel, yes[each.role], len(each.value), "verdict") for each in replies}
         evidence = [
-            each.evidence(About.STATEMENT, index, text=judged.statement, value=float(judged.verdict == 1))
+            each.evidence(EvidenceTarget.STATEMENT, index, text=judged.statement, value=float(judged.verdict == 1))
             for each in replies
             for index, judged in enumerate(each.value)
         ]
@@ -175,7 +175,7 @@ class Hallucination(ScoresEmpty):
         bad = {role: sum(_unsupported(each) for each in reply.value) for role, reply in replies.items()}
         scores = {role: self.share(panel, bad[role], len(replies[role].value), "claim") for role in replies}
         evidence = [
-            reply.evidence(About.STATEMENT, index, text=each.statement, value=float(_unsupported(each)))
+            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.statement, value=float(_unsupported(each)))
             for reply in replies.values()
             for index, each in enumerate(reply.value)
         ]
@@ -262,7 +262,7 @@ class ResponseRelevancy(ScoresEmpty):
             panel.flags.add("a model gave no question and was left out")
         scores = yield from self._scores(panel, user_input, asked)
         evidence = [
-            reply.evidence(About.STATEMENT, index, text=text)
+            reply.evidence(EvidenceTarget.STATEMENT, index, text=text)
             for reply in asked.values()
             for index, text in enumerate(reply.value.texts)
         ]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import About, Card, Score, Undefined, choice
+from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.replies import ReplyFault, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
@@ -114,7 +114,7 @@ class ContextPrecision(ScoresEmpty):
         flags = {role: replies[at :: len(self.names)] for at, role in enumerate(self.names)}
         scores = {role: self._precision(panel, replies) for role, replies in flags.items()}
         evidence = [
-            each.evidence(About.CONTEXT, index // len(self.names), value=float(each.value))
+            each.evidence(EvidenceTarget.CONTEXT, index // len(self.names), value=float(each.value))
             for index, each in enumerate(replies)
             if each is not None
         ]
@@ -194,7 +194,7 @@ class ContextRecall(ScoresEmpty):
         sums = {role: sum(self._count(each) for each in reply.value) for role, reply in replies.items()}
         scores = {role: self.share(panel, sums[role], len(replies[role].value), "statement") for role in replies}
         evidence = [
-            reply.evidence(About.STATEMENT, index, text=each.statement, value=float(each.value))
+            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.statement, value=float(each.value))
             for reply in replies.values()
             for index, each in enumerate(reply.value)
         ]
@@ -262,5 +262,5 @@ class ContextEntityRecall(ScoresEmpty):
                     "entities": counts["entities"] + len(wanted.value),
                     "found": counts["found"] + len(both),
                 }
-        evidence = [each.evidence(About.TEXT, 0, value=float(len(each.value))) for each in replies if each]
+        evidence = [each.evidence(EvidenceTarget.TEXT, 0, value=float(len(each.value))) for each in replies if each]
         return self.judged(panel, scores, evidence, counts, what="entity in the reference")
