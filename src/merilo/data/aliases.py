@@ -49,7 +49,7 @@ def aliases() -> Aliases:
     )
 
 
-class Form(Enum):
+class ColumnFormat(Enum):
     """Representations of a field's value in a column."""
 
     PLAIN = "plain"
@@ -59,15 +59,15 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FieldSource:
     """The column of a field's value, or the columns of its parts in order."""
 
     columns: tuple[str, ...]
-    form: Form
+    form: ColumnFormat
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ColumnPlan:
     """The treatment of records with the same columns.
 
     - `fields`: each field with its sources (more than one: ambiguous if their values differ);
@@ -76,7 +76,7 @@ class Plan:
     - `knows_a_field`: True if any column has a value that can be judged.
     """
 
-    fields: tuple[tuple[str, tuple[Source, ...]], ...]
+    fields: tuple[tuple[str, tuple[FieldSource, ...]], ...]
     unclear: tuple[str, ...]
     kept: tuple[str, ...]
     knows_a_field: bool
@@ -91,7 +91,7 @@ class Planner:
 
     mapping: Mapping[str, str]
     columns: Columns
-    _plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
+    _plans: dict[tuple[str, ...], ColumnPlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for column, name in self.mapping.items():
@@ -102,7 +102,7 @@ class Planner:
 
         self.columns.unseen.update(self.mapping)
 
-    def plan(self, names: tuple[str, ...]) -> Plan:
+    def plan(self, names: tuple[str, ...]) -> ColumnPlan:
         """Return the plan for records with these columns, in this order."""
         plan = self._plans.get(names)
         if plan is None:
@@ -111,8 +111,8 @@ class Planner:
                 self._plans[names] = plan
         return plan
 
-    def _make(self, names: tuple[str, ...]) -> Plan:
-        sources: dict[str, list[Source]] = {}
+    def _make(self, names: tuple[str, ...]) -> ColumnPlan:
+        sources: dict[str, list[FieldSource]] = {}
         unclear: list[str] = []
         kept: list[str] = []
         parts: dict[tuple[str, str], list[tuple[int, str]]] = {}
@@ -131,17 +131,17 @@ class Planner:
             elif part:
                 parts.setdefault((target, base), []).append((int(part[2] or part[3]), name))
             else:
-                sources.setdefault(target, []).append(Source((name,), _form(name, target, is_mapped=is_mapped)))
+                sources.setdefault(target, []).append(FieldSource((name,), _form(name, target, is_mapped=is_mapped)))
         for (target, _), numbered in parts.items():
-            found = Source(tuple(name for _, name in sorted(numbered)), Form.PARTS)
+            found = FieldSource(tuple(name for _, name in sorted(numbered)), ColumnFormat.PARTS)
             sources.setdefault(target, []).append(found)
         fields = tuple((name, tuple(found)) for name, found in sources.items())
         knows_a_field = bool(unclear) or not sources.keys().isdisjoint(FIELDS)
-        plan = Plan(fields, tuple(unclear), tuple(kept), knows_a_field)
+        plan = ColumnPlan(fields, tuple(unclear), tuple(kept), knows_a_field)
         self._note(plan, names, [base for _, base in parts])
         return plan
 
-    def _note(self, plan: Plan, names: tuple[str, ...], bases: list[str]) -> None:
+    def _note(self, plan: ColumnPlan, names: tuple[str, ...], bases: list[str]) -> None:
         for name in (*names, *bases):
             self.columns.unseen.pop(name, None)
         if len(self.columns.kept) < _MOST_PLANS:
@@ -150,7 +150,7 @@ class Planner:
             self.columns.recognised.update((column, name) for found in sources for column in found.columns)
 
 
-def _form(column: str, target: str, *, is_mapped: bool) -> Form:
+def _form(column: str, target: str, *, is_mapped: bool) -> ColumnFormat:
     if column in aliases().lists and target not in LIST_FIELDS and not is_mapped:
-        return Form.LIST
-    return Form.MAPPED if is_mapped else Form.PLAIN
+        return ColumnFormat.LIST
+    return ColumnFormat.MAPPED if is_mapped else ColumnFormat.PLAIN

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
 from merilo.data import check
-from merilo.data.aliases import LIST_FIELDS, Form, Plan, Planner, Source, aliases
+from merilo.data.aliases import LIST_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
 from merilo.data.lines import RawRecord
@@ -157,7 +157,7 @@ class _Reader:
         plan = self.rules.planner.plan(tuple(record))
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
-            if len(sources) == 1 and sources[0].form is Form.PLAIN:
+            if len(sources) == 1 and sources[0].form is ColumnFormat.PLAIN:
                 value = record[sources[0].columns[0]]
             else:
                 value = self._chosen(record, field, sources, problems)
@@ -180,7 +180,7 @@ class _Reader:
             problems += error.problems
             return None
 
-    def _check_columns(self, record: dict[str, object], plan: Plan, problems: list[Problem]) -> None:
+    def _check_columns(self, record: dict[str, object], plan: ColumnPlan, problems: list[Problem]) -> None:
         for column in plan.unclear:
             if record[column] is not None:
                 got = f"the column {column!r}, which may mean either the retrieved or the reference contexts"
@@ -191,17 +191,17 @@ class _Reader:
             problems.append(Problem(needed, check.shown(record), advice=mapping_advice(tuple(record))))
 
     def _chosen(
-        self, record: dict[str, object], field: str, sources: tuple[Source, ...], problems: list[Problem]
+        self, record: dict[str, object], field: str, sources: tuple[FieldSource, ...], problems: list[Problem]
     ) -> object:
         """Return the value of a field that has several columns or one of a special form."""
         found: list[tuple[str, object]] = []
         for source in sources:
-            if source.form is Form.PARTS:
+            if source.form is ColumnFormat.PARTS:
                 parts = [record[column] for column in source.columns]
                 value: object = [part for part in parts if not self._is_missing(part, field)]
             else:
                 value = record[source.columns[0]]
-            if field not in LIST_FIELDS and source.form in (Form.LIST, Form.MAPPED):
+            if field not in LIST_FIELDS and source.form in (ColumnFormat.LIST, ColumnFormat.MAPPED):
                 value = self._only(value, source, field, problems)
             if not self._is_missing(value, field):
                 found.append((source.columns[0], value))
@@ -217,7 +217,7 @@ class _Reader:
             return value is None
         return value.strip() in _PRINTED_MISSING
 
-    def _only(self, value: object, source: Source, field: str, problems: list[Problem]) -> object:
+    def _only(self, value: object, source: FieldSource, field: str, problems: list[Problem]) -> object:
         """Return the only item of a list; the first of several if the user named the column."""
         column = source.columns[0]
         if self.cells and isinstance(value, str):
@@ -229,16 +229,16 @@ class _Reader:
                 value = _printed(value, field, problems)
         if not check.is_list(value):
             return value
-        if len(value) > 1 and source.form is not Form.MAPPED:
+        if len(value) > 1 and source.form is not ColumnFormat.MAPPED:
             advice = f"use --map {column}={field} to take the first item"
             problems.append(
                 Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
             )
         return value[0] if value else None
 
-    def _list(self, value: object, field: str, source: Source, problems: list[Problem]) -> object:
+    def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         """Return the items of a list field, with the names and the language of contexts set."""
-        takes_text = self.cells or source.form is Form.MAPPED or source.columns[0] in aliases().one_text
+        takes_text = self.cells or source.form is ColumnFormat.MAPPED or source.columns[0] in aliases().one_text
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
         if field not in _CONTEXT_FIELDS or not check.is_list(value):
