@@ -15,7 +15,7 @@ from merilo.judging.reply_parsing import schema_for, schema_of
 from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request
 from merilo.providers.openai_bodies import OpenAIBodies
-from merilo.providers.problems import Problem
+from merilo.providers.problems import EndpointProblem
 
 SCHEMA = schema_for("relevance")
 TEXTS = st.text() | st.text(alphabet='"\\\x00{}\ud800\u2028é€😀', max_size=20)
@@ -68,7 +68,7 @@ def test_what_was_learnt_holds_for_kept_parts() -> None:
     bodies = OpenAIBodies("m", {}, hosted=False, known={})
     request = Request(messages=(Message("system", "s"), Message("user", "u")), temperature=0.0)
     assert "temperature" in json.loads(bodies.body_for(request))
-    assert bodies.learn(Problem(400, "not supported", parameter="temperature"))
+    assert bodies.learn(EndpointProblem(400, "not supported", parameter="temperature"))
     assert "temperature" not in json.loads(bodies.body_for(request))
 
 

@@ -32,7 +32,7 @@ from merilo.judges.llm import LLMJudge
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, Request
-from merilo.providers.keys import Keys
+from merilo.providers.keys import ApiKeys
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.secrets import shown_url
 
@@ -256,7 +256,9 @@ async def test_no_error_repeats_what_was_sent(
 
 def test_headers_of_the_user_go_before_the_key() -> None:
     """Who gives the header of the key in another way is not sent a second one; short values are no secrets."""
-    keys = Keys("Authorization", prefix="Bearer ", key=KEY, others=(("authorization", f"Basic {KEY}x"), ("X-Id", "7")))
+    keys = ApiKeys(
+        "Authorization", prefix="Bearer ", key=KEY, others=(("authorization", f"Basic {KEY}x"), ("X-Id", "7"))
+    )
     assert keys.fixed == {"authorization": f"Basic {KEY}x", "X-Id": "7"}
     assert keys.clean(f"7 Basic {KEY}x or {KEY}") == "7 [secret] or [secret]"
 
@@ -280,7 +282,7 @@ def test_headers_of_the_user_go_before_the_key() -> None:
 def test_a_key_in_other_spellings_is_hidden(spell: Callable[[str], str]) -> None:
     """A key is not shown as JSON, addresses and HTML may write it, nor in two of these at once."""
     key = 'sk-/0123456789+a"b<c>&d=Zq'
-    keys = Keys("Authorization", key=key)
+    keys = ApiKeys("Authorization", key=key)
     cleaned = keys.clean(f"the key {spell(key)} is wrong")
     assert "[secret]" in cleaned
     assert "0123" not in html.unescape(unquote(cleaned)).encode().decode("unicode_escape")
@@ -289,12 +291,12 @@ def test_a_key_in_other_spellings_is_hidden(spell: Callable[[str], str]) -> None
 def test_other_escapes_stay() -> None:
     """What holds no key stays as it was written."""
     text = 'a \\u00e9 100 % of "R&amp;D" at c:\\users %41'
-    assert Keys("a", key="sk-0123456789").clean(text) == text
+    assert ApiKeys("a", key="sk-0123456789").clean(text) == text
 
 
 def test_half_a_character_is_replaced() -> None:
     """What no file can hold is replaced in everything that comes back."""
-    assert Keys("a").clean("é \ud800.") == "é ?."
+    assert ApiKeys("a").clean("é \ud800.") == "é ?."
 
 
 def test_a_key_that_no_header_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch, server: JudgeServer) -> None:
@@ -346,7 +348,7 @@ def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_p
 def test_an_encoded_key_or_a_long_part_of_it_is_hidden(spell: Callable[[str], str], key: str) -> None:
     """A key that a server repeats in base64, in hex, reversed or in part leaves no 16 characters of that."""
     echoed = spell(key)
-    cleaned = Keys("Authorization", key=key).clean(f"The key {echoed} is wrong.")
+    cleaned = ApiKeys("Authorization", key=key).clean(f"The key {echoed} is wrong.")
     assert cleaned.startswith("The key ")
     assert cleaned.endswith(" is wrong.")
     assert "[secret]" in cleaned
@@ -356,13 +358,13 @@ def test_an_encoded_key_or_a_long_part_of_it_is_hidden(spell: Callable[[str], st
 @given(st.text(st.sampled_from('abcdeABCDE0123456789 .-_{}"\\u&%'), max_size=300))
 def test_texts_without_a_key_stay(text: str) -> None:
     """No text is changed by a key that shares no long fragment with it."""
-    assert Keys("Authorization", key="sk-zyxwvutsrqponmlkji").clean(text) == text
+    assert ApiKeys("Authorization", key="sk-zyxwvutsrqponmlkji").clean(text) == text
 
 
 def test_a_key_shown_by_its_ends_stays() -> None:
     """A server that shows the first and last four characters helps to find the wrong key, and gives nothing away."""
     shown = f"Incorrect API key provided: {KEY[:4]}*******{KEY[-4:]}."
-    assert Keys("Authorization", key=KEY).clean(shown) == shown
+    assert ApiKeys("Authorization", key=KEY).clean(shown) == shown
 
 
 SECRETS = {

@@ -33,7 +33,7 @@ from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Us
 from merilo.providers.keys import key_in
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_replies import reply_of
-from merilo.providers.problems import Address, Problem, error_of, problem_in, retry_after_s, told_in
+from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, problem_in, retry_after_s, told_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ REQUEST = Request(
     seed=7,
 )
 FREE = replace(REQUEST, schema=None)
-ADDRESS = Address("a", "check the key", "Check the place.")
+ADDRESS = EndpointAddress("a", "check the key", "Check the place.")
 
 
 @pytest.fixture
@@ -485,4 +485,4 @@ def test_any_body_is_a_reply_or_one_of_our_errors(text: str, status: int) -> Non
             return
     else:
         assert isinstance(error_of(problem, {}, ADDRESS), ProviderError)
-        assert isinstance(problem, Problem)
+        assert isinstance(problem, EndpointProblem)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.providers.problems import Problem
+    from merilo.providers.problems import EndpointProblem
 
 DROPPED = "dropped"
 ADAPTABLE = frozenset({400, 404, 405, 422})
@@ -29,7 +29,7 @@ class Adaptations:
         self.done: dict[str, str] = dict(known)
         self.notices: list[str] = []
 
-    def note(self, name: str, what: str, sentence: str, *, problem: Problem | None = None) -> bool:
+    def note(self, name: str, what: str, sentence: str, *, problem: EndpointProblem | None = None) -> bool:
         """Record and report the adaptation of a parameter; return False if it was known."""
         if self.done.get(name) == what:
             return False

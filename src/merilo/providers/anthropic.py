@@ -13,8 +13,8 @@ from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.anthropic_replies import message_of
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import Keys, check_key, key_in
-from merilo.providers.problems import Address
+from merilo.providers.keys import ApiKeys, check_key, key_in
+from merilo.providers.problems import EndpointAddress
 from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
 from merilo.providers.wire import open_wire
 
@@ -79,12 +79,12 @@ class AnthropicProvider:
         shown = shown_url(self.base_url)
         key = key_in(self.api_key_env, needed_for=shown if hosted and self.api_key is None else None)
         hidden = secrets_in(self.body, self.base_url)
-        keys = Keys("x-api-key", key=key, source=self.api_key, others=self.headers, hidden=hidden)
+        keys = ApiKeys("x-api-key", key=key, source=self.api_key, others=self.headers, hidden=hidden)
         bodies = AnthropicBodies(
             self.model, resolved_body(self.body), cached=self.cached, max_tokens=self.max_tokens, known=known or {}
         )
         place = f"Check the base URL (without /v1) and the model name {self.model!r}."
-        address = Address(shown, check_key(self.api_key_env, self.api_key), place)
+        address = EndpointAddress(shown, check_key(self.api_key_env, self.api_key), place)
         version, url = {"anthropic-version": API_VERSION}, resolved_url(self.base_url)
         async with open_wire(url, keys, self.timeout_s, headers=version, shown=shown) as wire:
             yield ChatConnection(wire, "/v1/messages", bodies, address, _reading(wire, shown))

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.providers.adaptations import ADAPTABLE, DROPPED, REFUSES, Adaptations, names
 from merilo.providers.base import ReplyPath
-from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text, schema_in_words
+from merilo.providers.bodies import PLACE, BodyTemplates, json_bytes, json_text, schema_in_words
 from merilo.providers.problems import ABOUT_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.providers.base import Message, Request
-    from merilo.providers.problems import Problem
+    from merilo.providers.problems import EndpointProblem
 
 _PATHS = (ReplyPath.JSON_SCHEMA, ReplyPath.PROMPTED)
 _ABOUT_FORMAT = re.compile(r"output_?(?:config|format)|json_schema|structured output", re.IGNORECASE)
@@ -54,7 +54,7 @@ class AnthropicBodies:
         self.done = self._adaptations.done
         self.notices = self._adaptations.notices
         self._path = _known_path(known)
-        self._frames = Frames()
+        self._frames = BodyTemplates()
 
     def path_for(self, request: Request) -> ReplyPath:
         """Return how structured output is requested at present; TEXT for free text."""
@@ -71,7 +71,7 @@ class AnthropicBodies:
             return frame.before
         return b"".join((frame.before, json_bytes(", ".join(map(self._message, rest))), frame.after))
 
-    def learn(self, problem: Problem) -> bool:
+    def learn(self, problem: EndpointProblem) -> bool:
         """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
         differently.
         """
@@ -80,7 +80,7 @@ class AnthropicBodies:
             self._frames.forget()
         return learnt
 
-    def _learn(self, problem: Problem, text: str) -> bool:
+    def _learn(self, problem: EndpointProblem, text: str) -> bool:
         if ABOUT_SIZE.search(text) and not REFUSES.search(text):
             return False
         if _ABOUT_FORMAT.search(text) and self._path is ReplyPath.JSON_SCHEMA:

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlsplit
 from merilo.errors import UsageError
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import Keys, check_key, key_in
+from merilo.providers.keys import ApiKeys, check_key, key_in
 from merilo.providers.openai import reading
 from merilo.providers.openai_bodies import OpenAIBodies
-from merilo.providers.problems import Address
+from merilo.providers.problems import EndpointAddress
 from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
 from merilo.providers.wire import open_wire
 
@@ -106,7 +106,7 @@ class AzureProvider:
         key = key_in(self.api_key_env, needed_for=self.address.url if self.hosted and given is None else None)
         name, prefix = ("Authorization", "Bearer ") if self.token else ("api-key", "")
         hidden = secrets_in(self.body, self.base_url)
-        keys = Keys(name, prefix=prefix, key=key, source=given, others=self.headers, hidden=hidden)
+        keys = ApiKeys(name, prefix=prefix, key=key, source=given, others=self.headers, hidden=hidden)
         async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=self.address.url) as wire:
             yield wire
 
@@ -130,8 +130,8 @@ class AzureProvider:
         return (urlsplit(self.base_url).hostname or "").endswith(_HOSTS)
 
     @property
-    def address(self) -> Address:
+    def address(self) -> EndpointAddress:
         """The endpoint as shown in messages."""
         version = f"and the API version {self.api_version}" if self.api_version else "and whether it has /openai/v1"
         place = f"Check the endpoint, the name of the deployment {self.model!r} {version}."
-        return Address(shown_url(self.base_url), check_key(self.api_key_env, self.token or self.api_key), place)
+        return EndpointAddress(shown_url(self.base_url), check_key(self.api_key_env, self.token or self.api_key), place)

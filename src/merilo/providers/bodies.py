@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from merilo.providers.base import ReplyPath, Request
-    from merilo.providers.problems import Problem
+    from merilo.providers.problems import EndpointProblem
 
 PLACE = "\x00the place of what changes\x00"
 """Placeholder in a body for the part that changes with each request."""
@@ -43,29 +43,29 @@ class Bodies(Protocol):
         """Return the JSON body of one request, without the parameters rejected so far."""
         ...
 
-    def learn(self, problem: Problem) -> bool:
+    def learn(self, problem: EndpointProblem) -> bool:
         """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
         differently.
         """
         ...
 
 
-class Frame(NamedTuple):
+class BodyTemplate(NamedTuple):
     """The bytes of a body before and after its placeholder."""
 
     before: bytes
     after: bytes
 
 
-class Frames:
+class BodyTemplates:
     """The encoded frames of a connection, by the values that determine them."""
 
     def __init__(self) -> None:
-        self._frames: dict[Hashable, tuple[Mapping[str, object] | None, Frame]] = {}
+        self._frames: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
 
     def frame(
         self, key: Hashable, schema: Mapping[str, object] | None, make: Callable[[], Mapping[str, object]]
-    ) -> Frame:
+    ) -> BodyTemplate:
         """Return the frame of the body that `make` returns, which contains `PLACE` once; created once per key and
         schema.
 
@@ -77,7 +77,7 @@ class Frames:
         before, _, after = json_text(make()).partition(_PLACE_IN_JSON)
         if len(self._frames) >= _MOST_FRAMES:
             self._frames.clear()
-        frame = Frame(json_bytes(before), json_bytes(after))
+        frame = BodyTemplate(json_bytes(before), json_bytes(after))
         self._frames[key] = (schema, frame)
         return frame
 

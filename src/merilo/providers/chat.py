@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from merilo.judging.json_types import Json
     from merilo.providers.base import Reply, ReplyPath, Request
     from merilo.providers.bodies import Bodies
-    from merilo.providers.problems import Address
+    from merilo.providers.problems import EndpointAddress
     from merilo.providers.wire import Wire
 
     ReadReply = Callable[[Json, str, ReplyPath, float], Reply]
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ChatConnection:
     """A session with one endpoint that adapts to the parameters the endpoint rejects."""
 
-    def __init__(self, wire: Wire, route: str, bodies: Bodies, address: Address, read: ReadReply) -> None:
+    def __init__(self, wire: Wire, route: str, bodies: Bodies, address: EndpointAddress, read: ReadReply) -> None:
         """`read` makes a reply from a body: from its object, its text, the reply path and the seconds."""
         self._wire = wire
         self._route = route

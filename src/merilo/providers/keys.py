@@ -65,7 +65,7 @@ def check_key(variable: str, source: KeySource | None) -> str:
     return f"check the variable {variable}{empty}"
 
 
-class Keys:
+class ApiKeys:
     """The key of one connection, as a header, and every text that no message may repeat."""
 
     def __init__(

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import Keys, check_key, key_in
+from merilo.providers.keys import ApiKeys, check_key, key_in
 from merilo.providers.openai_bodies import OpenAIBodies
 from merilo.providers.openai_replies import reply_of
-from merilo.providers.problems import Address
+from merilo.providers.problems import EndpointAddress
 from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
 from merilo.providers.wire import open_wire
 
@@ -81,7 +81,9 @@ class OpenAIProvider:
         needed = self.address.url if self.hosted and self.api_key is None else None
         key = key_in(self.api_key_env, needed_for=needed)
         hidden = secrets_in(self.body, self.base_url)
-        keys = Keys("Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers, hidden=hidden)
+        keys = ApiKeys(
+            "Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers, hidden=hidden
+        )
         async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=self.address.url) as wire:
             yield wire
 
@@ -101,10 +103,10 @@ class OpenAIProvider:
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
     @property
-    def address(self) -> Address:
+    def address(self) -> EndpointAddress:
         """The endpoint as shown in messages."""
         place = f"Check the base URL (most end in /v1) and the model name {self.model!r}."
-        return Address(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
+        return EndpointAddress(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
 
 
 def reading(wire: Wire, address: str) -> ReadReply:

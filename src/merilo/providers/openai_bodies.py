@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.providers.adaptations import ADAPTABLE, DROPPED, REFUSES, Adaptations, names
 from merilo.providers.base import REPLY_LIMITS, ReplyPath
-from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text, schema_in_words
+from merilo.providers.bodies import PLACE, BodyTemplates, json_bytes, json_text, schema_in_words
 from merilo.providers.problems import ABOUT_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.providers.base import Message, Request
-    from merilo.providers.problems import Problem
+    from merilo.providers.problems import EndpointProblem
 
 FOLDED = "folded into the user message"
 _PATHS = (ReplyPath.JSON_SCHEMA, ReplyPath.JSON_MODE, ReplyPath.PROMPTED)
@@ -45,7 +45,7 @@ class OpenAIBodies:
         self.done = self._adaptations.done
         self.notices = self._adaptations.notices
         self._path = _known_path(known)
-        self._frames = Frames()
+        self._frames = BodyTemplates()
 
     def path_for(self, request: Request) -> ReplyPath:
         """Return how structured output is requested at present; TEXT for free text."""
@@ -64,7 +64,7 @@ class OpenAIBodies:
             return frame.before
         return b"".join((frame.before, json_bytes(", ".join(map(_message_json, rest))), frame.after))
 
-    def learn(self, problem: Problem) -> bool:
+    def learn(self, problem: EndpointProblem) -> bool:
         """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
         differently.
         """
@@ -73,7 +73,7 @@ class OpenAIBodies:
             self._frames.forget()
         return learnt
 
-    def _learn(self, problem: Problem, text: str) -> bool:
+    def _learn(self, problem: EndpointProblem, text: str) -> bool:
         if ABOUT_SIZE.search(text) and not REFUSES.search(text):
             return False
         if _ABOUT_FORMAT.search(text) and (problem.status in ADAPTABLE or problem.status in {500, 501}):
@@ -91,7 +91,7 @@ class OpenAIBodies:
                 return self._adaptations.note(name, DROPPED, f"{name} is no longer sent", problem=problem)
         return False
 
-    def _next_path(self, problem: Problem) -> bool:
+    def _next_path(self, problem: EndpointProblem) -> bool:
         position = _PATHS.index(self._path) + 1
         if position == len(_PATHS):
             return False
@@ -100,7 +100,7 @@ class OpenAIBodies:
         sentence = f"JSON is now requested {how}"
         return self._adaptations.note("response_format", self._path.value, sentence, problem=problem)
 
-    def _next_limit(self, problem: Problem) -> bool:
+    def _next_limit(self, problem: EndpointProblem) -> bool:
         now = self.done.get("max_tokens")
         if now == DROPPED:
             return False
@@ -109,7 +109,7 @@ class OpenAIBodies:
         sentence = "replies have no length limit" if what == DROPPED else f"the length limit is sent as {other}"
         return self._adaptations.note("max_tokens", what, sentence, problem=problem)
 
-    def _fold(self, problem: Problem) -> bool:
+    def _fold(self, problem: EndpointProblem) -> bool:
         sentence = "the system message is sent at the start of the user message"
         return self._adaptations.note(_SYSTEM, FOLDED, sentence, problem=problem)
 

@@ -42,7 +42,7 @@ PricesLike: TypeAlias = "str | PathLike[str] | Sequence[Mapping[str, object]] | 
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class TokenPrices:
     """USD per million tokens; `cached_input` and `cache_write` are the rates of cached and written input."""
 
     input: float
@@ -66,14 +66,14 @@ class Price:
 
     model: str
     """The model's name, which also matches with a date appended; or a pattern with `*`."""
-    rates: Rates
+    rates: TokenPrices
     provider: str | None = None
     """The kind of provider; None for any."""
     base_url: str | None = None
     """The address; None for any."""
     above: int | None = None
     """Requests with more input tokens than this are charged at `long`."""
-    long: Rates | None = None
+    long: TokenPrices | None = None
     read: date | None = None
     """The date of the price."""
     source: str = ""
@@ -173,7 +173,7 @@ def _row(given: object, where: str, read: object) -> Price:
     )
 
 
-def _long(given: object, where: str) -> tuple[int, Rates]:
+def _long(given: object, where: str) -> tuple[int, TokenPrices]:
     table = as_object(given) or {}
     above = table.get("above")
     if not isinstance(above, int):
@@ -194,10 +194,10 @@ def _refuse_unknown(row: Mapping[str, object], known: frozenset[str], where: str
         raise UsageError(f"{where}: unknown key {', '.join(unknown)}; known keys: {', '.join(sorted(known))}.")
 
 
-def _rates(row: Mapping[str, object], where: str) -> Rates:
+def _rates(row: Mapping[str, object], where: str) -> TokenPrices:
     each = _usd(row, "input", where)
     cached, written = (_usd(row, name, where) if name in row else each for name in ("cached_input", "cache_write"))
-    return Rates(each, _usd(row, "output", where), cached, written)
+    return TokenPrices(each, _usd(row, "output", where), cached, written)
 
 
 def _usd(row: Mapping[str, object], name: str, where: str) -> float:

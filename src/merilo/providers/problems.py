@@ -53,7 +53,7 @@ ABOUT_SIZE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class EndpointProblem:
     """An error as the endpoint reports it."""
 
     status: int
@@ -68,13 +68,13 @@ class Problem:
         """Status and message, truncated for display."""
         return f"{self.status}: {excerpt(self.message)}"
 
-    def cleaned(self, clean: Callable[[str], str]) -> Problem:
+    def cleaned(self, clean: Callable[[str], str]) -> EndpointProblem:
         """Return the problem without secrets."""
         return replace(self, message=clean(self.message), code=clean(self.code), parameter=clean(self.parameter))
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class EndpointAddress:
     """The endpoint as shown in messages: its address, and what to check if it accepts no request at all."""
 
     url: str
@@ -100,7 +100,7 @@ def json_object(value: object) -> Json | None:
     return cast("Json", value) if isinstance(value, dict) else None
 
 
-def problem_in(status: int, body: Json, text: str) -> Problem | None:
+def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
     """Return the error that an answer reports, also in a body with status 200; None for a reply.
 
     `body` is the parsed object of `text`.
@@ -115,17 +115,17 @@ def problem_in(status: int, body: Json, text: str) -> Problem | None:
     if status == OK:
         status = int(code) if _STATUS.fullmatch(code) else SERVER_ERRORS
         received = len(text.encode("utf-8", "replace")) if status >= SERVER_ERRORS else 0
-    return Problem(status, message or (error if isinstance(error, str) else text), code, parameter, received)
+    return EndpointProblem(status, message or (error if isinstance(error, str) else text), code, parameter, received)
 
 
-def error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
+def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
     """Return the merilo error for a problem."""
     error = _error_of(problem, headers, address)
     error.received_bytes = problem.received_bytes
     return error
 
 
-def _error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
+def _error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
     status, code = problem.status, problem.code
     message = f"{address.url} answered {problem.shown}"
     if code in _FILTERED:
@@ -143,7 +143,7 @@ def _error_of(problem: Problem, headers: Mapping[str, str], address: Address) ->
     return _temporary(problem, headers, message) or Permanent(f"{message}.", status=status)
 
 
-def _temporary(problem: Problem, headers: Mapping[str, str], message: str) -> ProviderError | None:
+def _temporary(problem: EndpointProblem, headers: Mapping[str, str], message: str) -> ProviderError | None:
     """Return the error of a request that may succeed later; None if it will not."""
     status, wait_s = problem.status, retry_after_s(headers)
     if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse, ClientSession
 
-    from merilo.providers.keys import Keys
+    from merilo.providers.keys import ApiKeys
 
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
 _DNS_KEPT_S = 300
@@ -30,7 +30,7 @@ class WireAnswer(NamedTuple):
 class Wire:
     """An open session with one endpoint; remembers whether it was ever reachable."""
 
-    def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: Keys, *, shown: str) -> None:
+    def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: ApiKeys, *, shown: str) -> None:
         """`shown`: the address for messages, without secrets."""
         from aiohttp import ClientConnectorError, ClientError
 
@@ -81,7 +81,7 @@ async def _read(response: ClientResponse, url: str, most: int, read: bytearray) 
 
 @asynccontextmanager
 async def open_wire(
-    base_url: str, keys: Keys, timeout_s: float, *, shown: str, headers: Mapping[str, str] | None = None
+    base_url: str, keys: ApiKeys, timeout_s: float, *, shown: str, headers: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Wire, None]:
     """Open a session to an endpoint.
 
