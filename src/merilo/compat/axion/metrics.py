@@ -24,12 +24,12 @@ from merilo.metrics.registry import metric_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from merilo.compat.axion.signals import Told
+    from merilo.compat.axion.signals import SignalText
     from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike
     from merilo.metrics.base import Metric, Outcome
 
-    Read = Callable[[DatasetItem, Score | None], Told]
+    Read = Callable[[DatasetItem, Score | None], SignalText]
 
 Option = bool | float | str | Mapping[str, float]
 """Types of a metric's parameters."""

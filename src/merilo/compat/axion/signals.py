@@ -181,61 +181,61 @@ class FactualAccuracyResult(Signals):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SignalText:
     """Signals, with a summary of them in a few words."""
 
     signals: Signals
     words: str
 
 
-def relevancy(item: DatasetItem, score: Score | None) -> Told:
+def relevancy(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualRelevancy."""
     if score is not None and score.counts.get("relevant", 0) is None:
         total = len(item.retrieved_content or ())
-        return Told(ContextualRelevancyResult(score.value, total, None, ()), f"{total} chunks judged together")
+        return SignalText(ContextualRelevancyResult(score.value, total, None, ()), f"{total} chunks judged together")
     chunks = _chunks(item, score)
     relevant = sum(chunk.is_relevant for chunk in chunks)
     signals = ContextualRelevancyResult(_value(score), _total(item, score, chunks), relevant, chunks)
-    return Told(signals, f"{relevant} of {len(chunks)} chunks relevant")
+    return SignalText(signals, f"{relevant} of {len(chunks)} chunks relevant")
 
 
-def ranking(item: DatasetItem, score: Score | None) -> Told:
+def ranking(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualRanking."""
     chunks = _chunks(item, score)
     relevant = sum(chunk.is_relevant for chunk in chunks)
     signals = ContextualRankingResult(_value(score), _total(item, score, chunks), relevant, chunks)
-    return Told(signals, f"{relevant} of {len(chunks)} chunks relevant")
+    return SignalText(signals, f"{relevant} of {len(chunks)} chunks relevant")
 
 
-def precision(item: DatasetItem, score: Score | None) -> Told:
+def precision(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualPrecision."""
     flags = _by_context(score)
     texts = () if score is None else item.retrieved_content or ()
     chunks = tuple(UsefulChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
     useful = sum(chunk.is_useful for chunk in chunks)
     signals = ContextualPrecisionResult(_value(score), _total(item, score, chunks), useful, chunks)
-    return Told(signals, f"{useful} of {len(chunks)} chunks useful")
+    return SignalText(signals, f"{useful} of {len(chunks)} chunks useful")
 
 
-def recall(item: DatasetItem, score: Score | None) -> Told:
+def recall(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualRecall."""
     del item
     pieces = _statements(score)
     judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in pieces)
     total, supported = _count(score, "judged", "statements"), sum(each.is_supported for each in judged)
     signals = ContextualRecallResult(_value(score), total, supported, judged)
-    return Told(signals, f"{supported} of {total} statements supported")
+    return SignalText(signals, f"{supported} of {total} statements supported")
 
 
-def sufficiency(item: DatasetItem, score: Score | None) -> Told:
+def sufficiency(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualSufficiency."""
     total = len(item.retrieved_content or ())
     enough = None if score is None else bool(score.value)
     signals = ContextualSufficiencyResult(_value(score), total, enough)
-    return Told(signals, f"{total} chunks {'sufficient' if enough else 'not sufficient'}")
+    return SignalText(signals, f"{total} chunks {'sufficient' if enough else 'not sufficient'}")
 
 
-def utilization(item: DatasetItem, score: Score | None) -> Told:
+def utilization(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualUtilization."""
     first: dict[int, bool] = {}
     second: dict[int, bool] = {}
@@ -249,10 +249,10 @@ def utilization(item: DatasetItem, score: Score | None) -> Told:
     )
     relevant, used = _count(score, "relevant"), _count(score, "utilized")
     signals = ContextualUtilizationResult(_value(score), len(item.retrieved_content or ()), relevant, used, chunks)
-    return Told(signals, f"{used} of {relevant} relevant chunks used")
+    return SignalText(signals, f"{used} of {relevant} relevant chunks used")
 
 
-def faithfulness(item: DatasetItem, score: Score | None) -> Told:
+def faithfulness(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of Faithfulness."""
     del item
     claims = tuple(JudgedClaim(piece.text, piece.value or 0.0) for piece in _statements(score))
@@ -265,25 +265,25 @@ def faithfulness(item: DatasetItem, score: Score | None) -> Told:
         _count(score, "contradictory"),
         claims,
     )
-    return Told(signals, f"{signals.fully_supported_claims} of {signals.total_claims} claims fully supported")
+    return SignalText(signals, f"{signals.fully_supported_claims} of {signals.total_claims} claims fully supported")
 
 
-def answer_relevancy(item: DatasetItem, score: Score | None) -> Told:
+def answer_relevancy(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of AnswerRelevancy."""
     del item
     judged = tuple(RelevantStatement(piece.text, _is_true(piece)) for piece in _statements(score))
     total, relevant = _count(score, "counted"), _count(score, "relevant")
     signals = AnswerRelevancyResult(_value(score), total, relevant, judged)
-    return Told(signals, f"{relevant} of {total} statements relevant")
+    return SignalText(signals, f"{relevant} of {total} statements relevant")
 
 
-def factual_accuracy(item: DatasetItem, score: Score | None) -> Told:
+def factual_accuracy(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of FactualAccuracy."""
     del item
     judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in _statements(score))
     total, supported = _count(score, "judged"), _count(score, "supported")
     signals = FactualAccuracyResult(_value(score), total, supported, judged)
-    return Told(signals, f"{supported} of {total} statements supported")
+    return SignalText(signals, f"{supported} of {total} statements supported")
 
 
 def _value(score: Score | None) -> float | None:
