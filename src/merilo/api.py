@@ -361,8 +361,8 @@ def calibrate(
     """Compare the judge of a run with human labels, and correct the run's means.
 
     For each metric, `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean.
-    Its `estimate` is the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement of
-    judge and annotators.
+    Its `estimate` is the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement
+    of judge and annotators.
 
     Args:
         run: a finished run or its directory.

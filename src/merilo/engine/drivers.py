@@ -1,8 +1,8 @@
 """Three drivers for the same plans and judges: under asyncio, in rounds (batches), and blocking.
 
-A driver decides only how to wait for replies. `AnswerStore`, the answer store, looks up known answers, packs questions and
-stores verdicts. The dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that
-their difference is easy to see.
+A driver decides only how to wait for replies. `AnswerStore` looks up known answers, packs questions and stores verdicts. The
+dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that their difference is
+easy to see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The protocol of a judge: a plan one level below a metric's plan, which yields requests and returns verdicts.
 
-`answer` is a generator like a metric's plan: it yields steps of `OutgoingRequest`s, is sent one `Reply` or `Failure` for each,
-and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
+`answer` is a generator like a metric's plan: it yields steps of `OutgoingRequest`s, is sent one `Reply` or `Failure` for
+each, and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
 """
 
 from __future__ import annotations

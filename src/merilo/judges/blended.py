@@ -1,7 +1,7 @@
 """The model of the embedded judge: evidence from the words and from the encoder, combined for each task.
 
-Each task has a logistic curve over a few features (`merilo.judges.blended_features`). The encoder knows English only; for
-texts in another language the words alone decide (`merilo.judges.lexical`).
+Each task has a logistic curve over a few features (`merilo.judges.blended_features`). The encoder knows English only;
+for texts in another language the words alone decide (`merilo.judges.lexical`).
 """
 
 from __future__ import annotations

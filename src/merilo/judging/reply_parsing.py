@@ -9,8 +9,8 @@ they are unambiguous:
 - a single number in place of a list of numbers, and one number named twice;
 - a missing reason, `missing` or list of evidence, which is then empty.
 
-The messages of `ReplyParseError` are sent to the judge in a re-ask, so they are part of the prompts. The module is long so
-that the replies of all kinds can be compared in one place.
+The messages of `ReplyParseError` are sent to the judge in a re-ask, so they are part of the prompts. The module is long
+so that the replies of all kinds can be compared in one place.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ class Card:
 class Metric(Protocol):
     """A frozen dataclass whose fields are the metric's parameters.
 
-    Inherit `MetricDefaults` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`, `at_most`
-    and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
+    Inherit `MetricDefaults` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`,
+    `at_most` and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
     """
 
     name: ClassVar[str]

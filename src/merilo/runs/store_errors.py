@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 _SENTENCES: Final[Mapping[StoreProblem, str]] = {
     StoreProblem.BUSY: "{path} is being written by another process. Wait for it and try again.",
-    StoreProblem.NOT_WRITABLE: "{path} cannot be opened or written ({error}). Make it writable or choose another directory.",
-    StoreProblem.DISK: "{path} cannot be written or read ({error}): the disk is full or fails. Free some space and repeat "
-    "the command to resume; the answers so far are stored.",
+    StoreProblem.NOT_WRITABLE: "{path} cannot be opened or written ({error}). Make it writable or choose another "
+    "directory.",
+    StoreProblem.DISK: "{path} cannot be written or read ({error}): the disk is full or fails. Free some space and "
+    "repeat the command to resume; the answers so far are stored.",
     StoreProblem.DAMAGED: "{path} is damaged ({error}). Start a new run in another directory (--out); answers in the "
     "verdict cache are reused.",
 }

@@ -27,7 +27,7 @@ from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.rendering.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
 from merilo.stats.acceptance import accepted, fixed_sequence
-from merilo.stats.gate import GateVerdict as GateVerdict
+from merilo.stats.gate import GateVerdict
 from merilo.stats.sequential import StreamingGate, sequential_interval
 
 if TYPE_CHECKING:

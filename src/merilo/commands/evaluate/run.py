@@ -508,8 +508,8 @@ def _language_note(intake: Intake, roles: JudgeRoles) -> str:
     first = [f"{each:.40}" for each in intake.unknown_first]
     named = ", ".join([*first, "..."] if intake.unknown > len(first) else first)
     return (
-        f"{which} ({named}) {verb} in a language that {judge.name} does not support. Its verdicts are less reliable there, "
-        f"and its agreement with human labels does not cover {them}."
+        f"{which} ({named}) {verb} in a language that {judge.name} does not support. Its verdicts are less reliable "
+        f"there, and its agreement with human labels does not cover {them}."
     )
 
 
