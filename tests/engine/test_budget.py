@@ -322,7 +322,7 @@ def test_input_that_is_kept_may_cost_more() -> None:
     for written_usd, most_usd in ((2.0, 3.0), (0.5, 2.0)):
         row = {"model": "m", "input": 1.0, "output": 1.0, "cache_write": written_usd}
         spending = Spending(Budget(max_cost_usd=9.0), prices_from([row]).usd)
-        assert spending.most_usd(provider, Usage(1_000_000, 1_000_000, 0)) == pytest.approx(most_usd)
+        assert spending.max_cost_usd(provider, Usage(1_000_000, 1_000_000, 0)) == pytest.approx(most_usd)
 
 
 def test_money_set_aside_may_come_back() -> None:

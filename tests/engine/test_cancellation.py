@@ -38,7 +38,7 @@ class ByRequest(EmbeddedJudge):
     """The embedded judge as runs ask it that ask others too, such as those with a cascade."""
 
     @property
-    def batched(self) -> bool:
+    def supports_batches(self) -> bool:
         return False
 
 

@@ -38,7 +38,7 @@ def server() -> Iterator[JudgeServer]:
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parcel, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(parcel, "LONGEST_WAIT_S", 0.05)
+    monkeypatch.setattr(parcel, "MAX_WAIT_S", 0.05)
 
 
 def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
@@ -165,7 +165,7 @@ async def test_a_provider_that_keeps_no_time_is_broken_off() -> None:
 async def test_a_provider_that_cannot_be_cancelled_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A send that swallows its cancellation loses its worker, not the run: another one goes on."""
     monkeypatch.setattr(lane, "_GRACE_S", 0.1)
-    monkeypatch.setattr(carry, "_LONGEST_CLOSING_S", 0.1)
+    monkeypatch.setattr(carry, "_MAX_CLOSING_S", 0.1)
     asked, over = [0], asyncio.Event()
 
     async def stubborn(_: Request) -> str:

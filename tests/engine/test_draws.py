@@ -43,7 +43,7 @@ class Sampled(MetricDefaults):
     samples: int = 2
     first: int = 0
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return self.samples
 

@@ -184,7 +184,7 @@ class Broken(MetricDefaults):
     needs = frozenset({"user_input"})
     asks = frozenset({Relevance})
 
-    def at_most(self, sample: merilo.Sample) -> int:
+    def max_questions(self, sample: merilo.Sample) -> int:
         del sample
         return 1
 

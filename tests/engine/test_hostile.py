@@ -38,7 +38,7 @@ class Odd(MetricDefaults):
     returned: str = ""
     yielded: str = ""
 
-    def at_most(self, sample: merilo.Sample) -> int:
+    def max_questions(self, sample: merilo.Sample) -> int:
         del sample
         return 1
 

@@ -38,7 +38,7 @@ class Near(MetricDefaults):
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 1
 

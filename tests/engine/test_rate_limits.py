@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
-from merilo.engine.amounts import most_tokens_of
+from merilo.engine.amounts import max_tokens_of
 from merilo.engine.rate_limits import Limiter, LimiterHandle, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.callables import CallableProvider
@@ -331,7 +331,7 @@ def test_what_a_user_has_sent_besides_counts() -> None:
 )
 def test_texts_replies_and_limits_count(request_: Request, most: Usage) -> None:
     """Bytes, not characters; each of several replies; 4,096 tokens without a limit; none where vectors are wanted."""
-    assert most_tokens_of(request_) == most
+    assert max_tokens_of(request_) == most
 
 
 @pytest.mark.parametrize(

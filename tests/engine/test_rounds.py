@@ -87,7 +87,7 @@ class Shelf:
 class ShelfJudge(Grader):
     """Takes the last reply for the grade."""
 
-    batched: bool = True
+    supports_batches: bool = True
     cacheable = False
 
     def answer(self, question: Any) -> Conversation:
@@ -145,7 +145,7 @@ class ByRequest(EmbeddedJudge):
     """The embedded judge as a run asks it that asks others too."""
 
     @property
-    def batched(self) -> bool:
+    def supports_batches(self) -> bool:
         return False
 
 
@@ -294,13 +294,13 @@ async def test_answers_are_on_disk_while_the_batch_goes_on(tmp_path: Path) -> No
 async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_path: Path) -> None:
     """Cancelled, it ends with the reply that is being made; going on gives the same bytes and asks the rest."""
     asked: list[int] = []
-    halfway, go_on = threading.Event(), threading.Event()
+    halfway, advance_ready = threading.Event(), threading.Event()
 
     def told(request: Request) -> Reply:
         asked.append(number_in(request))
         if len(asked) == 70:
             halfway.set()
-            go_on.wait(timeout=20)
+            advance_ready.wait(timeout=20)
         return graded(request)
 
     options: dict[str, Any] = {"judge": ShelfJudge(Shelf(told)), "metrics": [METRIC], "cache": False}
@@ -309,7 +309,7 @@ async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_pat
     running.cancel()
     await asyncio.sleep(0.05)
     assert not running.done()
-    go_on.set()
+    advance_ready.set()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert len(asked) == 70
@@ -432,7 +432,7 @@ class Asks(MetricDefaults):
     def asks(self) -> Kinds:
         return Kinds({Completion}) if self.honest else Kinds({Relevance})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 1
 
@@ -448,16 +448,16 @@ def test_rounds_are_chosen_by_what_the_metrics_ask() -> None:
     assert not asks_in_rounds([Asks(honest=True)], JudgeRoles({"judge": merilo.ScriptedJudge.of(["a"])}))
     assert not asks_in_rounds([parse_metric(METRIC)], JudgeRoles({"judge": ByRequest()}))
     assert Sentences in SplitterJudge().answers
-    assert not getattr(SplitterJudge(), "batched", False)
+    assert not getattr(SplitterJudge(), "supports_batches", False)
 
 
 def test_a_script_from_a_file_takes_part_in_rounds(tmp_path: Path, evaluated: Evaluate) -> None:
     """The answers of a file need no request and no order; those of a list need their order, a function its thread."""
     (tmp_path / "s.jsonl").write_text('{"kind": "relevance", "verdict": {"grade": 0}}\n', encoding="utf-8")
-    assert merilo.ScriptedJudge.from_file(tmp_path / "s.jsonl").batched
+    assert merilo.ScriptedJudge.from_file(tmp_path / "s.jsonl").supports_batches
     assert evaluated(data(40), judge=f"scripted:{tmp_path / 's.jsonl'}", metrics=[METRIC]).metrics[METRIC].scored == 40
-    assert not merilo.ScriptedJudge.of([]).batched
-    assert not merilo.ScriptedJudge.by(lambda _: None).batched
+    assert not merilo.ScriptedJudge.of([]).supports_batches
+    assert not merilo.ScriptedJudge.by(lambda _: None).supports_batches
 
 
 def test_a_metric_that_hides_what_it_asks_is_told(evaluated: Evaluate) -> None:

@@ -20,7 +20,7 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.rate_limits import Limits
-from merilo.engine.schedule import BLOCK, InFlightBounds, room_for, room_until, stream
+from merilo.engine.schedule import BLOCK, InFlightBounds, early_stop_bounds, in_flight_bounds, stream
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
 from merilo.runs.store import Store
@@ -127,9 +127,9 @@ async def test_unfinished_samples_are_bounded(tmp_path: Path) -> None:
 
 def test_there_is_room_enough_for_the_limit() -> None:
     """Of samples with one question each, several times what may be in the air; where any may be the last, no more."""
-    assert room_for(1).window >= 2 * BLOCK
-    assert (room_for(256).window, room_for(256).waiting) == (1_024, 512)
-    assert (room_until(256).window, room_until(256).span) == (256, 1)
+    assert in_flight_bounds(1).window >= 2 * BLOCK
+    assert (in_flight_bounds(256).window, in_flight_bounds(256).waiting) == (1_024, 512)
+    assert (early_stop_bounds(256).window, early_stop_bounds(256).span) == (256, 1)
 
 
 async def test_no_sample_is_begun_while_enough_waits(tmp_path: Path) -> None:

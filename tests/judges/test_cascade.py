@@ -225,10 +225,10 @@ def test_what_may_be_compared() -> None:
 def test_the_agreement_of_the_first_judge_is_shown_with_the_cascade() -> None:
     """The summary names the rule and the first judge's agreement with human labels: its verdicts are in the scores."""
     embedded = EmbeddedJudge()
-    rates = cascade_of([embedded, LAST]).rates
+    rates = cascade_of([embedded, LAST]).agreement_note
     assert rates is not None
     assert rates.startswith("embedded answers if a pilot on the run's own data shows that at most 5% of its answers")
-    assert rates.endswith(f". embedded: {embedded.rates}")
+    assert rates.endswith(f". embedded: {embedded.agreement_note}")
 
 
 def test_the_fingerprint_names_judges_and_procedure() -> None:

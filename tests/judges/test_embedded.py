@@ -277,7 +277,7 @@ def test_its_provider_answers_questions_only() -> None:
 
 def test_it_says_how_well_it_agrees_with_people() -> None:
     """The line for reports gives a kappa with its interval for support and evidence sentences."""
-    line = EmbeddedJudge().rates
+    line = EmbeddedJudge().agreement_note
     assert line is not None
     assert "support κ 0." in line
     assert "evidence sentences κ 0." in line

@@ -225,5 +225,5 @@ def test_the_language_of_a_huge_text_is_told_by_its_beginning(monkeypatch: pytes
     counted: list[int] = []
     count: Callable[[str], Any] = english._counted
     monkeypatch.setattr(english, "_counted", lambda text: counted.append(len(text)) or count(text))
-    assert EmbeddedJudge().knows([ASKED, " ".join(filler(20_000))])
+    assert EmbeddedJudge().supports_language([ASKED, " ".join(filler(20_000))])
     assert max(counted) <= 20_000

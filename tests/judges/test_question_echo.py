@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.judges.question_echo import without_copies
+from merilo.judges.question_echo import strip_question_echoes
 
 ASKED = "Who designed the old bridge over the river?"
 
@@ -32,7 +32,7 @@ ASKED = "Who designed the old bridge over the river?"
 )
 def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
     """The question, or most of it with the word that asks, goes wherever it stands; the rest of the sentence stays."""
-    assert without_copies(ASKED, (sentence, "Bread is baked.")) == (left, "Bread is baked.")
+    assert strip_question_echoes(ASKED, (sentence, "Bread is baked.")) == (left, "Bread is baked.")
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,21 @@ def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
 )
 def test_an_answer_stays(asked: str, sentence: str) -> None:
     """An answer in the words of the question, a like sentence and a short question are no copies."""
-    assert without_copies(asked, (sentence,)) == (sentence,)
+    assert strip_question_echoes(asked, (sentence,)) == (sentence,)
 
 
 def test_every_copy_is_found_beside_a_longer_stretch_that_is_none() -> None:
     """What lacks the asking word stays, however long, and hides no copy that follows it."""
     asked = "When was the tall iron tower in Paris completed?"
     sentence = "was the tall iron tower in Paris completed then, when was the tall iron tower in Paris"
-    assert without_copies(asked, (sentence,)) == ("was the tall iron tower in Paris completed then, ",)
+    assert strip_question_echoes(asked, (sentence,)) == ("was the tall iron tower in Paris completed then, ",)
 
 
 def test_a_copy_over_several_sentences_is_taken_out() -> None:
     """A question cut into sentences is a copy all the same; what stands around it stays."""
-    assert without_copies(ASKED, ("It rained. Who designed.", "The old bridge.", "Over the river? Ada did.")) == (
+    assert strip_question_echoes(
+        ASKED, ("It rained. Who designed.", "The old bridge.", "Over the river? Ada did.")
+    ) == (
         "It rained. ",
         "",
         "? Ada did.",
@@ -77,4 +79,4 @@ def test_a_copy_over_several_sentences_is_taken_out() -> None:
 
 def test_many_copies_take_time_in_proportion() -> None:
     """Fifty thousand copies in one sentence are taken out in a few seconds, as the test's limit shows."""
-    assert set(without_copies(ASKED, (f"{ASKED} " * 50_000,))[0]) == {"?", " "}
+    assert set(strip_question_echoes(ASKED, (f"{ASKED} " * 50_000,))[0]) == {"?", " "}

@@ -151,7 +151,7 @@ class CountsSentences(MetricDefaults):
     needs = frozenset({"response"})
     asks = Kinds({Sentences})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 1
 

@@ -76,7 +76,7 @@ class Lawful(MetricDefaults):
     asks: ClassVar[Kinds] = frozenset({Relevance})
     card: ClassVar[Card] = Card("Share of the contexts that are relevant.")
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -213,8 +213,8 @@ class SecondRole(Lawful):
         question = Relevance(sample.require("user_input"), ("One.",), role="second")
         return [*first, (yield from ask(question)).grade] if first else first
 
-    def at_most(self, sample: Sample) -> int:
-        return 1 + super().at_most(sample)
+    def max_questions(self, sample: Sample) -> int:
+        return 1 + super().max_questions(sample)
 
 
 class UnusedRole(Lawful):
@@ -222,8 +222,8 @@ class UnusedRole(Lawful):
 
 
 class AsksMore(Lawful):
-    def at_most(self, sample: Sample) -> int:
-        return min(2, super().at_most(sample))
+    def max_questions(self, sample: Sample) -> int:
+        return min(2, super().max_questions(sample))
 
 
 class AsksTheImpossible(Lawful):
@@ -239,7 +239,7 @@ class BelievesTheFlood(Lawful):
     needs: ClassVar[frozenset[str]] = frozenset({"response", "retrieved_contexts"})
     asks: ClassVar[Kinds] = frozenset({Statements, Support})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         return 1 + 10 * len(sample.response or "")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -428,9 +428,9 @@ class AsksWhileClosing(Lawful):
         (AsksLess, "questions", "it declares that it asks Support, but never does"),
         (SecondRole, "questions", "the role 'second', which `roles` does not name"),
         (UnusedRole, "questions", "it declares the roles ['second'], but never asks them"),
-        (AsksMore, "questions", "it asks 3 questions, but at_most says 2"),
+        (AsksMore, "questions", "it asks 3 questions, but max_questions says 2"),
         (AsksTheImpossible, "questions", "cannot be answered: its own guess names sentence 1"),
-        (BelievesTheFlood, "questions", "questions, but at_most says"),
+        (BelievesTheFlood, "questions", "questions, but max_questions says"),
         (GuessesBadly, "questions", "a dry run fails"),
         (NeedsMore, "needs", "without 'reference' ends as Score"),
         (NeedsInSecret, "needs", "without 'reference' it raises MissingField, but `needs` does not name it"),
@@ -474,7 +474,7 @@ class Alike(MetricDefaults):
     asks: ClassVar[Kinds] = frozenset({Embeddings, Similarities})
     card: ClassVar[Card] = Card("How alike the response is to the likest context.")
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         return 2 if sample.response and sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -504,7 +504,7 @@ class Rated(MetricDefaults):
     asks: ClassVar[Kinds] = frozenset({Completion})
     card: ClassVar[Card] = Card("A number from 0 to 1 that the judge writes.")
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         return 0 if sample.response is None else 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

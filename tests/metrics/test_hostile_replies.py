@@ -185,7 +185,7 @@ def odd_sample(chance: random.Random) -> Sample:
 
 def check(tried: Metric, sample: Sample, liar: Liar) -> None:
     """The plan ends in one of the ways in which it may, within its bound, with a number that can stand."""
-    bound = tried.at_most(sample)
+    bound = tried.max_questions(sample)
     outcome: object
     try:
         outcome = drive(tried.plan(sample), liar)
@@ -208,7 +208,7 @@ def check(tried: Metric, sample: Sample, liar: Liar) -> None:
 
 @pytest.mark.parametrize("tried", METRICS, ids=lambda each: each.name)
 def test_no_reply_makes_a_number_that_lies(tried: Metric) -> None:
-    """Damaged replies end as a finite score in the range, as Undefined or as a failure, within `at_most` questions."""
+    """Damaged replies end as a finite score in the range, as Undefined or as a failure, within `max_questions`."""
     for seed in range(ROUNDS):
         chance = random.Random(f"{tried.name} {seed}")
         check(tried, odd_sample(chance), Liar(hostile(chance), chance))

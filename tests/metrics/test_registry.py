@@ -111,7 +111,7 @@ class Painted(MetricDefaults):
     strict: bool = False
     k: int | None = None
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 0
 

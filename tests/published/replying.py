@@ -91,7 +91,7 @@ class LocalJudge:
         return frozenset()
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         return None
 
     @property

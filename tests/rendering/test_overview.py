@@ -38,7 +38,7 @@ class Flagged(MetricDefaults):
 
     shift: int = 0
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 0
 

@@ -40,7 +40,7 @@ class Told(MetricDefaults):
     needs = frozenset({"user_input"})
     asks = frozenset()
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 0
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from merilo.stats.column import Bounds, Column, Missing, align, bounds
-from merilo.stats.compare import Conclusion, Policy, against_first, compare, holm, moved
+from merilo.stats.compare import Conclusion, Policy, compare, holm, moved, pairs_with_first
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(8)
@@ -153,7 +153,7 @@ def test_clusters_reach_the_test() -> None:
 
 def test_several_runs_are_one_family() -> None:
     """Each run is compared with the first; Holm counts all of them."""
-    found = compare(against_first([{"m": column(GOOD)}, {"m": column(BAD)}, {"m": column(GOOD[::-1])}]))
+    found = compare(pairs_with_first([{"m": column(GOOD)}, {"m": column(BAD)}, {"m": column(GOOD[::-1])}]))
     assert list(found) == [("m", 1), ("m", 2)]
     assert found["m", 1].adjusted == pytest.approx(2 * (found["m", 1].p or 0))
 

@@ -11,12 +11,12 @@ from merilo.stats.correction import ppi_mean
 
 GOLD = [1, 0, 1, 1, 0]
 JUDGE = [1, 1, 1, 1, 0]
-MANY = [1, 1, 0, 1, 1, 0, 1, 1, 1, 0]
+MIN_UNITS_FOR_T = [1, 1, 0, 1, 1, 0, 1, 1, 1, 0]
 
 
 def test_known_value() -> None:
     """Mean 0.7 less bias 0.2; half width 1.96 · sqrt(0.21/10 + 0.16/5), worked out by hand."""
-    estimate, (low, high) = ppi_mean(GOLD, JUDGE, MANY, 0.05)
+    estimate, (low, high) = ppi_mean(GOLD, JUDGE, MIN_UNITS_FOR_T, 0.05)
     assert estimate == pytest.approx(0.5)
     assert high - estimate == pytest.approx(1.959963984540054 * sqrt(0.021 + 0.032))
     assert low == pytest.approx(0.0487824056, abs=1e-9)
@@ -24,19 +24,19 @@ def test_known_value() -> None:
 
 def test_a_perfect_judge_is_not_corrected() -> None:
     """Without errors on the labelled items the estimate is the mean of the judge's labels."""
-    assert ppi_mean(GOLD, GOLD, MANY).estimate == pytest.approx(0.7)
+    assert ppi_mean(GOLD, GOLD, MIN_UNITS_FOR_T).estimate == pytest.approx(0.7)
 
 
 def test_a_constant_bias_goes_out() -> None:
     """A judge that is off by the same amount everywhere gives the estimate of one that is not."""
-    shifted = [label + 0.3 for label in MANY]
+    shifted = [label + 0.3 for label in MIN_UNITS_FOR_T]
     assert ppi_mean(GOLD, [label + 0.3 for label in GOLD], shifted).estimate == pytest.approx(0.7)
 
 
 def test_a_smaller_alpha_gives_a_wider_interval() -> None:
     """More certainty costs width."""
-    low, high = ppi_mean(GOLD, JUDGE, MANY, 0.01).interval
-    narrow_low, narrow_high = ppi_mean(GOLD, JUDGE, MANY, 0.1).interval
+    low, high = ppi_mean(GOLD, JUDGE, MIN_UNITS_FOR_T, 0.01).interval
+    narrow_low, narrow_high = ppi_mean(GOLD, JUDGE, MIN_UNITS_FOR_T, 0.1).interval
     assert low < narrow_low < narrow_high < high
 
 

@@ -18,7 +18,7 @@ from merilo.stats.running import RunningMean, RunningRatio
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(1)
 SKEWED = SOURCE.beta(0.5, 4.5, 60)
-MANY = SOURCE.beta(2, 5, 300)
+MIN_UNITS_FOR_T = SOURCE.beta(2, 5, 300)
 CLUSTERS = SOURCE.integers(0, 25, 300).tolist()
 WEIGHTS = SOURCE.uniform(0.2, 3, 300)
 
@@ -35,8 +35,8 @@ def test_many_samples_get_students() -> None:
     """From 200 samples on the interval of a mean is scipy's t interval, and nothing is drawn at random."""
     from scipy import stats
 
-    found = mean_interval(MANY, UNIT)
-    known = stats.t.interval(0.95, 299, MANY.mean(), stats.sem(MANY))
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT)
+    known = stats.t.interval(0.95, 299, MIN_UNITS_FOR_T.mean(), stats.sem(MIN_UNITS_FOR_T))
     assert found.interval.ends == pytest.approx(known, abs=1e-9)
     assert found.interval.method is Method.STUDENT
     assert found.interval.seed is None
@@ -85,7 +85,7 @@ def test_a_ceiling_counts_for_many_samples_too() -> None:
 
 def test_a_range_scales() -> None:
     """Scores from 0 to 10 give ten times the interval of scores from 0 to 1."""
-    for values in (SKEWED, MANY, np.array([1.0] * 20 + [0.5])):
+    for values in (SKEWED, MIN_UNITS_FOR_T, np.array([1.0] * 20 + [0.5])):
         small, large = mean_interval(values, UNIT).interval.ends, mean_interval(values * 10, (0, 10)).interval.ends
         assert small is not None
         assert large == pytest.approx([10 * end for end in small], abs=1e-9)
@@ -98,8 +98,8 @@ def test_clusters_have_the_error_of_bell_and_mccaffrey(weighted: bool) -> None:
 
     weights = WEIGHTS if weighted else np.ones(300)
     names = np.repeat(np.arange(25), [60, 40, 30, 20, *[10] * 9, *[5] * 12]).tolist()
-    found = mean_interval(MANY, UNIT, clusters=names, weights=weights)
-    error, freedom = bell_mccaffrey(MANY, names, weights)
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT, clusters=names, weights=weights)
+    error, freedom = bell_mccaffrey(MIN_UNITS_FOR_T, names, weights)
     assert found.error == pytest.approx(error, abs=1e-12)
     assert found.freedom == pytest.approx(freedom, rel=1e-9)
     assert freedom < 12
@@ -114,16 +114,16 @@ def test_equal_clusters_have_the_usual_error() -> None:
     from scipy import stats
 
     names = np.repeat(np.arange(30), 10)
-    found = mean_interval(MANY, UNIT, clusters=names.tolist())
-    assert found.error == pytest.approx(stats.sem(MANY.reshape(30, 10).mean(axis=1)), abs=1e-12)
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT, clusters=names.tolist())
+    assert found.error == pytest.approx(stats.sem(MIN_UNITS_FOR_T.reshape(30, 10).mean(axis=1)), abs=1e-12)
     assert found.freedom == pytest.approx(29)
 
 
 def test_weights_have_the_robust_error_of_statsmodels() -> None:
     """With weights and no clusters: HC2 of a weighted regression on a constant."""
     api = pytest.importorskip("statsmodels.api")
-    fit = api.WLS(MANY, np.ones(300), weights=WEIGHTS).fit(cov_type="HC2")
-    found = mean_interval(MANY, UNIT, weights=WEIGHTS)
+    fit = api.WLS(MIN_UNITS_FOR_T, np.ones(300), weights=WEIGHTS).fit(cov_type="HC2")
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT, weights=WEIGHTS)
     assert found.error == pytest.approx(float(np.sqrt(fit.cov_params()[0, 0])), abs=1e-9)
     assert found.interval.method is Method.LINEARISED
 
@@ -149,7 +149,7 @@ def test_shares_in_clusters_stay_in_range() -> None:
     """A share of yes and no over clusters lies on Wilson's scale, with the effective number p(1 - p) / se²."""
     from scipy import stats
 
-    values, names = (MANY > 0.1).astype(float), CLUSTERS
+    values, names = (MIN_UNITS_FOR_T > 0.1).astype(float), CLUSTERS
     found = mean_interval(values, UNIT, clusters=names)
     assert found.interval.method is Method.EFFECTIVE
     assert found.value is not None
@@ -165,7 +165,7 @@ def test_shares_in_clusters_stay_in_range() -> None:
 def test_few_clusters(clusters: int, told: bool, remark: str) -> None:
     """Fewer than 6 clusters: cannot tell; up to 19 it is said beside the interval."""
     names = [place % clusters for place in range(300)]
-    found = mean_interval(MANY, UNIT, clusters=names).interval
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT, clusters=names).interval
     assert (found.ends is not None) is told
     assert found.remark.startswith(remark)
     assert bool(found.remark) is bool(remark)
@@ -175,7 +175,7 @@ def test_few_clusters(clusters: int, told: bool, remark: str) -> None:
 def test_unequal_clusters_are_reported_by_their_effective_number() -> None:
     """Twenty-five clusters of which one has half of the samples are worth fewer than 5 equal ones."""
     names = [0] * 150 + [1 + place % 24 for place in range(150)]
-    found = mean_interval(MANY, UNIT, clusters=names)
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT, clusters=names)
     assert found.freedom is not None
     assert found.freedom < 4
     expected = f"the effective number of clusters is {found.freedom + 1:.1f} of 25: the interval is less reliable"
@@ -185,7 +185,7 @@ def test_unequal_clusters_are_reported_by_their_effective_number() -> None:
 def test_one_cluster_with_nearly_all_samples_is_not_enough() -> None:
     """A cluster with 19 of 20 samples decides the mean alone, however many others there are."""
     names = [0] * 285 + [1 + place for place in range(15)]
-    found = mean_interval(MANY, UNIT, clusters=names).interval
+    found = mean_interval(MIN_UNITS_FOR_T, UNIT, clusters=names).interval
     assert found.ends is None
     assert found.note == "cannot tell: one cluster has 95% of the samples, more than 90%"
 

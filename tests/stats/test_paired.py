@@ -16,7 +16,7 @@ from merilo.stats.paired import paired_test
 SPAN = (-1.0, 1.0)
 SOURCE = np.random.default_rng(4)
 FEW = SOURCE.normal(0.1, 0.2, 12).round(2)
-MANY = SOURCE.normal(0.02, 0.1, 80)
+MIN_UNITS_FOR_T = SOURCE.normal(0.02, 0.1, 80)
 
 
 def test_few_pairs_are_flipped_as_scipy_flips_them() -> None:
@@ -55,10 +55,10 @@ def test_many_pairs_get_the_t_test_of_scipy() -> None:
     """Above 20 pairs: the paired t test and its interval."""
     from scipy import stats
 
-    error = stats.sem(MANY)
-    found = paired_test(MANY, SPAN)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(MANY.mean()) / error, 79), abs=1e-9)
-    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 79, MANY.mean(), error), abs=1e-9)
+    error = stats.sem(MIN_UNITS_FOR_T)
+    found = paired_test(MIN_UNITS_FOR_T, SPAN)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(MIN_UNITS_FOR_T.mean()) / error, 79), abs=1e-9)
+    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 79, MIN_UNITS_FOR_T.mean(), error), abs=1e-9)
 
 
 def test_clusters_get_the_test_of_bell_and_mccaffrey() -> None:
@@ -66,11 +66,13 @@ def test_clusters_get_the_test_of_bell_and_mccaffrey() -> None:
     from scipy import stats
 
     names = np.random.default_rng(5).integers(0, 24, 80).tolist()
-    error, freedom = bell_mccaffrey(MANY, names, np.ones(80))
-    found = paired_test(MANY, SPAN, clusters=names)
+    error, freedom = bell_mccaffrey(MIN_UNITS_FOR_T, names, np.ones(80))
+    found = paired_test(MIN_UNITS_FOR_T, SPAN, clusters=names)
     assert (found.error, found.freedom) == pytest.approx((error, freedom), rel=1e-9)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(MANY.mean()) / error, freedom), abs=1e-9)
-    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, freedom, MANY.mean(), error), abs=1e-9)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(MIN_UNITS_FOR_T.mean()) / error, freedom), abs=1e-9)
+    assert found.interval.ends == pytest.approx(
+        stats.t.interval(0.95, freedom, MIN_UNITS_FOR_T.mean(), error), abs=1e-9
+    )
 
 
 def test_whole_clusters_are_flipped() -> None:

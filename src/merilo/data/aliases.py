@@ -18,7 +18,7 @@ TARGETS: Final = ("id", *FIELDS, "language", "metadata")
 LIST_FIELDS: Final = frozenset(FIELDS) - {"user_input", "response", "reference"}
 
 _PART = re.compile(r"(.+?)(?:\.(\d{1,9})|\[(\d{1,9})\])")  # contexts.0, contexts[0]
-_MOST_PLANS = 1000  # data whose columns change with every record must not fill the memory
+_MAX_PLANS = 1000  # data whose columns change with every record must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Planner:
         plan = self._plans.get(names)
         if plan is None:
             plan = self._make(names)
-            if len(self._plans) < _MOST_PLANS:
+            if len(self._plans) < _MAX_PLANS:
                 self._plans[names] = plan
         return plan
 
@@ -144,7 +144,7 @@ class Planner:
     def _note(self, plan: ColumnPlan, names: tuple[str, ...], bases: list[str]) -> None:
         for name in (*names, *bases):
             self.columns.unseen.pop(name, None)
-        if len(self.columns.kept) < _MOST_PLANS:
+        if len(self.columns.kept) < _MAX_PLANS:
             self.columns.kept.update(dict.fromkeys(plan.kept))
         for name, sources in plan.fields:
             self.columns.recognised.update((column, name) for found in sources for column in found.columns)

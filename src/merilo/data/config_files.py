@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from yaml import MappingNode, SafeLoader
 
 MAX_BYTES: Final = 2**20
-_MOST_DOTS: Final = 500
-_MOST_MERGED: Final = 10_000
+_MAX_DOTS: Final = 500
+_MAX_MERGED: Final = 10_000
 _FORMS: Final = ".yaml, .yml, .toml or .json"
 
 
@@ -76,7 +76,7 @@ def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _toml(text: str, name: str) -> object:
-    if any(line.split("=", 1)[0].count(".") > _MOST_DOTS for line in text.splitlines()):
+    if any(line.split("=", 1)[0].count(".") > _MAX_DOTS for line in text.splitlines()):
         raise UsageError(f"{name} is nested too deeply.")  # tomllib would take minutes for a key with this many parts
     try:
         return tomllib.loads(text)
@@ -121,7 +121,7 @@ def _loader() -> type[SafeLoader]:
         def flatten_mapping(self, node: MappingNode) -> None:
             """Merge keys with a limit: a few merges of merges could create millions of keys."""
             super().flatten_mapping(node)
-            if len(node.value) > _MOST_MERGED:
+            if len(node.value) > _MAX_MERGED:
                 raise yaml.MarkedYAMLError(problem="too many keys are merged", problem_mark=node.start_mark)
 
     return NoKeyTwice

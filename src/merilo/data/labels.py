@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from merilo.data.lines import RawRecord
 
-_MOST_APART: Final = 0.5
+_MAX_APART: Final = 0.5
 """Largest difference between a label and meta.label01, which may be a mean of several annotators."""
 YES_FROM: Final = 0.75
 """The lowest label, on a scale from 0 to 1, that counts as yes."""
 _SCALE: Final = re.compile(r"\s*(\d+)\s*-\s*(\d+)")
-_MOST_PROBLEMS: Final = 20
+_MAX_PROBLEMS: Final = 20
 
 
 class Task(StrEnum):
@@ -115,7 +115,7 @@ def read_labels(paths: Iterable[str | PathLike[str]]) -> tuple[Labelled, ...]:
         if len(found) + len(problems) == before:
             problems.append(Problem("labelled records", "none", source=path.name))
     if problems:
-        shown = problems[:_MOST_PROBLEMS]
+        shown = problems[:_MAX_PROBLEMS]
         more = f" And {len(problems) - len(shown)} more." if len(problems) > len(shown) else ""
         raise DataError(" ".join(each.message for each in shown) + more, problems=tuple(problems))
     return tuple(found)
@@ -228,7 +228,7 @@ class _Reader:
         label01 = self._within(stored, "meta.label01", 0.0, 1.0)
         if label is not None and (isinstance(label, bool) or not isinstance(label, int | float)):
             self._wrong("a number", label, "label", "leave it out if meta.label01 is enough")
-        elif label is not None and low <= label <= high and abs((label - low) / (high - low) - label01) > _MOST_APART:
+        elif label is not None and low <= label <= high and abs((label - low) / (high - low) - label01) > _MAX_APART:
             self._wrong(f"a label close to meta.label01 ({label01:g} of 1)", label, "label", "fix one of them")
         return label01
 

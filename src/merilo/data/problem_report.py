@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from merilo.errors import Problem
 
 _NEAR: Final = 0.75
-_MOST_SPANS: Final = 4
-_MOST_COLUMNS: Final = 200
+_MAX_SPANS: Final = 4
+_MAX_COLUMNS: Final = 200
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
-def told_once(problems: Sequence[Problem], *, records: int) -> list[str]:
+def grouped_messages(problems: Sequence[Problem], *, records: int) -> list[str]:
     """Return one sentence per problem; equal problems of several records are grouped with their places.
 
     `records`: the number of records read, good and bad; it identifies a problem that all records have.
@@ -57,8 +57,8 @@ def _spans(lines: Sequence[int]) -> str:
             spans[-1][1] = line
         else:
             spans.append([line, line])
-    shown = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in spans[:_MOST_SPANS])
-    more = sum(high - low + 1 for low, high in spans[_MOST_SPANS:])
+    shown = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in spans[:_MAX_SPANS])
+    more = sum(high - low + 1 for low, high in spans[_MAX_SPANS:])
     return f"{shown} and {more} more" if more else shown
 
 
@@ -69,7 +69,7 @@ def mapping_advice(columns: tuple[str, ...]) -> str:
     Each field appears once, for the first column with a similar name; if no name is similar, only the form is shown.
     """
     found: dict[str, str] = {}
-    for column in columns[:_MOST_COLUMNS]:
+    for column in columns[:_MAX_COLUMNS]:
         field = _near(column)
         if field is not None:
             found.setdefault(field, column)

@@ -49,7 +49,7 @@ FIELDS: Final = (
 """The fields that a metric may need, in the order in which they are written."""
 
 _KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
-_LONGEST_NUMBER: Final = 18
+_MAX_NUMBER: Final = 18
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -236,7 +236,7 @@ class Columns:
 
     def numbered(self, sample_id: str) -> int | None:
         """Return the record that uses this id because it has none itself; None if no record so far does."""
-        if not sample_id.isdecimal() or len(sample_id) > _LONGEST_NUMBER or str(int(sample_id)) != sample_id:
+        if not sample_id.isdecimal() or len(sample_id) > _MAX_NUMBER or str(int(sample_id)) != sample_id:
             return None
         number = int(sample_id)
         byte = number >> 3

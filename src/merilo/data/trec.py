@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     _Take = Callable[[list[str], Callable[[str, str], None]], None]
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
-_MOST_PROBLEMS: Final = 20
+_MAX_PROBLEMS: Final = 20
 _MAX_LINE_BYTES: Final = 2**20
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
@@ -57,7 +57,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
     for source, table in ((run, retrieved), (qrels, judged)):
         _read(Path(source), table.name, table.take, problems)
     if problems:
-        raise DataError.of(*problems[:_MOST_PROBLEMS])
+        raise DataError.of(*problems[:_MAX_PROBLEMS])
     topics = dict.fromkeys((*judged.grades, *retrieved.scores))
     samples = tuple(_sample(topic, retrieved, judged) for topic in topics)
     return Dataset(data_name(Path(run)), lambda: iter(samples))
@@ -147,7 +147,7 @@ def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -
     """Read lines until there are enough problems; return True if any line was not blank."""
     has_lines = False
     for line in lines:
-        if len(problems) >= _MOST_PROBLEMS:
+        if len(problems) >= _MAX_PROBLEMS:
             return True
 
         def problem(expected: str, got: str, number: int = lines.number) -> None:

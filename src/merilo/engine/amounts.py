@@ -82,7 +82,7 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     return Settled(replace(usage, output_tokens=written), estimated=True, input_estimated=estimated[0])
 
 
-def most_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Usage:
+def max_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Usage:
     """Return the maximum usage of a request: one input token per byte, plus what a provider adds, and its output limit.
 
     No tokenizer in use makes more tokens of a text than it has bytes. `body`: see `max_reply_tokens`.

@@ -74,9 +74,9 @@ class JudgeRoles:
                 asked = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
                 name = role if asked is None else asked.name
                 return f"the judge {name} cannot answer '{kind.kind}' questions"
-            unready: str | None = getattr(judge, "unready", None)
-            if unready is not None:
-                return unready
+            unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
+            if unavailable_reason is not None:
+                return unavailable_reason
         return None
 
     def special(self, kinds: Iterable[type[Question[Any]]]) -> dict[str, Judge]:

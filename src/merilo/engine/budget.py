@@ -208,7 +208,7 @@ class Spending:
         return inf if most is None else self._began + most - time.monotonic()
 
     @property
-    def time_is_up(self) -> Reached:
+    def time_limit_message(self) -> Reached:
         """The message for the time limit."""
         return Reached(f"Time limit of {self._budget.max_seconds or 0:g} s reached (--max-seconds).")
 
@@ -239,7 +239,7 @@ class Spending:
             next=1,
         )
 
-    def most_usd(self, provider: Provider, most: Usage) -> float:
+    def max_cost_usd(self, provider: Provider, most: Usage) -> float:
         """Return the maximum cost of a request with at most this usage. Raises UsageError if it is unknown."""
         cost = self.highest_usd(provider, most)
         if cost is None:
@@ -261,7 +261,7 @@ class Spending:
         """
         budget = self._budget
         if self.seconds_left <= 0:
-            return BudgetRefusal(BudgetDecision.OVER, self.time_is_up)
+            return BudgetRefusal(BudgetDecision.OVER, self.time_limit_message)
         if free:
             return None
         if budget.max_requests is not None and self.requests >= budget.max_requests:

@@ -16,7 +16,7 @@ from merilo.engine.cache_file import CacheFile, default_path
 from merilo.runs.database import (
     COMMIT_SECONDS,
     ERRORS,
-    MOST_AT_ONCE,
+    MAX_AT_ONCE,
     CommitPolicy,
     StoreProblem,
     places,
@@ -37,8 +37,8 @@ WRITE_ROWS = 256
 WRITE_SECONDS = 0.25
 """Seconds between commits. A kill loses at most these entries of the cache; the run has stored every answer long
 before."""
-_MOST_WAITING = 20_000
-_MOST_ABSENT = 50_000
+_MAX_WAITING = 20_000
+_MAX_ABSENT = 50_000
 _AGAIN_S = 1.0
 _LAST_WAIT_S = 30.0
 
@@ -110,7 +110,7 @@ class VerdictCache:
         if self._file is not None:
             with suppress(*ERRORS):
                 (version,) = self._file.db.execute("PRAGMA data_version").fetchone()
-        if version is None or version != self._version or len(self._absent) > _MOST_ABSENT:
+        if version is None or version != self._version or len(self._absent) > _MAX_ABSENT:
             self._absent.clear()
             self._version = version
 
@@ -126,7 +126,7 @@ class VerdictCache:
         kept: list[Verdict] = []
         for key, question, verdict in answered:
             earlier = held.get(key)
-            if earlier is None and self._file is not None and len(self._waiting) < _MOST_WAITING:
+            if earlier is None and self._file is not None and len(self._waiting) < _MAX_WAITING:
                 self._waiting[key] = (verdict, question, judge)
                 self._absent.discard(key)
                 self._due.add(paid=int(paid))
@@ -176,8 +176,8 @@ class VerdictCache:
         )
 
     def _rows(self, keys: list[bytes]) -> Iterator[tuple[Any, ...]]:  # Any: a damaged file may hold anything
-        for start in range(0, len(keys), MOST_AT_ONCE):
-            some = keys[start : start + MOST_AT_ONCE]
+        for start in range(0, len(keys), MAX_AT_ONCE):
+            some = keys[start : start + MAX_AT_ONCE]
             if self._file is None:
                 return
             asked = f"SELECT key, verdict, seal FROM verdicts WHERE key IN ({places(len(some))})"  # noqa: S608  our own constants

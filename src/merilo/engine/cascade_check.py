@@ -17,7 +17,7 @@ from merilo.engine.answer_store import SPECIAL
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.cascade import stage_role
-from merilo.judging.decisions import says_yes
+from merilo.judging.decisions import is_positive
 from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
@@ -51,7 +51,7 @@ class Audited(NamedTuple):
     @property
     def yes(self) -> bool:
         """The decision of the judge."""
-        return says_yes(self.verdict)
+        return is_positive(self.verdict)
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class _Again(MetricDefaults):
         """The kinds of the questions."""
         return Kinds(map(type, self.questions))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the number of questions."""
         del sample
         return len(self.questions)

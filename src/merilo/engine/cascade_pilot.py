@@ -77,9 +77,9 @@ class PilotPlan(MetricDefaults):
     drawn: dict[str, list[Drawn]] = field(default_factory=dict[str, list[Drawn]])
     """Results by sample id; the caller removes those that it takes."""
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the questions that the metrics ask, plus one of each kind and judge."""
-        own = sum(metric.at_most(sample) for metric in self.metrics)
+        own = sum(metric.max_questions(sample) for metric in self.metrics)
         return own + sum(len(each.stages) * len(each.answers) for each in self.cascades)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

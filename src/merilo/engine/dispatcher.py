@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from merilo.providers.base import Connection, Provider, Reply, Request
     from merilo.runs.ledger import Balance, Ledger
 
-UNTIMED_S = 600.0
+DEFAULT_TIMEOUT_S = 600.0
 """Seconds before a request is cancelled if its provider declares no timeout."""
 _LATE_S = 5.0
 """Extra seconds beyond a provider's own timeout. The dispatcher then cancels the request, in case the provider did
 not."""
 _MAX_WARNINGS = 5
 _STUCK_S = 0.1
-_LONGEST_CLOSING_S = 5.0
+_MAX_CLOSING_S = 5.0
 _DRAIN_S = 2.0
 """Seconds to wait for the requests in flight after an error has ended the run. Replies that arrive in this time are
 stored, and requests that are refused do not count as unanswered."""
@@ -127,7 +127,7 @@ class Dispatcher:
                 timer.cancel()
         tasks = [task for lane in self._lanes.values() for task in lane.close()]
         if tasks:  # with a timeout, since a provider's code may swallow its cancellation
-            await asyncio.wait(tasks, timeout=_LONGEST_CLOSING_S)
+            await asyncio.wait(tasks, timeout=_MAX_CLOSING_S)
         await self._stack.aclose()
 
     # sending
@@ -179,15 +179,15 @@ class Dispatcher:
         if not self.over and self._error is None:
             self._error, self.halted = error, True
             self._draining = self._loop.call_later(_DRAIN_S, self.stop, error)
-            self._loop.call_soon(self.landed)
+            self._loop.call_soon(self.on_reply)
 
     def halt(self, reached: Reached) -> None:
         """Send nothing more, and end when all requests in flight are settled."""
         if not self.halted:
             self.halted, self.reached = True, reached
-            self._loop.call_soon(self.landed)  # not at once: the caller may be a queue that is just sending
+            self._loop.call_soon(self.on_reply)  # not at once: the caller may be a queue that is just sending
 
-    def landed(self) -> None:
+    def on_reply(self) -> None:
         """React to a finished request: end if it was the last one, or send requests that fit the budget now."""
         if self.halted and not self.over and not any(lane.busy for lane in self._lanes.values()):
             self.stop(None)
@@ -214,7 +214,7 @@ class Dispatcher:
                 cheapest = min(lane.left_out_usd for lane in self._lanes.values() if lane.left_out_usd is not None)
                 self.halt(self.spending.cost_reached(cheapest))
             else:
-                self.landed()
+                self.on_reply()
 
     def read_all(self) -> None:
         """Process the replies that arrived before the end."""
@@ -246,7 +246,7 @@ class Dispatcher:
             detail, status = ("", None) if error is None else (str(error), error.status)
             self._listen(Event(kind, endpoint, seconds, detail, status))
 
-    def say_once(self, sentence: str) -> None:
+    def warn_once(self, sentence: str) -> None:
         """Show the user a warning, each text once and at most five in all."""
         if sentence not in self._told and len(self._told) < _MAX_WARNINGS:
             self._told.add(sentence)
@@ -319,7 +319,7 @@ class Dispatcher:
             self._watching = self._loop.call_later(min(1.0, self._shortest_s / 4), self._watch)
 
     def _time_is_up(self) -> None:
-        self.halt(self.spending.time_is_up)
+        self.halt(self.spending.time_limit_message)
 
 
 class _Single:
@@ -328,7 +328,7 @@ class _Single:
     def __init__(self, future: asyncio.Future[Reply | Failure]) -> None:
         self.future = future
 
-    def landed(self, place: int, reply: Reply | Failure) -> None:
+    def on_reply(self, place: int, reply: Reply | Failure) -> None:
         del place
         if not self.future.done():
             self.future.set_result(reply)
@@ -349,7 +349,7 @@ def _timed(provider: Provider, timeout_s: float | None) -> tuple[Provider, float
     holder: Any = getattr(provider, "endpoint", provider)  # an embedder's timeout is its endpoint's
     own: float | None = getattr(holder, "timeout_s", None)
     if timeout_s is None or own is None or not hasattr(holder, "__dataclass_fields__"):
-        return provider, timeout_s or (UNTIMED_S if own is None else own + _LATE_S)
+        return provider, timeout_s or (DEFAULT_TIMEOUT_S if own is None else own + _LATE_S)
     timed: Any = dataclasses.replace(holder, timeout_s=timeout_s)
     if holder is not provider:
         timed = dataclasses.replace(cast("Any", provider), endpoint=timed)

@@ -1,8 +1,8 @@
 """Three drivers for the same plans and judges: under asyncio, in rounds (batches), and blocking.
 
-A driver decides only how to wait for replies. `AnswerStore` looks up known answers, packs questions and stores verdicts. The
-dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that their difference is
-easy to see.
+A driver decides only how to wait for replies. `AnswerStore` looks up known answers, packs questions and stores
+verdicts. The dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that their
+difference is easy to see.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.judge_session import talk_about
+from merilo.engine.judge_session import open_session
 from merilo.errors import MeriloError, UsageError
 from merilo.judging.verdicts import Verdict
 
@@ -82,7 +82,7 @@ class _SharedSession:
         """Store the replies received so far, for a session that is interrupted."""
         self.talk.leave(answers, self._replies)
 
-    def landed(self, place: int, reply: Reply | Failure) -> None:
+    def on_reply(self, place: int, reply: Reply | Failure) -> None:
         """Record one reply. With the last reply of the current requests, the session sends its next requests or
         finishes.
         """
@@ -128,7 +128,7 @@ class AsyncDriver:
         self._flights: dict[bytes, _SharedSession] = {}  # by the key of each question in flight
         self.waiting = 0
         """Number of judge sessions that wait for a reply, sent or still queued."""
-        self.landed: Callable[[], None] = lambda: None
+        self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
@@ -139,7 +139,7 @@ class AsyncDriver:
         carrier.on_stop(self._stopped)
 
     def begin(self, walk: PlanRun, done: Callable[[PlanRun], None], *, block: int = 0) -> WaitingPlan:
-        """Register a plan run, to be started by the next `go_on`. `done` is called when it has an outcome.
+        """Register a plan run, to be started by the next `advance_ready`. `done` is called when it has an outcome.
 
         `block`: requests with a lower block number are sent first.
         """
@@ -147,7 +147,7 @@ class AsyncDriver:
         self._ready.append(going)
         return going
 
-    def go_on(self) -> None:
+    def advance_ready(self) -> None:
         """Advance every plan run that is ready until it waits for a judge session or has an outcome.
 
         The answers to all their questions are looked up together. Raises UsageError for a question that no judge
@@ -184,7 +184,7 @@ class AsyncDriver:
                 ended.set_result(None)
 
         going = self.begin(walk, done)
-        self.go_on()
+        self.advance_ready()
         try:
             await asyncio.wait({ended, self.ended}, return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
@@ -234,8 +234,8 @@ class AsyncDriver:
             going.missing -= 1
             if not going.missing and not going.abandoned:
                 self._answered(going)
-        self.go_on()
-        self.landed()
+        self.advance_ready()
+        self.on_reply()
 
     def _cut(self, going: WaitingPlan) -> list[WorkUnit] | None:
         """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
@@ -262,7 +262,7 @@ class AsyncDriver:
             rest = rest.without(held)
         if rest is None:
             return
-        talk = talk_about(rest, self._answers, self._price)
+        talk = open_session(rest, self._answers, self._price)
         if talk.sends is None:
             kept = talk.keep(self._answers)
             going.held.update(kept)
@@ -321,7 +321,7 @@ def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> Held
     held, rest = answers.known(unit)
     if rest is None:
         return held
-    talk = talk_about(rest, answers)
+    talk = open_session(rest, answers)
     while talk.sends is not None:
         talk.reply(tuple(send(request) for request in talk.sends))
     return held | talk.keep(answers)
@@ -367,7 +367,7 @@ def _looked_up(
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            talks.append(talk_about(rest, answers, price))
+            talks.append(open_session(rest, answers, price))
             asked.update(rest.keys)
     return talks, held
 

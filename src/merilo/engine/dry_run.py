@@ -137,7 +137,7 @@ class DryRun:
         counted.held += held_here
         worst = max((sum(map(self._worst, full), Amount()) for full in largest.values()), key=_weight, default=Amount())
         if worst.requests:
-            counted.at_most += worst.times(max(0, metric.at_most(sample) - held_here))
+            counted.at_most += worst.times(max(0, metric.max_questions(sample) - held_here))
 
     def _within(self, unit: WorkUnit) -> list[WorkUnit]:
         """Return the unit as each judge of a cascade may be asked it; itself if its judge is not a cascade.

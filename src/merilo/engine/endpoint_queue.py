@@ -26,13 +26,13 @@ from merilo.engine.amounts import Settled, charged_tokens_of, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
 from merilo.engine.circuit_breaker import FIRST, BreakerAction, CircuitBreaker
 from merilo.engine.event_loop import call_after
-from merilo.engine.pending_request import LONGEST_PAUSE_S, Order, PendingRequest, jitter_s
+from merilo.engine.pending_request import MAX_PAUSE_S, Order, PendingRequest, jitter_s
 from merilo.engine.rate_limits import PRICED, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
 from merilo.engine.request_stats import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath, Usage
-from merilo.runs.database import MOST_UNREAD
+from merilo.runs.database import MAX_UNREAD
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ _UNCOUNTED = Charge(None, 0, None, estimated=True)
 """The charge for a request that holds no text for a model, such as a question to a callable."""
 _log = logging.getLogger("merilo")
 
-GONE_S = 15.0
+UNREACHABLE_RETRY_S = 15.0
 """Seconds to keep retrying an endpoint that answered earlier in this run and cannot be reached any longer."""
-_LONGEST_GONE_WAIT_S = 4.0
-_MOST_TRIES = 100
+_MAX_GONE_WAIT_S = 4.0
+_MAX_TRIES = 100
 _GRACE_S = 5.0
 
 
@@ -96,7 +96,7 @@ class EndpointQueue:
         self._failures = 0  # consecutive, retries included
         self._unread: deque[tuple[PendingRequest, Reply | Failure]] = deque()
         # small for a low concurrency, so that replies are processed early and nearly in order
-        self._most_unread = min(MOST_UNREAD, limits.concurrency // 2)
+        self._max_unread = min(MAX_UNREAD, limits.concurrency // 2)
         self._reading = False
 
     @property
@@ -217,7 +217,7 @@ class EndpointQueue:
             parcel = self._let_through(left * probes // (probes + 1))
             if parcel is not None or len(self._heap) == left:
                 return parcel
-        self._carrier.landed()  # every request left was too expensive: the run may have to end
+        self._carrier.on_reply()  # every request left was too expensive: the run may have to end
         return None
 
     @property
@@ -251,7 +251,7 @@ class EndpointQueue:
     def _affordable(self, index: int, parcel: PendingRequest) -> bool:
         spending, send, cost = self._carrier.spending, parcel.send, 0.0
         if not self._local and spending.needs_price:  # the maximum, so that the limit holds whatever the reply costs
-            cost = spending.most_usd(send.provider, self._expected.most(send.provider, send.request))
+            cost = spending.max_cost_usd(send.provider, self._expected.most(send.provider, send.request))
         over = spending.over(cost, free=self._local)
         if over is None:
             parcel.reserved_usd = cost
@@ -269,7 +269,7 @@ class EndpointQueue:
         if not self._estimates:
             return _UNCOUNTED
         provider, request = send.provider, send.request
-        tokens, reply_tokens = charged_tokens_of(request), self._expected.longest_reply(provider, request)
+        tokens, reply_tokens = charged_tokens_of(request), self._expected.max_reply(provider, request)
         usd, whole_usd = None, None
         if self._priced:
             usd = self._carrier.spending.highest_usd(provider, Usage(tokens, 0, 0))
@@ -368,7 +368,7 @@ class EndpointQueue:
             self._replied(parcel, result)
         if not self.flying:
             self._on_idle()
-        self._carrier.landed()
+        self._carrier.on_reply()
 
     def _adapted(self, parcel: PendingRequest) -> None:
         """Send a request again after its server rejected a parameter. The rejected one counts as a request and costs
@@ -412,7 +412,7 @@ class EndpointQueue:
         if isinstance(error, RateLimited):
             asked_s = error.retry_after_s or 0.0
             # a longer pause ends this run; other runs of the process must not wait for it
-            pause_s = asked_s if asked_s <= LONGEST_PAUSE_S else 0.0
+            pause_s = asked_s if asked_s <= MAX_PAUSE_S else 0.0
             self._share.limited(parcel.permit, pause_s)
             self._carrier.tell(EventKind.LIMITED, self.title, pause_s, error)
         else:
@@ -457,7 +457,7 @@ class EndpointQueue:
         if wait_s is None:
             self._give_up(parcel, error, FailureKind.TEMPORARY)
             return
-        self._carrier.say_once(f"{error} Retrying.")
+        self._carrier.warn_once(f"{error} Retrying.")
         _log.info("%s Retrying in %.1f s.", error, wait_s)
         self._carrier.tell(EventKind.RETRIED, self.title, wait_s, error)
         parcel.order = (parcel.order[0], 0, *parcel.order[2:])
@@ -473,14 +473,14 @@ class EndpointQueue:
             now = time.monotonic()
             self._gone_since = min(self._gone_since, now)
             parcel.unreached += 1
-            if now - self._gone_since >= GONE_S or parcel.unreached > _MOST_TRIES:
+            if now - self._gone_since >= UNREACHABLE_RETRY_S or parcel.unreached > _MAX_TRIES:
                 self._carrier.fail(ProviderDown(str(error)))
                 return None
-            return jitter_s(parcel.unreached, _LONGEST_GONE_WAIT_S)
+            return jitter_s(parcel.unreached, _MAX_GONE_WAIT_S)
         if isinstance(error, RateLimited):
-            if (asked_s := error.retry_after_s or 0.0) <= LONGEST_PAUSE_S:
+            if (asked_s := error.retry_after_s or 0.0) <= MAX_PAUSE_S:
                 return parcel.limited_again_s(error)
-            wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {LONGEST_PAUSE_S:.0f} s)."
+            wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {MAX_PAUSE_S:.0f} s)."
             self._carrier.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
             return None
         # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
@@ -503,10 +503,10 @@ class EndpointQueue:
     def _hand_over(self, parcel: PendingRequest, reply: Reply | Failure) -> None:
         """Pass a reply to its listener: at once if the judge is local, otherwise in turn, one per turn of the loop."""
         if self._local:
-            parcel.to.landed(parcel.place, reply)
+            parcel.to.on_reply(parcel.place, reply)
             return
         self._unread.append((parcel, reply))
-        if len(self._unread) > self._most_unread:
+        if len(self._unread) > self._max_unread:
             self._read_one()
         elif not self._reading:
             self._reading = True
@@ -522,13 +522,13 @@ class EndpointQueue:
                 self._reading = True
                 self._loop.call_soon(self._read)
             else:
-                self._carrier.landed()
+                self._carrier.on_reply()
         except BaseException as error:  # noqa: BLE001  a full disk, a bug: the caller that runs the plans raises it
             self._carrier.stop(error)
 
     def _read_one(self) -> None:
         parcel, reply = self._unread.popleft()
-        parcel.to.landed(parcel.place, reply)
+        parcel.to.on_reply(parcel.place, reply)
 
     def read_all(self) -> None:
         """Process the replies received before the end. Errors are only logged: the run ends with an earlier one."""

@@ -49,15 +49,15 @@ class JudgeSession(Protocol):
         """Store the answers of the finished session; return the stored answers by key."""
         ...
 
-    def leave(self, answers: AnswerStore, landed: Sequence[Reply | Failure | None]) -> None:
+    def leave(self, answers: AnswerStore, on_reply: Sequence[Reply | Failure | None]) -> None:
         """Store the replies of an interrupted session, so that a later part of the run resumes it.
 
-        `landed`: the replies to the current requests, None for each that is missing.
+        `on_reply`: the replies to the current requests, None for each that is missing.
         """
         ...
 
 
-def talk_about(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) -> JudgeSession:
+def open_session(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) -> JudgeSession:
     """Open a judge session for a unit and run it to its first requests."""
     consult: Callable[[Question[Any] | Pack], Plan[tuple[Answer, ...]]] | None = getattr(unit.judge, "consult", None)
     if consult is not None:
@@ -104,20 +104,20 @@ class DirectSession:
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
 
-    def leave(self, answers: AnswerStore, landed: Sequence[Reply | Failure | None]) -> None:
+    def leave(self, answers: AnswerStore, on_reply: Sequence[Reply | Failure | None]) -> None:
         """See `JudgeSession`."""
         if self.sends is None:
             return
         cost = self._cost
-        landed = [
+        on_reply = [
             None if reply is None else _storable_reply(send, reply)
-            for send, reply in zip(self.sends, landed, strict=True)
+            for send, reply in zip(self.sends, on_reply, strict=True)
         ]
-        for send, reply in zip(self.sends, landed, strict=True):
+        for send, reply in zip(self.sends, on_reply, strict=True):
             if isinstance(reply, Reply):
                 cost = self._added(cost, send, reply.usage)
-        coming = iter(landed)
-        step = [next(coming) if had is None else had for had in self._had] if self._had else landed
+        coming = iter(on_reply)
+        step = [next(coming) if had is None else had for had in self._had] if self._had else on_reply
         answers.leave(self.unit, [*self.replies, *step], cost, time.monotonic() - self._began)
 
     def _added(self, cost: float | None, send: OutgoingRequest, usage: Usage) -> float | None:
@@ -190,9 +190,9 @@ class DelegatingSession:
         """See `JudgeSession`."""
         return any(talk.begun for talk in self._talks)
 
-    def leave(self, answers: AnswerStore, landed: Sequence[Reply | Failure | None]) -> None:
+    def leave(self, answers: AnswerStore, on_reply: Sequence[Reply | Failure | None]) -> None:
         """See `JudgeSession`."""
-        coming = iter(landed)
+        coming = iter(on_reply)
         for talk in self._talks:
             talk.leave(answers, tuple(next(coming) for _ in talk.sends or ()))
 
@@ -225,7 +225,7 @@ class DelegatingSession:
             if rest is None:
                 continue
             asked.update(rest.keys)
-            talk = talk_about(rest, self._known, self._price)
+            talk = open_session(rest, self._known, self._price)
             if talk.sends is None:
                 self._held |= talk.keep(self._known)
             else:

@@ -19,8 +19,8 @@ RETRIES = 5
 LIMITED_RETRIES = 20
 """Maximum retries after "too many requests". It is higher because the endpoint works and names a time to come back."""
 FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 30.0
-LONGEST_PAUSE_S = 600.0
+MAX_WAIT_S = 30.0
+MAX_PAUSE_S = 600.0
 """Longest pause in seconds that an endpoint may ask for; a longer one ends the run."""
 _NONE_YET: Final = Permit(0, 0)
 _BELIEVED: Final = 3
@@ -34,7 +34,7 @@ the prompt."""
 class ReplyListener(Protocol):
     """Listener for replies."""
 
-    def landed(self, place: int, reply: Reply | Failure) -> None:
+    def on_reply(self, place: int, reply: Reply | Failure) -> None:
         """Receive the reply to the request with this index."""
         ...
 
@@ -74,7 +74,7 @@ class PendingRequest:
     def failed_again_s(self) -> float | None:
         """Count a temporary failure. Return the seconds to wait before the retry; None after too many failures."""
         self.tries += 1
-        return jitter_s(self.tries, LONGEST_WAIT_S) if self.tries <= RETRIES else None
+        return jitter_s(self.tries, MAX_WAIT_S) if self.tries <= RETRIES else None
 
     def limited_again_s(self, error: RateLimited) -> float | None:
         """Count a "too many requests" reply. Return the seconds to wait in addition to the endpoint's own pause; None
@@ -86,11 +86,11 @@ class PendingRequest:
         if self.limited > LIMITED_RETRIES:
             return None
         told = 0 if error.retry_after_s is None else _BELIEVED
-        return jitter_s(self.limited - told, LONGEST_WAIT_S) if self.limited > told else 0.0
+        return jitter_s(self.limited - told, MAX_WAIT_S) if self.limited > told else 0.0
 
 
-def jitter_s(tries: int, longest_s: float) -> float:
+def jitter_s(tries: int, max_s: float) -> float:
     """Return a random wait between 0 and a bound that doubles with each try, so that requests that failed together
     spread out.
     """
-    return random.uniform(0, min(longest_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret
+    return random.uniform(0, min(max_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.engine.amounts import max_reply_tokens, most_tokens_of, tokens_of
+from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
@@ -236,14 +236,14 @@ class TokenEstimator:
         return tokens_of(request) + mean
 
     def most(self, provider: Provider, request: Request) -> Usage:
-        """Return the usage to reserve for a request, see `most_tokens_of`. Scaled up if an earlier reply exceeded its
+        """Return the usage to reserve for a request, see `max_tokens_of`. Scaled up if an earlier reply exceeded its
         estimate.
         """
-        most = most_tokens_of(request, _body(provider))
+        most = max_tokens_of(request, _body(provider))
         read, written = most.input_tokens or 0, most.output_tokens or 0
         return Usage(ceil(read * self._input_excess), ceil(written * self._output_excess), 0)
 
-    def longest_reply(self, provider: Provider, request: Request) -> int:
+    def max_reply(self, provider: Provider, request: Request) -> int:
         """Return the maximum output tokens of a request; more if earlier replies exceeded theirs."""
         return ceil(max_reply_tokens(request, _body(provider)) * self._output_excess)
 
@@ -252,7 +252,7 @@ class TokenEstimator:
         if usage.output_tokens is not None:
             self._replies += 1
             self._output += usage.output_tokens
-        most = most_tokens_of(request, _body(provider))
+        most = max_tokens_of(request, _body(provider))
         self._input_excess = max(self._input_excess, _share(usage.input_tokens, most.input_tokens))
         self._output_excess = max(self._output_excess, _share(usage.output_tokens, most.output_tokens))
 

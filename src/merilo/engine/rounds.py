@@ -18,7 +18,7 @@ from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
 from merilo.engine.drivers import drive_rounds
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.schedule import BREATH_S
+from merilo.engine.schedule import YIELD_INTERVAL_S
 from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
@@ -77,7 +77,7 @@ class Batches:
 def asks_in_rounds(metrics: Iterable[Metric], roles: JudgeRoles) -> bool:
     """Return True if all judges that these metrics may ask support rounds."""
     asked = [roles.judge(kind, role) for metric in metrics for role in metric.roles for kind in metric.asks]
-    return all(getattr(judge, "batched", False) for judge in asked)
+    return all(getattr(judge, "supports_batches", False) for judge in asked)
 
 
 async def in_rounds(
@@ -118,7 +118,7 @@ async def in_rounds(
         breathed = time.monotonic()
         for results in done:
             yield results
-            if time.monotonic() - breathed > BREATH_S:
+            if time.monotonic() - breathed > YIELD_INTERVAL_S:
                 await asyncio.sleep(0)
                 breathed = time.monotonic()
 

@@ -26,7 +26,7 @@ _SPAN = 8
 """Windows between the oldest unfinished sample and the newest; enough that one slow reply does not stop the others."""
 _BATCH = 4
 """Number of samples started together, so that their questions are looked up together."""
-BREATH_S = 0.01
+YIELD_INTERVAL_S = 0.01
 """Seconds between yields to the event loop while results need no waiting."""
 
 
@@ -42,12 +42,12 @@ class InFlightBounds:
     """Maximum number of windows between the oldest unfinished sample and the newest."""
 
 
-def room_for(concurrency: int) -> InFlightBounds:
+def in_flight_bounds(concurrency: int) -> InFlightBounds:
     """Return bounds that keep `concurrency` requests in flight, with limited memory and early first results."""
     return InFlightBounds(window=max(2 * BLOCK, 4 * concurrency), waiting=max(2 * BLOCK, 2 * concurrency))
 
 
-def room_until(concurrency: int) -> InFlightBounds:
+def early_stop_bounds(concurrency: int) -> InFlightBounds:
     """Return bounds for a run that may stop at any sample: only as many samples as keep `concurrency` requests in
     flight.
     """
@@ -107,7 +107,7 @@ class _Stream:
         some = list(islice(self._samples, places))
         for number, sample in some:
             self._begin(sample, number // BLOCK)
-        self._driver.go_on()
+        self._driver.advance_ready()
         self._more = len(some) == places
 
     @property
@@ -128,7 +128,7 @@ class _Stream:
         if self._moved is not None and not self._moved.done():
             self._moved.set_result(None)
 
-    def landed(self) -> None:
+    def on_reply(self) -> None:
         """Let `moved` return if another sample may start."""
         if self.has_room:
             self.wake()
@@ -167,7 +167,7 @@ async def stream(
     """
     alive = _Stream(samples, metrics, driver, room)
     driver.ended.add_done_callback(alive.wake)
-    driver.landed = alive.landed
+    driver.on_reply = alive.on_reply
     breathed = time.monotonic()
     try:
         while not alive.done and not alive.over:
@@ -177,7 +177,9 @@ async def stream(
                 await alive.moved()
             while alive.head_is_done:
                 yield alive.alive.popleft().results
-            if time.monotonic() - breathed > BREATH_S:  # cached answers need no await, so nothing else would run
+            if (
+                time.monotonic() - breathed > YIELD_INTERVAL_S
+            ):  # cached answers need no await, so nothing else would run
                 await asyncio.sleep(0)
                 breathed = time.monotonic()
         while alive.head_is_done:

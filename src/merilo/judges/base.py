@@ -1,7 +1,7 @@
 """The protocol of a judge: a plan one level below a metric's plan, which yields requests and returns verdicts.
 
-`answer` is a generator like a metric's plan: it yields steps of `OutgoingRequest`s, is sent one `Reply` or `Failure` for
-each, and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
+`answer` is a generator like a metric's plan: it yields steps of `OutgoingRequest`s, is sent one `Reply` or `Failure`
+for each, and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Judge(Protocol):
 
     A judge may also have these attributes:
 
-    - `unready: str | None`: why it cannot answer anything here (for example, a missing package), as a phrase. It is
-      reported before a run starts;
-    - `batched: bool`: True if all its requests go to providers that answer batches (`BatchProvider`) and the order of
-      the questions does not matter. A run may then ask in rounds;
-    - `knows: Callable[[Sequence[str]], bool]`: True if it knows the language of these texts, the first of which is
-      the question or statement. A run reports samples in other languages, and a cascade passes them to the next
-      judge;
-    - `weak: frozenset[str]`: the names of metrics for which its verdicts are unreliable. `rates` explains this in
-      words.
+    - `unavailable_reason: str | None`: why it cannot answer anything here (for example, a missing package), as a
+      phrase. It is reported before a run starts;
+    - `supports_batches: bool`: True if all its requests go to providers that answer batches (`BatchProvider`) and the
+      order of the questions does not matter. A run may then ask in rounds;
+    - `supports_language: Callable[[Sequence[str]], bool]`: True if it supports the language of these texts, the first
+      of which is the question or statement. A run reports samples in other languages, and a cascade passes them to the
+      next judge;
+    - `weak_metrics: frozenset[str]`: the names of metrics for which its verdicts are unreliable. `agreement_note`
+      explains this in words.
     """
 
     @property
@@ -68,7 +68,7 @@ class Judge(Protocol):
         ...
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """Agreement with human labels, as one line for the summary; None if unknown."""
         ...
 

@@ -18,7 +18,7 @@ from merilo.errors import DataError
 from merilo.judges.blended_features import TASKS, BlendedRows
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.english_detection import all_english, told_apart
+from merilo.judges.english_detection import is_english_with_query, split_english
 from merilo.judges.lexical import (
     DIGITS,
     AddressesResult,
@@ -128,7 +128,7 @@ class BlendedModel:
         """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
         read, others = _parts_of(user_input, [sentences])
         # The reference may be in another language than the question; the encoder needs all texts in English.
-        if not read or not all_english(user_input, (reference, *read[0].sentences)):
+        if not read or not is_english_with_query(user_input, (reference, *read[0].sentences)):
             return self.lexical.usefulness(user_input, reference, sentences)
         found = read[0].placed(self._read_usefulness(user_input, reference, read[0].sentences))
         if not others:
@@ -175,7 +175,7 @@ class BlendedModel:
         chance = curve.probability(self.rows.useful(user_input, reference, sentences))
         evidence: tuple[int, ...] = ()
         if chance >= curve.thresholds["yes"]:
-            evidence = by_words.evidence or (_place_of_most(self.rows.covered(reference, sentences)),)
+            evidence = by_words.evidence or (_argmax(self.rows.covered(reference, sentences)),)
         return UsefulnessResult(bool(evidence), evidence, chance, by_words.coverage, curve.thresholds["yes"])
 
     def _read_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
@@ -212,7 +212,7 @@ class BlendedModel:
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
         """Judge whether a statement addresses the user input; a refusal never does."""
-        if not all_english(user_input, (statement,)) or not words(statement).stems:
+        if not is_english_with_query(user_input, (statement,)) or not words(statement).stems:
             return self.lexical.addresses(user_input, statement)
         curve = self.curves["addresses"]
         chance = curve.probability(self.rows.answer(user_input, statement))
@@ -237,7 +237,7 @@ class BlendedModel:
         curve = self.curves["sentence"]
         logits = [curve.logit(row) for row in self.rows.sentences(user_input, sentences)]
         chosen = tuple(at for at, logit in enumerate(logits) if probability(logit) >= curve.thresholds["yes"])
-        return chosen or (_place_of_most(logits),)
+        return chosen or (_argmax(logits),)
 
 
 def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed JSON
@@ -253,7 +253,7 @@ def _parts_of(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part
     """Return the parts of each context that the encoder reads, and the parts left to the words alone."""
     read, others = list[_Part](), list[_Part]()
     for number, sentences in enumerate(contexts):
-        apart = told_apart(asked, sentences)
+        apart = split_english(asked, sentences)
         for parts, texts in ((read, apart.english), (others, apart.others)):
             if any(texts):
                 places = tuple(at for at, text in enumerate(texts) if text)
@@ -261,7 +261,7 @@ def _parts_of(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part
     return read, others
 
 
-def _place_of_most(values: Sequence[float]) -> int:
+def _argmax(values: Sequence[float]) -> int:
     """Return the index of the largest value (the first one on ties)."""
     return max(range(len(values)), key=lambda place: (values[place], -place))
 

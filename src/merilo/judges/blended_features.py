@@ -19,7 +19,7 @@ from merilo.judges.encoder.pair_scoring import PairScore, PairScorer
 from merilo.judges.lexical_features import answer_features, support_features, usefulness_features
 from merilo.judges.lexical_match import match
 from merilo.judges.lexical_text import words
-from merilo.judges.question_echo import without_copies
+from merilo.judges.question_echo import strip_question_echoes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ class BlendedRows:
         found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
         by_words = _by_sentence(found, self.lexical.context_row(found)[0], len(sentences))
         # Echoes of the question are removed before reading: the reader would score them as perfect matches.
-        short, new = self._short(user_input)[0], without_copies(user_input, sentences)
+        short, new = self._short(user_input)[0], strip_question_echoes(user_input, sentences)
         seen = [self._eyes.see(short, part) for part in self._parts(new)]
         read, covered = self._eyes.logits_of("sentence", seen).tolist(), [each.covered for each in seen]
         best, most = max(read), max(covered)
@@ -181,7 +181,7 @@ class BlendedRows:
         user_input, sentences = asked
         found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
         logits, by_words = self.lexical.context_row(found)
-        new = without_copies(user_input, sentences)
+        new = strip_question_echoes(user_input, sentences)
         short, long = self._short(user_input), self._long(new)
         whole = self._windows(short, new)
         likeliest = self._likeliest(short[0], self._parts(new), _by_sentence(found, logits, len(sentences)))

@@ -45,7 +45,7 @@ class CallableJudge:
         return frozenset()
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """Always None: unknown."""
         return None
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.judges.conversation import side_by_side
-from merilo.judging.decisions import DECISIONS, says_yes, sureness_of
+from merilo.judging.decisions import DECISIONS, confidence_of, is_positive
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure
 
@@ -70,15 +70,15 @@ class Stage:
 
     def asked(self, question: Question[Any]) -> bool:
         """Return True unless the question is in a language that the judge does not support."""
-        knows: Callable[[Sequence[str]], bool] | None = getattr(self.judge, "knows", None)
+        knows: Callable[[Sequence[str]], bool] | None = getattr(self.judge, "supports_language", None)
         return knows is None or knows(question.all_texts)
 
     def accepts(self, kind: str, answer: Answer) -> bool:
         """Return True if this answer of the judge to a question of this kind is confident enough."""
         if isinstance(answer, Failure) or not isinstance(answer, DECISIONS):
             return False
-        threshold = self.thresholds.get(Decision(kind, says_yes(answer)))
-        return threshold is not None and confidence_of(answer) >= threshold
+        threshold = self.thresholds.get(Decision(kind, is_positive(answer)))
+        return threshold is not None and rounded_confidence(answer) >= threshold
 
 
 @dataclass(frozen=True)
@@ -134,25 +134,25 @@ class Cascade:
         return False
 
     @property
-    def batched(self) -> bool:
+    def supports_batches(self) -> bool:
         """True if all its judges answer batches."""
-        return all(getattr(judge, "batched", False) for judge in self.judges)
+        return all(getattr(judge, "supports_batches", False) for judge in self.judges)
 
     @property
-    def unready(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """The reason why one of its judges cannot answer here; None if all can."""
-        reasons = (cast("str | None", getattr(judge, "unready", None)) for judge in self.judges)
+        reasons = (cast("str | None", getattr(judge, "unavailable_reason", None)) for judge in self.judges)
         return next((reason for reason in reasons if reason is not None), None)
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """The division of questions between the judges, and the agreement of each but the last with human labels."""
         first = ", ".join(stage.judge.name for stage in self.stages)
         rule = (
             f"{first} answers if a pilot on the run's own data shows that at most {self.max_error:.0%} of its answers "
             f"differ from {self.last.name}; {self.last.name} answers the rest"
         )
-        agreement = [f". {stage.judge.name}: {rates}" for stage in self.stages if (rates := stage.judge.rates)]
+        agreement = [f". {stage.judge.name}: {rates}" for stage in self.stages if (rates := stage.judge.agreement_note)]
         return f"{rule}{''.join(agreement)}"
 
     def fingerprint(self) -> Mapping[str, object]:
@@ -264,9 +264,9 @@ class Cascade:
         return [*((n,) for n in apart), *([rest] if rest else [])]
 
 
-def confidence_of(verdict: Verdict) -> float:
+def rounded_confidence(verdict: Verdict) -> float:
     """Return the judge's probability that its own yes or no is right, rounded; 0.0 if it gives none."""
-    return round(sureness_of(verdict) or 0.0, _DIGITS)
+    return round(confidence_of(verdict) or 0.0, _DIGITS)
 
 
 def stage_role(role: str, place: int) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ENLARGED = 4
 ENLARGEMENTS = 2
-_LONGEST_QUOTED = 4_000
+_MAX_QUOTED = 4_000
 _LONGEST_SHOWN = 300
 
 
@@ -133,7 +133,7 @@ def _reask(heard: TurnResult, text: str, fault: str, *, partly: bool) -> Request
     rest = "Reply again with JSON in the form you were given"
     rest += ", with verdicts on these statements only." if partly else ", and nothing else."
     # The whole unreadable reply may exceed the context window of the model.
-    said = text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]} ..."
+    said = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]} ..."
     turns = (Message("assistant", said.strip() or "(no text)"), Message("user", f"{fault} {rest}"))
     return replace(heard.request, messages=(*heard.request.messages, *turns))
 

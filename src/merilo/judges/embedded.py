@@ -17,7 +17,7 @@ from merilo.data.sentences import SPLITTER_ID
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
-from merilo.judges.english_detection import is_english, told_apart
+from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
 from merilo.judging.questions import Pack, Question
@@ -44,7 +44,7 @@ _RATED: Final = {
     "supported_edited": "support of facts changed on purpose",
     "addresses": "addresses",
 }
-"""The tasks with held-out human labels, and their names in `rates`."""
+"""The tasks with held-out human labels, and their names in `agreement_note`."""
 
 _LIMITS: Final = (
     "Grade 1 means on the same subject. It often misses contradictions and altered facts, and often rejects correct "
@@ -52,10 +52,10 @@ _LIMITS: Final = (
     "statement answers the question (answer_relevancy) little better than chance"
 )
 _WEAK: Final = frozenset({"answer_correctness", "noise_sensitivity", "answer_relevancy"})
-_LONGEST_BEGINNING: Final = 20_000
+_MAX_BEGINNING: Final = 20_000
 """Characters of a text that are read to detect its language."""
 _MARK: Final = 12
-"""Hexadecimal digits of the model's digest in `rates`."""
+"""Hexadecimal digits of the model's digest in `agreement_note`."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class EmbeddedJudge:
         return frozenset()
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """The model's digest, and Cohen's kappa with human labels on held-out public data, with 95 % intervals."""
         model = BlendedModel.load()
         tables = model.agreement
@@ -88,7 +88,7 @@ class EmbeddedJudge:
         return f"model {model.fingerprint[:_MARK]}; {labels}. {_LIMITS}"
 
     @property
-    def weak(self) -> frozenset[str]:
+    def weak_metrics(self) -> frozenset[str]:
         """Metrics that compare texts with a short reference, or ask whether a statement answers the question."""
         return _WEAK
 
@@ -98,18 +98,18 @@ class EmbeddedJudge:
         return True
 
     @property
-    def batched(self) -> bool:
+    def supports_batches(self) -> bool:
         """Always True: one call takes the questions of many samples."""
         return True
 
-    def knows(self, texts: Sequence[str]) -> bool:
+    def supports_language(self, texts: Sequence[str]) -> bool:
         """Return True if the texts are English: the first text together with a part of the others.
 
         For texts in other languages the judge compares words only.
         """
         # The beginning is enough to detect a language, and contexts may have a million characters.
-        first, *others = [text[:_LONGEST_BEGINNING] for text in texts]
-        return any(told_apart(first, others).english) if others else is_english(first)
+        first, *others = [text[:_MAX_BEGINNING] for text in texts]
+        return any(split_english(first, others).english) if others else is_english(first)
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the model files, and the versions of rules, sentence splitter and vectors."""

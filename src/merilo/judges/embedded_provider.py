@@ -68,7 +68,7 @@ _log = logging.getLogger("merilo")
 
 _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
 _FREE: Final = Usage(0, 0, 0)
-_MOST_THREADS: Final = 8
+_MAX_THREADS: Final = 8
 MAX_CONTEXT: Final = 1_000_000
 """Maximum characters of all contexts of one question."""
 MAX_CONTEXTS: Final = 1_000
@@ -134,7 +134,7 @@ class EmbeddedProvider:
 def _threads() -> int:
     """Return the number of threads, one per usable processor: the encoder computes outside of Python's lock."""
     usable = getattr(os, "sched_getaffinity", None)
-    return min(_MOST_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
+    return min(_MAX_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
 
 
 def _length(question: Question[Any]) -> int:

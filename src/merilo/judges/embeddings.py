@@ -50,7 +50,7 @@ class OpenAIEmbeddingsJudge:
         return frozenset()
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """Always None: vectors are not verdicts."""
         return None
 

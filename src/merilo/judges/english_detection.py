@@ -11,9 +11,9 @@ from merilo.cancellation import check_cancelled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LEAST_PLAIN: Final = 0.9
+_MIN_PLAIN: Final = 0.9
 """The fraction of letters a to z below which a text is not English, whatever its words."""
-_LEAST_PLAIN_ALONE: Final = 0.5
+_MIN_PLAIN_ALONE: Final = 0.5
 """The same for a line, and for a context without the question, which may contain names in another script."""
 _LETTERS_A_WORD: Final = 80
 """The remaining part of a context is English if it has a common English word per 80 letters.
@@ -22,7 +22,7 @@ The count covers the question or statement alone, or together with that part. En
 per 20 letters. Sentences of another language that use only letters from a to z have none.
 """
 _KEPT_TEXTS: Final = 4_096
-_LONGEST_KEPT: Final = 4_000
+_MAX_KEPT: Final = 4_000
 """Characters. Longer texts are counted each time, so the cache holds no large texts."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ENGLISH: Final = frozenset(
@@ -65,7 +65,7 @@ def is_english(*texts: str) -> bool:
     return whole.letters > 0 and _is_plain(whole) and whole.english >= whole.others
 
 
-def all_english(asked: str, texts: Sequence[str]) -> bool:
+def is_english_with_query(asked: str, texts: Sequence[str]) -> bool:
     """Return True if texts together with a question or statement are English, and the latter alone is readable.
 
     Readable means mostly plain letters (a to z) or, without any letters, at least one digit. A long English text does
@@ -84,7 +84,7 @@ class EnglishSplit(NamedTuple):
     others: tuple[str, ...]
 
 
-def told_apart(asked: str, sentences: Sequence[str]) -> EnglishSplit:
+def split_english(asked: str, sentences: Sequence[str]) -> EnglishSplit:
     """Split the sentences of a context into their English lines and the rest. The query or statement counts as
     evidence too.
 
@@ -93,7 +93,7 @@ def told_apart(asked: str, sentences: Sequence[str]) -> EnglishSplit:
     removed too.
     """
     whole = tuple(sentences)
-    for least in (_LEAST_PLAIN_ALONE, _LEAST_PLAIN):
+    for least in (_MIN_PLAIN_ALONE, _MIN_PLAIN):
         english = tuple(_lines(sentence, least, plain=True) for sentence in whole)
         part = [text for text in english if text]
         # With lines removed, what remains could be a few Latin words of another language: require common words.
@@ -113,8 +113,8 @@ def _lines(text: str, least: float, *, plain: bool) -> str:
 def _read_together(asked: str, sentences: Sequence[str]) -> bool:
     """Return True if a context is English both with the question and alone."""
     own = _whole(sentences)
-    alone = _is_plain(own, _LEAST_PLAIN_ALONE) and own.english >= own.others
-    return bool(sentences) and alone and all_english(asked, sentences)
+    alone = _is_plain(own, _MIN_PLAIN_ALONE) and own.english >= own.others
+    return bool(sentences) and alone and is_english_with_query(asked, sentences)
 
 
 def _speaks_english(signs: _Signs) -> bool:
@@ -125,14 +125,14 @@ def _whole(texts: Sequence[str]) -> _Signs:
     return _Signs(*map(sum, zip(*map(_signs, texts), strict=True))) if texts else _Signs(0, 0, 0, 0)
 
 
-def _is_plain(signs: _Signs, least: float = _LEAST_PLAIN) -> bool:
+def _is_plain(signs: _Signs, least: float = _MIN_PLAIN) -> bool:
     return signs.plain >= least * signs.letters
 
 
 def _signs(text: str) -> _Signs:
     # Counting a large context takes long enough for Ctrl-C to matter.
     check_cancelled()
-    return _kept_signs(text) if len(text) <= _LONGEST_KEPT else _counted(text)
+    return _kept_signs(text) if len(text) <= _MAX_KEPT else _counted(text)
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)

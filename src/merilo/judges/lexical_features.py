@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from merilo.judges.lexical_match import (
-    LEAST_PREFIX,
+    MIN_PREFIX,
     Lexicon,
     Matches,
     Query,
@@ -168,7 +168,7 @@ def answer_features(query: Query, answer: Words, lexicon: Lexicon, *, refuses: b
     wide = mask | sum(
         1 << place
         for place, term in enumerate(query.terms)
-        if not mask >> place & 1 and len(term) >= LEAST_PREFIX and prefix(term) in starts
+        if not mask >> place & 1 and len(term) >= MIN_PREFIX and prefix(term) in starts
     )
     total = query.total or 1.0
     coverage = weigh(mask, query.weights) / total

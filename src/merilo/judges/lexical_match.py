@@ -14,15 +14,15 @@ from merilo.judges.lexical_words import ASKS, ASKS_UNSPACED, NEEDS_HOW, OPENS_QU
 RULES_VERSION: Final = 3
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 
-LONGEST_UNIT: Final = 600
+MAX_UNIT: Final = 600
 """Maximum characters of a unit; a longer sentence is split into units."""
-LONGEST_UNENDED: Final = 200
+MAX_UNENDED: Final = 200
 """The same in Thai and Lao, which do not mark the end of a sentence: a passage would be a single unit."""
-LEAST_PREFIX: Final = 4
+MIN_PREFIX: Final = 4
 _UNENDED: Final = re.compile("[\u0e00-\u0eff]")
 _COPY_OVERLAP: Final = 0.85
 _COPY_OVERLAP_UNSPACED: Final = 0.95
-_LEAST_COPIED_STEMS: Final = 4
+_MIN_COPIED_STEMS: Final = 4
 _CACHED_BYTES: Final = 16_000_000
 _BYTES_PER_STEM: Final = 500
 """Approximate bytes per stem in a `Query`: its weight and its entries in a `Words`."""
@@ -103,7 +103,7 @@ def match(query: Query, sentences: Sequence[str], *, drop_copies: bool) -> Match
     by_prefix: dict[str, int] = {}
     for term, bit in bits.items():
         # Shorter stems share a beginning with too many unrelated words.
-        if len(term) >= LEAST_PREFIX:
+        if len(term) >= MIN_PREFIX:
             by_prefix[prefix(term)] = by_prefix.get(prefix(term), 0) | bit
     asked, opening = query.words.members, frozenset(by_prefix)
     units: list[Words] = []
@@ -182,7 +182,7 @@ def shared_pairs(query: Query, unit: Words) -> float:
 
 def units_of(sentence: str) -> Sequence[str]:
     """Return the pieces in which a sentence is read: the sentence itself, unless it is long."""
-    longest = LONGEST_UNENDED if _UNENDED.search(sentence) else LONGEST_UNIT
+    longest = MAX_UNENDED if _UNENDED.search(sentence) else MAX_UNIT
     return unit_texts(sentence, longest=longest) if len(sentence) > longest else (sentence,)
 
 
@@ -205,7 +205,7 @@ def _copies(query: Query, unit: Words) -> bool:
 
 def _quotes(query: Query, unit: Words) -> bool:
     """Return True if the unit repeats the query with its opening and question words, which an answer leaves out."""
-    if not query.asks or len(query.words.stems) < _LEAST_COPIED_STEMS:
+    if not query.asks or len(query.words.stems) < _MIN_COPIED_STEMS:
         return False
     shared = shared_pairs(query, unit)
     # An echo in any script. Below this overlap, the opening and question words must be repeated too.

@@ -43,10 +43,10 @@ UNKNOWN_SHORT_WEIGHT: Final = 0.5
 _CACHED_BYTES: Final = 48_000_000
 _BYTES_PER_STEM: Final = 400
 """Approximate bytes per stem in a `Words`: strings, pairs and entries of four sets."""
-_LONGEST_CACHED: Final = 8_000
+_MAX_CACHED: Final = 8_000
 """Characters. A longer text is analysed each time."""
-_LONGEST_CACHED_TOKEN: Final = 32
-_LONGEST_CACHED_PHRASE: Final = 12
+_MAX_CACHED_TOKEN: Final = 32
+_MAX_CACHED_PHRASE: Final = 12
 """Characters of a token that is not ASCII: in scripts without spaces it has a stem per character."""
 
 
@@ -74,7 +74,7 @@ class Words:
 
 def words(text: str) -> Words:
     """Return the words of `text`. Short texts are cached, so a context shared by many questions is read once."""
-    return _cached_words[text] if len(text) <= _LONGEST_CACHED else _words(text)
+    return _cached_words[text] if len(text) <= _MAX_CACHED else _words(text)
 
 
 def prefix(stem: str) -> str:
@@ -156,7 +156,7 @@ def asks(text: str) -> bool:
 
 def _stems_of(token: str) -> tuple[str, ...]:
     """Return the stems of a token: one per word or number, one per two characters of an unspaced script."""
-    longest = _LONGEST_CACHED_TOKEN if token.isascii() else _LONGEST_CACHED_PHRASE
+    longest = _MAX_CACHED_TOKEN if token.isascii() else _MAX_CACHED_PHRASE
     return _cached_stems(token) if len(token) <= longest else _stems(token)
 
 

@@ -108,7 +108,7 @@ class LLMJudge:
         return True
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """Always None: the agreement with human labels is unknown until it is measured."""
         return None
 

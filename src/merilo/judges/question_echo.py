@@ -16,9 +16,9 @@ from merilo.cancellation import check_cancelled
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-LEAST_WORDS: Final = 4
+MIN_WORDS: Final = 4
 """Minimum words of a question that can be echoed: a shorter one may occur in a context that answers it."""
-LEAST_SHARE: Final = 0.7
+MIN_SHARE: Final = 0.7
 """Fraction of the question's words that an echo repeats, in order and without another word between them."""
 _WORD: Final = re.compile(r"\w[\w\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\u0300-\u036f\ufe00-\ufe0f\ufeff]*")
 _ASKS: Final = re.compile(r"[^\w?.!]{0,8}\?")
@@ -26,11 +26,11 @@ _LOOKALIKES: Final = str.maketrans("аеорсухіјѕһԁԛԝкмтвнѵɡα
 _ASKING: Final = frozenset("how what when where which who whom whose why".split())
 _LINKS: Final = frozenset({"and"})
 _CHOICES: Final = frozenset({"or", "between", "which", "whether"})
-_LEAST_SHUFFLED: Final = 2
+_MIN_SHUFFLED: Final = 2
 _KEPT_QUESTIONS: Final = 256
 _KEPT_WORDS: Final = 4_096
-_LONGEST_KEPT_QUESTION: Final = 2_000
-_LONGEST_KEPT_WORD: Final = 64
+_MAX_KEPT_QUESTION: Final = 2_000
+_MAX_KEPT_WORD: Final = 64
 """Characters. Longer texts are processed each time, so the caches hold no large texts."""
 
 
@@ -44,7 +44,7 @@ class _Question(NamedTuple):
     @property
     def least(self) -> float:
         """Minimum number of the question's words in an echo."""
-        return max(LEAST_WORDS, LEAST_SHARE * len(self.words))
+        return max(MIN_WORDS, MIN_SHARE * len(self.words))
 
 
 class _Word(NamedTuple):
@@ -57,7 +57,7 @@ class _Word(NamedTuple):
     end: int
 
 
-def without_copies(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
+def strip_question_echoes(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
     """Return the sentences without the stretches that repeat most of the question; some may be empty.
 
     A stretch may span sentences. An echo contains the question word or ends in a question mark: "Viruses are the most
@@ -65,8 +65,8 @@ def without_copies(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
     order, is an echo too, unless it can be an answer ("Is it old?", "It is old."). Takes time in proportion to the
     words of both.
     """
-    question = _kept_question(asked) if len(asked) <= _LONGEST_KEPT_QUESTION else _question(asked)
-    if len(question.words) < LEAST_WORDS:
+    question = _kept_question(asked) if len(asked) <= _MAX_KEPT_QUESTION else _question(asked)
+    if len(question.words) < MIN_WORDS:
         return tuple(sentences)
     left = list(sentences)
     held = [word for place, sentence in enumerate(left) for word in _words(sentence, place)]
@@ -93,7 +93,7 @@ def _words(sentence: str, place: int) -> Iterator[_Word]:
 
 def _looks(word: str) -> str:
     """Return a word in the form that is compared."""
-    return _kept_look(word) if len(word) <= _LONGEST_KEPT_WORD else _look(word)
+    return _kept_look(word) if len(word) <= _MAX_KEPT_WORD else _look(word)
 
 
 @lru_cache(maxsize=_KEPT_WORDS)
@@ -117,7 +117,7 @@ def _is_shuffled(question: _Question, sentence: str) -> bool:
     """
     words = {word.text for word in _words(sentence, 0)} - _LINKS
     # One word is too little evidence: "Paris." may be the answer to a question that names Paris.
-    if len(words) < _LEAST_SHUFFLED or not words.issubset(question.words):
+    if len(words) < _MIN_SHUFFLED or not words.issubset(question.words):
         return False
     return question.is_open or ("?" in sentence and len(words) >= question.least)
 

@@ -116,12 +116,12 @@ class ScriptedJudge:
         return self.script.cacheable
 
     @property
-    def batched(self) -> bool:
+    def supports_batches(self) -> bool:
         """True for a file: it needs no requests, and the order of questions does not matter."""
         return isinstance(self.script, FileScript)
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """Always None: agreement is unknown, because a script only repeats its input."""
         return None
 

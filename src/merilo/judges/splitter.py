@@ -27,7 +27,7 @@ class SplitterJudge:
     text.
 
     `timeout_s`: the limit for one text; a text that takes longer gets a Failure. `worker`: the command of another
-    worker, for tests. pysbd is a dependency of merilo; `unready` reports an installation that lacks it.
+    worker, for tests. pysbd is a dependency of merilo; `unavailable_reason` reports an installation that lacks it.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -49,7 +49,7 @@ class SplitterJudge:
         return frozenset()
 
     @property
-    def rates(self) -> str | None:
+    def agreement_note(self) -> str | None:
         """Always None: it judges nothing."""
         return None
 
@@ -59,7 +59,7 @@ class SplitterJudge:
         return True
 
     @property
-    def unready(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """The reason why it cannot answer anything here, as a phrase; None if it can."""
         if self.worker or installed() is not None:
             return None

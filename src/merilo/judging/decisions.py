@@ -44,10 +44,10 @@ def same_decision(first: Verdict, second: Verdict) -> bool:
         case SupportVerdict(), SupportVerdict() if first.tells_contradicted and second.tells_contradicted:
             return first.label is second.label
         case _:
-            return says_yes(first) == says_yes(second)
+            return is_positive(first) == is_positive(second)
 
 
-def says_yes(verdict: Verdict) -> bool:
+def is_positive(verdict: Verdict) -> bool:
     """Return True if a verdict is positive: relevant (grade 1 or 2), useful, supported, sufficient, addressing the
     question.
 
@@ -75,18 +75,18 @@ def says_yes(verdict: Verdict) -> bool:
             raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
 
 
-def chance_of(verdict: Verdict) -> float | None:
+def probability_of(verdict: Verdict) -> float | None:
     """Return the judge's probability of yes; None if it gives none."""
     probability: float | None = getattr(verdict, "probability", None)  # a field of every verdict type, not of the base
     return probability
 
 
-def sureness_of(verdict: Verdict) -> float | None:
+def confidence_of(verdict: Verdict) -> float | None:
     """Return the judge's probability that its own yes or no is correct; None if it gives no probability.
 
     It is below one half if the judge's threshold for yes is lower and the probability is between the two.
     """
-    probability = chance_of(verdict)
+    probability = probability_of(verdict)
     if probability is None:
         return None
-    return probability if says_yes(verdict) else 1.0 - probability
+    return probability if is_positive(verdict) else 1.0 - probability

@@ -34,13 +34,13 @@ MAX_REPLY_CHARACTERS: Final = 400_000
 """Maximum length of a reply that is parsed or stored, in characters. A longer reply is unreadable."""
 TOO_LONG: Final = "Your reply was far too long."
 """Message to the judge in the re-ask after such a reply."""
-_MOST_EFFORT = 100_000
+_MAX_EFFORT = 100_000
 _EFFORT_IN_VAIN = 10
 _CHARACTERS_AN_EFFORT = 40
 """Limits the time spent on brackets that begin no object. Each costs 1, plus 10 if decoding was tried, plus 1 for
 each forty characters decoded in vain. The limit is reached after some 0.1 s; without it, brackets alone take half a
 minute."""
-_LONGEST_REPAIRED = 60_000
+_MAX_REPAIRED = 60_000
 """Maximum characters of damaged JSON that are repaired; the repair takes a microsecond or more per character."""
 
 
@@ -143,7 +143,7 @@ def _scanned(reply: str, shape: JsonShape) -> Json | list[object]:
         value, position, vain = _begun(text, start)
         if vain:
             effort += vain
-            if effort > _MOST_EFFORT:
+            if effort > _MAX_EFFORT:
                 raise ReplyParseError("Your reply holds too many brackets that begin no JSON object.")
             if _BEGINS_OBJECT.match(text, start):
                 if found or _REASONING_END.search(text, start):
@@ -191,7 +191,7 @@ def _repaired(text: str, shape: JsonShape) -> Json | list[object]:
     text = text[: max(text.rfind("}"), text.rfind("]")) + 1]
     if text.count("{") != text.count("}") or text.count("[") != text.count("]") or not text:
         raise ReplyParseError("Your reply is not valid JSON: its brackets do not close.")
-    if len(text) > _LONGEST_REPAIRED:
+    if len(text) > _MAX_REPAIRED:
         raise ReplyParseError("Your reply is not valid JSON.")
     try:
         value: object = repair_json(text, return_objects=True, skip_json_loads=True)

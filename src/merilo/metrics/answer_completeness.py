@@ -56,7 +56,7 @@ class AnswerCompleteness(MetricDefaults):
         family=Family.RESPONSE,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question for the parts, and one for each that the user input can have."""
         if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
             return 0

@@ -15,7 +15,7 @@ from merilo.metrics.steps import (
     BLANK_REFERENCE,
     REFERENCE_STATES_NOTHING,
     about_statements,
-    most_statements,
+    max_statements,
     statements_of,
     states_nothing,
     support_by,
@@ -98,9 +98,9 @@ class AnswerCorrectness(MetricDefaults):
         kinds: Kinds = frozenset({Statements, Support}) if self.similarity_weight < 1 else frozenset()
         return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: two questions, one for each possible statement, and one for the embeddings."""
-        of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
+        of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
         if not of_reference:
             return 0
         statements = 1 + of_reference + (1 + of_response if of_response else 0)

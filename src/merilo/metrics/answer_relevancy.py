@@ -15,7 +15,7 @@ from merilo.metrics.steps import (
     about_statements,
     declines,
     is_blank,
-    most_statements,
+    max_statements,
     statements_of,
     states_nothing,
 )
@@ -60,9 +60,9 @@ class AnswerRelevancy(MetricDefaults):
         family=Family.RESPONSE,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: two questions about the response, and one for each possible statement."""
-        asked = most_statements(sample, "response")
+        asked = max_statements(sample, "response")
         return 2 + asked if asked else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

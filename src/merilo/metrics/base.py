@@ -113,7 +113,7 @@ class Metric(Protocol):
     """A frozen dataclass whose fields are the metric's parameters.
 
     Inherit `MetricDefaults` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`,
-    `at_most` and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
+    `max_questions` and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
     """
 
     name: ClassVar[str]
@@ -145,7 +145,7 @@ class Metric(Protocol):
         """The types of all questions it may ask: `asks = Kinds({...})`, or a property."""
         ...
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound of the number of questions that `plan` asks about this sample; never raises."""
         ...
 

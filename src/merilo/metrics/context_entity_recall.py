@@ -16,7 +16,7 @@ from merilo.metrics.steps import (
     about_statements,
     distinct,
     is_blank,
-    most_contexts,
+    max_contexts,
     states_nothing,
     texts_of,
 )
@@ -63,11 +63,11 @@ class ContextEntityRecall(MetricDefaults):
         family=Family.RETRIEVAL,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question for the entities, and one for each that the reference can name."""
         if sample.reference is None or states_nothing(sample, "reference"):
             return 0
-        return 1 + (_most(sample.sentences("reference")) if most_contexts(sample) else 0)
+        return 1 + (_most(sample.sentences("reference")) if max_contexts(sample) else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -90,7 +90,7 @@ class ContextEntityRecall(MetricDefaults):
 
 
 def _mentions(sample: Sample, entities: tuple[DistinctStatement, ...]) -> Plan[tuple[MentionsVerdict, ...]]:
-    if not most_contexts(sample):
+    if not max_contexts(sample):
         return tuple(MentionsVerdict(mentioned=False, reason=NO_CONTEXT) for _ in entities)
     contexts, language = texts_of(sample.contexts), sample.resolved_language
     verdicts = yield from ask_each(Mentions(entity.text, contexts, language=language) for entity in entities)

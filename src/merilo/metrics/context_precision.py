@@ -16,7 +16,7 @@ from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
     is_blank,
-    most_contexts,
+    max_contexts,
     relevance_of_contexts,
     usefulness_of_contexts,
 )
@@ -103,9 +103,9 @@ class ContextPrecision(MetricDefaults):
         """Relevance or Usefulness."""
         return frozenset({Usefulness if self.against is RelevanceTarget.REFERENCE else Relevance})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question for each context that is not blank."""
-        return most_contexts(sample)
+        return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

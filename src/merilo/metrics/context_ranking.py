@@ -15,7 +15,7 @@ from merilo.metrics.steps import (
     about_contexts,
     checked_cutoff,
     is_blank,
-    most_contexts,
+    max_contexts,
     relevance_of_contexts,
 )
 
@@ -70,9 +70,9 @@ class ContextRanking(MetricDefaults):
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question for each context that is not blank."""
-        return most_contexts(sample)
+        return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

@@ -11,7 +11,7 @@ from merilo.metrics.steps import (
     BLANK_REFERENCE,
     REFERENCE_STATES_NOTHING,
     about_statements,
-    most_statements,
+    max_statements,
     most_support,
     statements_of,
     states_nothing,
@@ -56,9 +56,9 @@ class ContextRecall(MetricDefaults):
         family=Family.RETRIEVAL,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question, and one for each possible statement of the reference."""
-        asked = most_statements(sample, "reference")
+        asked = max_statements(sample, "reference")
         return 1 + most_support(sample, "reference") if asked else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -15,7 +15,7 @@ from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
     is_blank,
-    most_contexts,
+    max_contexts,
     relevance_of_contexts,
 )
 
@@ -93,9 +93,9 @@ class ContextRelevance(MetricDefaults):
                 f"Metric {self.name!r} takes at={self.at} with unit=context only, got unit={self.unit.value}."
             )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question for each context that is not blank."""
-        return most_contexts(sample)
+        return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

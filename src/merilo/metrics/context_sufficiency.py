@@ -9,7 +9,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Sufficiency
 from merilo.judging.verdicts import SufficiencyLabel, SufficiencyVerdict
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.steps import BLANK_USER_INPUT, NO_CONTEXT, is_blank, most_contexts, texts_of
+from merilo.metrics.steps import BLANK_USER_INPUT, NO_CONTEXT, is_blank, max_contexts, texts_of
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -50,9 +50,9 @@ class ContextSufficiency(MetricDefaults):
         family=Family.RETRIEVAL,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return 1 if there is a context to read, otherwise 0."""
-        return 1 if most_contexts(sample) else 0
+        return 1 if max_contexts(sample) else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

@@ -16,7 +16,7 @@ from merilo.metrics.steps import (
     about_contexts,
     about_statements,
     is_blank,
-    most_contexts,
+    max_contexts,
     most_support,
     relevance_of_contexts,
     statements_of,
@@ -66,9 +66,9 @@ class ContextUtilization(MetricDefaults):
         family=Family.RESPONSE,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: one question, and one for each context and each possible statement."""
-        return most_contexts(sample) + 1 + most_support(sample, "response")
+        return max_contexts(sample) + 1 + most_support(sample, "response")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

@@ -35,7 +35,7 @@ _SEEDS: Final = (0, 1, 2)
 _TOLERANCE: Final = 1e-9
 _DECLARED: Final = (
     *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
-    *("roles", "needs", "asks", "at_most", "plan"),
+    *("roles", "needs", "asks", "max_questions", "plan"),
 )
 _NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer here")
 
@@ -61,7 +61,7 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
     - **declarations**: a frozen dataclass whose name, version, range and card are valid;
     - **range**: a value is a finite number in `range`;
     - **driving**: the same outcome with every driver, and no exception except MissingField and AskFailed;
-    - **questions**: of the kinds and roles declared, answerable, no more than `at_most`, in a dry run too;
+    - **questions**: of the kinds and roles declared, answerable, no more than `max_questions`, in a dry run too;
     - **needs**: without a needed field MissingField; with only the needed fields a score is possible;
     - **nothing to judge**: a sample whose fields are all empty is Undefined;
     - **order**: contexts (unless `ranked`) and statements may come in any order;
@@ -298,9 +298,9 @@ def _likely(question: Question[Any]) -> bool:
 
 def _check_asked(case: _Case, sample: Sample, questions: Sequence[Question[Any]]) -> None:
     metric, where = case.metric, f"on sample {sample.id!r} it asks"
-    bound = metric.at_most(sample)
+    bound = metric.max_questions(sample)
     if len(questions) > bound:
-        raise case.broken("questions", f"{where} {len(questions)} questions, but at_most says {bound}.")
+        raise case.broken("questions", f"{where} {len(questions)} questions, but max_questions says {bound}.")
     for question in questions:
         if type(question) not in metric.asks:
             raise case.broken("questions", f"{where} {_kinds([type(question)])}, which `asks` does not name.")
@@ -341,7 +341,7 @@ def _check_needs(case: _Case) -> None:
                 raise case.broken("needs", what)
             else:
                 bare = specimens.lacking(bare, name)
-        case.metric.at_most(Sample("bare"))
+        case.metric.max_questions(Sample("bare"))
         bare_score = bare_score or isinstance(case.outcome(bare, answers), Score)
     if not bare_score:
         needs = ", ".join(sorted(case.metric.needs)) or "nothing"

@@ -148,7 +148,7 @@ class Critique(MetricDefaults):
                 f"Metric {self.name!r} already defines aspect={self.aspect}; choose another name for your definition."
             )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return 1, or 0 if the response is blank."""
         return 0 if sample.response is None or is_blank(sample.response) else 1
 

@@ -41,7 +41,7 @@ class _IdMetric(MetricDefaults):
         """The number of ranks that count; None for all."""
         return None
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return 0: ids are compared."""
         del sample
         return 0

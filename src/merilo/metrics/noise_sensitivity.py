@@ -15,8 +15,8 @@ from merilo.metrics.steps import (
     REFERENCE_STATES_NOTHING,
     RESPONSE_STATES_NOTHING,
     about_statements,
-    most_contexts,
-    most_statements,
+    max_contexts,
+    max_statements,
     statements_of,
     states_nothing,
     support_by,
@@ -94,10 +94,10 @@ class NoiseSensitivity(MetricDefaults):
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", choice(NoiseSource, self.of, metric=self.name, parameter="of"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return an upper bound: two questions, two per response statement and one per reference statement."""
-        of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
-        if not (of_response and of_reference and most_contexts(sample)):
+        of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
+        if not (of_response and of_reference and max_contexts(sample)):
             return 0
         return 2 + 2 * of_response + of_reference
 
@@ -108,7 +108,7 @@ class NoiseSensitivity(MetricDefaults):
             return Undefined(BLANK_RESPONSE)
         if states_nothing(sample, "reference"):
             return Undefined(BLANK_REFERENCE)
-        if not most_contexts(sample):
+        if not max_contexts(sample):
             return Undefined(_NOTHING_TO_READ)
         response, reference = yield from both(statements_of(sample, "response"), statements_of(sample, "reference"))
         if not response:

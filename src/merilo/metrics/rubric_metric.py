@@ -85,7 +85,7 @@ class RubricMetric(MetricDefaults):
         """The texts that the rubric shows."""
         return frozenset(self.scale.texts)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return 1, or 0 if a needed text is missing."""
         return 1 if self.needs <= sample.present else 0
 

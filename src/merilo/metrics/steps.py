@@ -106,7 +106,7 @@ def texts_of(contexts: Iterable[Context]) -> Texts:
     return tuple(context.text for context in contexts)
 
 
-def most_contexts(sample: Sample) -> int:
+def max_contexts(sample: Sample) -> int:
     """Return the number of contexts that are not blank: one question each; 0 if the field is missing."""
     return sum(not is_blank(context) for context in sample.retrieved_contexts or ())
 
@@ -131,7 +131,7 @@ def _of_contexts(
 def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStatement, ...]]:
     """Return the distinct statements of the response or the reference, in order of their first appearance.
 
-    Repetition does not change a score. Raises AskFailed if the judge names more than `most_statements`, which cannot
+    Repetition does not change a score. Raises AskFailed if the judge names more than `max_statements`, which cannot
     be real.
     """
     sentences, language = sample.sentences(field), sample.resolved_language
@@ -162,7 +162,7 @@ def states_nothing(sample: Sample, field: StatedField) -> bool:
     return not any(not is_blank(sentence) for sentence in sample.sentences(field))
 
 
-def most_statements(sample: Sample, field: StatedField) -> int:
+def max_statements(sample: Sample, field: StatedField) -> int:
     """Return the maximum number of distinct statements in the text, one per four characters; 0 if missing."""
     value = sample.response if field == "response" else sample.reference
     return 0 if value is None or states_nothing(sample, field) else _most(sample.sentences(field))
@@ -211,7 +211,7 @@ def support_by(
 
 def most_support(sample: Sample, field: StatedField) -> int:
     """Return the maximum number of questions that `support_of` asks about the statements of a text."""
-    return most_statements(sample, field) if most_contexts(sample) else 0
+    return max_statements(sample, field) if max_contexts(sample) else 0
 
 
 def support_counts(verdicts: Sequence[SupportVerdict]) -> dict[str, int | None]:

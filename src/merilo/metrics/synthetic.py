@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Texts
 
 COUNT: Final = 24
-_MOST_CONTEXTS: Final = 5
+_MAX_CONTEXTS: Final = 5
 _WORDS: Final = "amber basin copper delta ember fjord glacier harbour island juniper kelp lagoon".split()
 _VECTOR_SIZE: Final = 8
 _FLOOD: Final = 5_000
@@ -75,7 +75,7 @@ def samples() -> Iterator[Sample]:
 
 def sample(number: int) -> Sample:
     """Return the full sample with this number: every field is present, and only a context is ever blank."""
-    contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MOST_CONTEXTS)]
+    contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MAX_CONTEXTS)]
     if number % 7 == 3:
         contexts[-1] = " \n"
     if number % 7 == 5:
@@ -298,8 +298,8 @@ def guess(question: Question[Any]) -> Verdict:
     return guessed
 
 
-def _text(number: int, what: str, most_sentences: int) -> str:
-    count = 1 + int(most_sentences * chance(number, what))
+def _text(number: int, what: str, max_sentences: int) -> str:
+    count = 1 + int(max_sentences * chance(number, what))
     return "\n\n".join(_sentence(number, f"{what} {place}") for place in range(count))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PLACE = "\x00the place of what changes\x00"
 """Placeholder in a body for the part that changes with each request."""
 _PLACE_IN_JSON = json.dumps(PLACE)
-_MOST_FRAMES = 256
+_MAX_FRAMES = 256
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -75,7 +75,7 @@ class BodyTemplates:
         if found is not None and found[0] is schema:
             return found[1]
         before, _, after = json_text(make()).partition(_PLACE_IN_JSON)
-        if len(self._frames) >= _MOST_FRAMES:
+        if len(self._frames) >= _MAX_FRAMES:
             self._frames.clear()
         frame = BodyTemplate(json_bytes(before), json_bytes(after))
         self._frames[key] = (schema, frame)

@@ -28,7 +28,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
 _DEEPEST = 4
 _SHORTEST_SECRET = 8
-_MOST_KEPT = 1_000
+_MAX_KEPT = 1_000
 
 
 def checked_variable(variable: str) -> None:
@@ -146,10 +146,10 @@ class ApiKeys:
         """Hide these texts from now on. `guess`: only some are secrets, so that fragments of the others may show."""
         new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         if not new.issubset(self._secrets):
-            kept = (*new.difference(self._secrets), *self._secrets)[:_MOST_KEPT]
+            kept = (*new.difference(self._secrets), *self._secrets)[:_MAX_KEPT]
             self._secrets = tuple(sorted(kept, key=len, reverse=True))
             leaks = (Leak(secret) for secret in new if not guess or looks_random(secret))
-            self._leaks = (*leaks, *self._leaks)[:_MOST_KEPT]
+            self._leaks = (*leaks, *self._leaks)[:_MAX_KEPT]
 
 
 def _unescaped(text: str) -> str:

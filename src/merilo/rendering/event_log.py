@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from merilo.engine.request_stats import Event, Traffic
 
 _FIRST: Final = b'{"event":"begin","at":'
-_MOST_HELD: Final = 2_000
+_MAX_HELD: Final = 2_000
 """Maximum number of buffered lines; a full buffer is written at once, so bursts of events use little memory."""
 
 
@@ -89,13 +89,13 @@ class EventLog:
         if event.status is not None:
             more += f',"status":{event.status}'
         self._lines.append(f'{{"event":"{event.kind}",{self._moment()},"endpoint":{name}{more}}}\n')
-        if len(self._lines) >= _MOST_HELD:
+        if len(self._lines) >= _MAX_HELD:
             self.tick()
 
     def sample(self, name: str, outcomes: Mapping[str, str]) -> None:
         """See `Progress`."""
         self._add("sample", id=name, outcomes=outcomes)
-        if len(self._lines) >= _MOST_HELD:
+        if len(self._lines) >= _MAX_HELD:
             self.tick()
 
     def advance(self, samples: int) -> None:

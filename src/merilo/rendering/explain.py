@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ALL_SENTENCES = 20
 """Contexts with at most this many sentences are shown in full."""
 _AROUND = 1
-_MOST_EVIDENCE = 25
+_MAX_EVIDENCE = 25
 _SENTENCE_CHARS = 500
 _TEXT_CHARS = 3_000
 _REPLY_CHARS = 600
@@ -151,7 +151,7 @@ def shown_sentences(view: ContextView, *, full: bool) -> list[int]:
     size = len(view.sentences)
     if full or size <= ALL_SENTENCES:
         return list(range(size))
-    marked = sorted(view.evidence)[:_MOST_EVIDENCE]
+    marked = sorted(view.evidence)[:_MAX_EVIDENCE]
     near = {index + step for index in marked for step in range(-_AROUND, _AROUND + 1)}
     return sorted(index for index in near | {0, 1} if 0 <= index < size)
 

@@ -27,9 +27,9 @@ LINE_EVERY_S: Final = 10.0
 """Seconds between two plain lines, until a run takes 100 s; from then on a tenth of its time, at most a minute."""
 LINE_EVERY_SHARE: Final = 0.1
 """Fraction of the samples that, once finished since the last plain line, makes the next one due early."""
-LEAST_SILENT_S: Final = 2.0
+MIN_SILENT_S: Final = 2.0
 """Minimum seconds between two plain lines, so that a quick run does not print ten."""
-_LONGEST_SILENT_S: Final = 60.0
+_MAX_SILENT_S: Final = 60.0
 _SHOWN_PAUSE_S: Final = 1.0
 _ROUGH_USD: Final = 10
 """Estimated costs from this amount on are shown without cents, which would suggest precision they do not have."""
@@ -108,9 +108,9 @@ class ProgressLine:
     def _tell_if_due(self) -> None:
         now = time.monotonic()
         silent_s = now - self._told_at
-        every_s = min(max(LINE_EVERY_S, (now - self._began) / 10), _LONGEST_SILENT_S)
+        every_s = min(max(LINE_EVERY_S, (now - self._began) / 10), _MAX_SILENT_S)
         share = (self._done - self._told) / self._samples
-        due = silent_s >= every_s or (share >= LINE_EVERY_SHARE and silent_s >= LEAST_SILENT_S)
+        due = silent_s >= every_s or (share >= LINE_EVERY_SHARE and silent_s >= MIN_SILENT_S)
         if due or self._done == self._samples:
             self._told, self._told_at = self._done, now
             tell(sentence(self._pace()))

@@ -20,7 +20,7 @@ _READS_RUBRICS = "llm"
 """The value of `judge` in the fingerprint of judges that read our rubrics."""
 
 
-def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics: Sequence[str]) -> tuple[str, ...]:
+def score_affecting_differences(first: Manifest, second: Manifest, *, metrics: Sequence[str]) -> tuple[str, ...]:
     """Return a phrase for each difference between two runs that can change the scores of these metrics.
 
     `metrics`: full metric texts, present in both runs. The function compares metric versions, judges, rubrics of
@@ -47,7 +47,7 @@ def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics:
     return tuple(found)
 
 
-def unlike(who: str, differences: Sequence[str], *, advice: str = "") -> UsageError:
+def not_comparable(who: str, differences: Sequence[str], *, advice: str = "") -> UsageError:
     """Return the error for runs that are not comparable.
 
     `who`: the subject of the sentence. `advice`: more advice, appended to "Re-run one of them".

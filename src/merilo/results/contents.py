@@ -16,7 +16,7 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.registry import known_metric
 from merilo.runs.run import open_store
-from merilo.runs.store_errors import without_text
+from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ _TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
 _QUESTION: Final = ("user_input", *_TRUTH)
 _OUTPUTS: Final = ("retrieved_contexts", "retrieved_context_ids", "response")
 _QRELS: Final = "qrels"
-MOST_OTHER: Final = 0.1
+MAX_OTHER: Final = 0.1
 """Maximum share of common ids that may name other questions, unless the caller allows more."""
 _EXAMPLE_CHARS: Final = 60
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for texts whose checksum holds
@@ -79,7 +79,7 @@ def equal_questions(
         raise DataError(
             f"{messages[0]}. No question is equal in all runs. Give each question an id that stays the same."
         )
-    if other > MOST_OTHER * len(ids) and not across_data:
+    if other > MAX_OTHER * len(ids) and not across_data:
         raise UsageError(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
             f"an id that stays the same. To compare only the {len(kept):,} equal questions, use --across-data."
@@ -174,7 +174,7 @@ def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D
     finally:
         store.close()
     if lacking := [sample for sample in wanted if sample not in found]:
-        raise without_text(run.path, min(lacking))
+        raise missing_text_error(run.path, min(lacking))
     return found
 
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError
-from merilo.judging.decisions import chance_of
+from merilo.judging.decisions import probability_of
 from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
 from merilo.results.label_forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.runs.run import OUTCOMES, Run, open_store
-from merilo.runs.store_errors import without_text
+from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -212,7 +212,7 @@ class JudgedRun:
             raise RunError(f"{self._run.path} is not open.")
         sample = store.sample(record["sample"])
         if sample is None:
-            raise without_text(self._run.path, record["sample"])
+            raise missing_text_error(self._run.path, record["sample"])
         trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
         asked = [each for each in trail if each is not None]
         kinds = {piece["kind"] for piece in record.get("evidence", ())}
@@ -259,7 +259,7 @@ def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[
         form = form_of(each.question) if each.question.kind in kinds else None
         if form is not None and isinstance(each.answer, Verdict):
             mark = mark_of(each.question)
-            yield Item(mark, each.question, form, label_of(each.answer), chance_of(each.answer))
+            yield Item(mark, each.question, form, label_of(each.answer), probability_of(each.answer))
 
 
 def _metric(text: str) -> Metric | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.judging.decisions import says_yes
+from merilo.judging.decisions import is_positive
 from merilo.judging.questions import (
     Addresses,
     Answered,
@@ -116,7 +116,7 @@ def label_of(verdict: Verdict) -> str:
         case ChoiceVerdict():
             return verdict.label
         case UsefulnessVerdict() | SupportVerdict() | AddressesVerdict() | AnsweredVerdict() | MentionsVerdict():
-            return YES if says_yes(verdict) else NO
+            return YES if is_positive(verdict) else NO
         case _:
             raise ValueError(f"a {type(verdict).__name__} has no label")
 

@@ -19,7 +19,7 @@ from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.run import OUTCOMES, open_store, opened
 from merilo.runs.scales import recorded_scale
-from merilo.runs.store_errors import cut_short
+from merilo.runs.store_errors import truncated_error
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def read_scores(
     if not ids:
         raise RunError(f"{this.path} has no outcomes yet. To resume the run, repeat its command.")
     if len(ids) != this.done:
-        raise cut_short(this.path, this.done, len(ids))
+        raise truncated_error(this.path, this.done, len(ids))
     columns = {
         metric: _column(each, recorded_scale(this.manifest, metric), metric, ids) for metric, each in gathered.items()
     }

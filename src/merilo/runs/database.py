@@ -11,13 +11,13 @@ from zlib import crc32
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_UNREAD = 34
+MAX_UNREAD = 34
 """Maximum number of received replies that are not processed yet. Together with the rows of one commit these are the
 50 replies that a kill may cost, in addition to those in flight."""
-COMMIT_ROWS = 50 - MOST_UNREAD
+COMMIT_ROWS = 50 - MAX_UNREAD
 COMMIT_SECONDS = 0.015
 """Seconds between commits. With the time until a reply is processed, at most 20 ms."""
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 """Maximum keys in one look-up. Each number of keys is a separate statement, which SQLite prepares once."""
 
 _PAGES_KB = 4_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from merilo.data.problem_report import told_once
+from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
 
@@ -135,6 +135,6 @@ def _refusal(name: str, tally: _Tally) -> str:
 
 def _messages(tally: _Tally) -> list[str]:
     """Return the problems as messages, equal ones grouped, and the number of those not shown."""
-    messages = told_once(tally.problems, records=tally.samples + len(tally.skipped))
+    messages = grouped_messages(tally.problems, records=tally.samples + len(tally.skipped))
     more = len(messages) - _SHOWN
     return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else [])]

@@ -38,7 +38,7 @@ from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Store, StoredQuestion
-from merilo.runs.store_errors import newer, without_text
+from merilo.runs.store_errors import missing_text_error, newer_format_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -368,7 +368,7 @@ class Run:
             for sample_id, records in lines:
                 sample = store.sample(sample_id)
                 if sample is None:
-                    raise without_text(self.path, sample_id)
+                    raise missing_text_error(self.path, sample_id)
                 yield SampleResult.of(sample, records)
         finally:
             store.close()
@@ -499,7 +499,7 @@ def _check_format(path: Path) -> None:
     with suppress(OSError, ValueError, RecursionError, AttributeError):
         found: Any = json.loads(path.read_bytes()).get("format")  # Any: JSON of unknown shape
         if isinstance(found, int) and found > FORMAT:
-            raise newer(path.parent, found)
+            raise newer_format_error(path.parent, found)
 
 
 def read_manifest(path: Path) -> Manifest:

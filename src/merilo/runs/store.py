@@ -22,7 +22,7 @@ from merilo.runs.database import (
     COMMIT_ROWS,
     COMMIT_SECONDS,
     ERRORS,
-    MOST_AT_ONCE,
+    MAX_AT_ONCE,
     CommitPolicy,
     connected,
     places,
@@ -34,7 +34,7 @@ from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.partial_replies import PartialReplies, SavedReplies
 from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
-from merilo.runs.store_errors import StoreErrorContext, demand, newer, told
+from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ class Store:
         A store of an earlier format is migrated.
         """
         if not create:
-            demand(path)
+            require_store(path)
         db: sqlite3.Connection | None = None
         try:
             db = connected(path, wait_s=_WAIT_S)
@@ -116,13 +116,13 @@ class Store:
             raise
         if found > FORMAT:
             db.close()
-            raise newer(path, found)
+            raise newer_format_error(path, found)
         return cls(db, path)
 
     @classmethod
     def read(cls, path: Path) -> Store:
         """Open the store at `path` for reading only, also on read-only media. Raises RunError."""
-        demand(path)
+        require_store(path)
         db: sqlite3.Connection | None = None
         try:
             db = read_only(path)
@@ -133,7 +133,7 @@ class Store:
             raise told(path, error) from error
         if found > FORMAT:
             db.close()
-            raise newer(path, found)
+            raise newer_format_error(path, found)
         return cls(db, path, found=found)
 
     def close(self) -> None:
@@ -186,8 +186,8 @@ class Store:
         """Return those of these ids that were added already, each with its sample's position from 1."""
         found = {each: self._sample_rows[each][0] for each in ids if each in self._sample_rows}
         unknown = [each for each in ids if each not in found]
-        for start in range(0, len(unknown), MOST_AT_ONCE):
-            some = unknown[start : start + MOST_AT_ONCE]
+        for start in range(0, len(unknown), MAX_AT_ONCE):
+            some = unknown[start : start + MAX_AT_ONCE]
             asked = f"SELECT id, row FROM incoming WHERE id IN ({places(len(some))})"  # noqa: S608  our own constants
             found.update(self._all(asked, *some))
         return found
@@ -259,8 +259,8 @@ class Store:
                 held[key] = pending
             elif key not in self._absent:
                 unknown.append(key)
-        for start in range(0, len(unknown), MOST_AT_ONCE):
-            self._look_up(unknown[start : start + MOST_AT_ONCE], wanted, held)
+        for start in range(0, len(unknown), MAX_AT_ONCE):
+            self._look_up(unknown[start : start + MAX_AT_ONCE], wanted, held)
         return held
 
     def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], held: dict[bytes, Answer]) -> None:

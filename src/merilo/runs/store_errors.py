@@ -47,18 +47,18 @@ class StoreErrorContext:
             raise told(self._path, error) from error
 
 
-def demand(path: Path) -> None:
+def require_store(path: Path) -> None:
     """Raise RunError if there is no store at `path`."""
     if not path.exists():
         raise RunError(f"Not a run directory: {path.parent} (no {path.name}).")
 
 
-def newer(path: Path, found: int) -> RunError:
+def newer_format_error(path: Path, found: int) -> RunError:
     """Return the error for a store of a newer format."""
     return RunError(f"{path} has format {found}; this merilo reads formats up to {FORMAT}. Upgrade merilo.")
 
 
-def without_text(path: Path, sample: str) -> RunError:
+def missing_text_error(path: Path, sample: str) -> RunError:
     """Return the error for a run with outcomes of a sample that its store does not contain."""
     return RunError(f"{path} is damaged: it has outcomes of sample {sample!r}, but not the sample.")
 
@@ -69,7 +69,7 @@ def told(path: Path, error: Exception) -> RunError:
     return RunError(_SENTENCES[trouble].format(path=path, error=said(error)))
 
 
-def cut_short(path: Path, done: int, held: int) -> RunError:
+def truncated_error(path: Path, done: int, held: int) -> RunError:
     """Return the error for a run whose outcomes are of more or fewer samples than its summary states."""
     return RunError(
         f"{path} is damaged: its summary covers {done:,} samples, its outcomes {held:,}. Copy the whole run "

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 256 * 1024 * 1024
 """Maximum bytes of a line; a longer one is not from a tape and would only fill the memory."""
-_LONGEST_HEAD: Final = 2**20
+_MAX_HEAD: Final = 2**20
 """Maximum bytes of the first line, which shows whether the file is a tape."""
 _ORDER: Final = ("manifest", "sample", "text", "conversation", "outcome", "summary", "end")
 _MAPPINGS: Final = ("metrics", "left_out", "judges")
@@ -77,7 +77,7 @@ class _Reader:
 
     def read(self, lines: Peekable) -> None:
         """Read the whole tape. Raises _Damaged, RunError."""
-        self._head(lines.readline(_LONGEST_HEAD))
+        self._head(lines.readline(_MAX_HEAD))
         self._store = Store.open(self.into / STORE, create=True)
         self._store.expect_samples()
         self._outcomes = (self.into / OUTCOMES).open("wb")

@@ -45,7 +45,7 @@ T = TypeVar("T", float, str)
 
 _AS_USUAL: Final = Resampling()
 
-LEAST_SYSTEMS: Final = 5
+MIN_SYSTEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,8 @@ def system_agreement(
     check_pairs(systems, people)
     check_pairs(systems, judge)
     names = sorted({*systems})
-    if len(names) < LEAST_SYSTEMS:
-        reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; at least {LEAST_SYSTEMS} needed"
+    if len(names) < MIN_SYSTEMS:
+        reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; at least {MIN_SYSTEMS} needed"
         return Measurement(None, Interval(None, reason))
     import numpy as np
 

@@ -154,7 +154,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def against_first(runs: Sequence[Mapping[str, Column]]) -> dict[tuple[str, int], tuple[Column, Column]]:
+def pairs_with_first(runs: Sequence[Mapping[str, Column]]) -> dict[tuple[str, int], tuple[Column, Column]]:
     """Return the pairs of several runs for `compare`: each metric of the first run with that of run 1, 2, ...
 
     `runs`: columns by metric, over the samples that all runs have in common. The keys (metric, run) are one family

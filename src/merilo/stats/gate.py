@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from merilo.stats.column import Column
 
-MOST_DECIDING = 20
+MAX_DECIDING = 20
 """Maximum number of failed samples that are named because they could decide a gate."""
 
 
@@ -300,10 +300,10 @@ def _reason(verdict: GateVerdict, found: GateLimits, asked: str) -> str:
 
 
 def _first(failed: NDArray[np.bool_]) -> list[int]:
-    """Return the first positions, at most `MOST_DECIDING`."""
+    """Return the first positions, at most `MAX_DECIDING`."""
     import numpy as np
 
-    return [int(place) for place in np.flatnonzero(failed)[:MOST_DECIDING]]
+    return [int(place) for place in np.flatnonzero(failed)[:MAX_DECIDING]]
 
 
 def _places(positions: list[int], length: int) -> NDArray[np.bool_]:

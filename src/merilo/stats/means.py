@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MANY = 200
+MIN_UNITS_FOR_T = 200
 """Number of units from which Student's t replaces the bootstrap."""
-FEW_OFF = 10
+MIN_UNITS_OFF_END = 10
 """Minimum units off the more common end of the range; with fewer, neither t nor the bootstrap is reliable."""
-MOST_IN_ONE = 0.9
+MAX_IN_ONE = 0.9
 """Largest fraction of samples in one cluster: above it, Student's t no longer covers (design/intervals.md)."""
 _NEAR = 1e-12
 
@@ -203,7 +203,7 @@ def _equal(sums: Sums) -> bool:
     return float(ratios.max() - ratios.min()) <= _NEAR * max(1.0, float(abs(ratios).max()))
 
 
-def _alike(sums: Sums, span: tuple[float, float], level: float, what: str) -> Interval:
+def _all_equal(sums: Sums, span: tuple[float, float], level: float, what: str) -> Interval:
     """Return Wilson's interval for equal units, which has a width anyway; none in an infinite range."""
     if not all(map(isfinite, span)):
         return Interval(None, f"cannot tell: all {sums.count} {what} are equal", level=level)
@@ -220,17 +220,17 @@ def _student(spread: Spread, span: tuple[float, float], level: float, method: Me
 def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> Interval:
     """Return the interval for samples without clusters and with equal weights."""
     if _equal(units):
-        return _alike(units, span, level, "scores")
+        return _all_equal(units, span, level, "scores")
     ends = _ends(units, span)
     # Few scores off the common end: t and the bootstrap are unreliable near an end of the range.
-    if ends.off < FEW_OFF and all(map(isfinite, span)):
+    if ends.off < MIN_UNITS_OFF_END and all(map(isfinite, span)):
         wilson = wilson_ends(units.value, units.effective, span, level=level)
         return Interval(wilson, method=Method.WILSON, level=level)
-    if ends.off < FEW_OFF and ends.at:
+    if ends.off < MIN_UNITS_OFF_END and ends.at:
         note = f"cannot tell: only {ends.off} of {units.count} scores differ from the end of a range without another"
         return Interval(None, note, level=level)
     # Student's t for few units, where only an infinite range gets here, and for many, where a bootstrap takes too long.
-    if units.count >= MANY or units.count < FEW_OFF:
+    if units.count >= MIN_UNITS_FOR_T or units.count < MIN_UNITS_OFF_END:
         return _student(Spread(units.value, units.error, units.count - 1), span, level, Method.STUDENT)
     found = bca_ends(units.tops, units.bottoms, level=level, seed=seed)
     if found is None:
@@ -257,12 +257,12 @@ def grouped_interval(
         if (note := too_few_clusters(units.count)) is not None:
             return Interval(None, note, level=level)
         largest = float(units.bottoms.max() / units.bottoms.sum())
-        if largest > MOST_IN_ONE:
-            note = f"cannot tell: one cluster has {largest:.0%} of the samples, more than {MOST_IN_ONE:.0%}"
+        if largest > MAX_IN_ONE:
+            note = f"cannot tell: one cluster has {largest:.0%} of the samples, more than {MAX_IN_ONE:.0%}"
             return Interval(None, note, level=level)
         remark = few_clusters(units.count, units.spread.effective)
     if _equal(units):
-        alike = _alike(units, span, level, what)
+        alike = _all_equal(units, span, level, what)
         return replace(alike, remark="; ".join(filter(None, (alike.remark, remark))))
     spread = units.spread
     if not all(map(isfinite, span)):
@@ -272,7 +272,7 @@ def grouped_interval(
     share = (units.value - low) / (high - low)
     # The number of independent zeros and ones with the same standard error.
     count = share * (1 - share) / (spread.error / (high - low)) ** 2
-    if outer.off < FEW_OFF and 2 * outer.at >= units.count:
+    if outer.off < MIN_UNITS_OFF_END and 2 * outer.at >= units.count:
         count = min(count, units.effective) if weighted else units.effective
         return Interval(
             wilson_ends(units.value, count, span, level=level), remark=remark, method=Method.WILSON, level=level

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     Statistic = Callable[[Floats], Floats]
     """Sums over clusters, shape (resamples, columns), to one number for each resample; NaN if it is undefined."""
 
-LEAST_CLUSTERS: Final = 6
+MIN_CLUSTERS: Final = 6
 FEW_CLUSTERS: Final = 20
-LEAST_OFF: Final = 10
+MIN_OFF: Final = 10
 """Minimum clusters off the more common side of a rate for a bootstrap; with fewer its interval is too narrow."""
-MANY: Final = 1_000
+MIN_UNITS_FOR_T: Final = 1_000
 """Number of clusters from which the jackknife replaces the bootstrap."""
-_MOST_UNDEFINED: Final = 0.05
+_MAX_UNDEFINED: Final = 0.05
 _NO_WIDTH: Final = 1e-12
 _BLOCK: Final = 4_000_000
 """Numbers in memory at once while resampling; it never changes a result."""
@@ -136,7 +136,7 @@ class Clusters:
         off = int(((cases - hits if share >= 0.5 else hits) > 0).sum())
         units = int((cases > 0).sum())
         # Few clusters off the common side: many resamples have none of them, and a bootstrap interval is too narrow.
-        if units >= LEAST_CLUSTERS and off < LEAST_OFF:
+        if units >= MIN_CLUSTERS and off < MIN_OFF:
             level = self.resampling.level
             ends = wilson_ends(share, units, (0.0, 1.0), level=level)
             return Measurement(share, Interval(ends, remark=_few(units), method=Method.WILSON, level=level))
@@ -179,15 +179,15 @@ class Clusters:
         if isnan(value):
             return Measurement(None, Interval(None, "cannot tell: the data gives no value"))
         units = self.count if units is None else units
-        if units < LEAST_CLUSTERS:
-            reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; at least {LEAST_CLUSTERS} needed"
+        if units < MIN_CLUSTERS:
+            reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; at least {MIN_CLUSTERS} needed"
             return Measurement(value, Interval(None, reason))
-        if accelerated and self.count >= MANY:
+        if accelerated and self.count >= MIN_UNITS_FOR_T:
             return Measurement(value, self._jackknifed(value, measure.without(), units, scale))
         found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
         # Leaving out many undefined resamples would bias the interval towards data that define the measure.
-        if len(defined) < (1 - _MOST_UNDEFINED) * len(found):
+        if len(defined) < (1 - _MAX_UNDEFINED) * len(found):
             return Measurement(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
             return Measurement(value, Interval(None, "cannot tell: all resamples of the data give one value"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEAST_YOUDEN = 0.2
+MIN_YOUDEN = 0.2
 """Youden index that the lower limit must exceed; a judge this close to guessing says nothing about the rate."""
 
 
@@ -75,10 +75,8 @@ def corrected_rate(
         return _untold(found, "the human labels are all equal" if len(people) else "there are no labels", level)
     youden = _lowest_youden(hits[0], hits[1], sizes, level)
     found = CorrectedRate(None, found.interval, rate, hits[0], hits[1], youden)
-    if youden <= LEAST_YOUDEN:
-        why = (
-            f"the judge's sensitivity + specificity - 1 may be as low as {youden:.2f}, more than {LEAST_YOUDEN} needed"
-        )
+    if youden <= MIN_YOUDEN:
+        why = f"the judge's sensitivity + specificity - 1 may be as low as {youden:.2f}, more than {MIN_YOUDEN} needed"
         return _untold(found, why, level)
     value = (rate + hits[1] - 1) / (hits[0] + hits[1] - 1)
     ends = _ends((rate, len(said)), (hits[0], sizes[0]), (hits[1], sizes[1]), level)

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, Moments, t_interval, t_quantile, wilson_ends
-from merilo.stats.means import FEW_OFF, MANY, EndCounts, MeanEstimate, grouped_interval, mean_interval, ratio_interval
+from merilo.stats.means import (
+    MIN_UNITS_FOR_T,
+    MIN_UNITS_OFF_END,
+    EndCounts,
+    MeanEstimate,
+    grouped_interval,
+    mean_interval,
+    ratio_interval,
+)
 from merilo.stats.sums import Sums
 
 _NEAR = 1e-12
@@ -30,7 +38,7 @@ class RunningMean:
         for place, end in enumerate(self.span):
             self.at[place] += number == end
         # Below MANY the interval is a bootstrap and needs the numbers; from there on moments are enough.
-        if self.moments.count < MANY:
+        if self.moments.count < MIN_UNITS_FOR_T:
             self.kept.append(number)
         elif self.kept:
             self.kept.clear()
@@ -38,15 +46,15 @@ class RunningMean:
     def interval(self, *, level: float = LEVEL, seed: int = SEED) -> Interval:
         """Return the interval that `mean_interval` gives for the same numbers, up to rounding."""
         count = self.moments.count
-        if count < MANY:
+        if count < MIN_UNITS_FOR_T:
             return mean_interval(self.kept, self.span, level=level, seed=seed).interval
         off = count - max(self.at)
         equal = self.moments.deviation == 0
-        if (off < FEW_OFF or equal) and all(map(isfinite, self.span)):
+        if (off < MIN_UNITS_OFF_END or equal) and all(map(isfinite, self.span)):
             ends = wilson_ends(self.moments.mean, count, self.span, level=level)
             remark = f"all {count} scores are equal" if equal else ""
             return Interval(ends, remark=remark, method=Method.WILSON, level=level)
-        if off >= FEW_OFF:
+        if off >= MIN_UNITS_OFF_END:
             return t_interval(self.moments, self.span, level=level)
         if not off:
             return Interval(None, f"cannot tell: all {count} scores are equal", level=level)
@@ -97,7 +105,7 @@ class RunningRatio:
         self.extremes = (min(self.extremes[0], ratio), max(self.extremes[1], ratio))
         above, across, below = self.squares
         self.squares = (above + top * top, across + top * bottom, below + bottom * bottom)
-        if self.count < MANY:
+        if self.count < MIN_UNITS_FOR_T:
             self.kept.append((top, bottom))
         elif self.kept:
             self.kept.clear()
@@ -111,7 +119,7 @@ class RunningRatio:
         """Return the estimate that `ratio_interval` gives for the same samples, up to rounding."""
         if self.clusters[0]:
             return self._by_cluster(level)
-        if self.count < MANY:
+        if self.count < MIN_UNITS_FOR_T:
             tops, bottoms = [top for top, _ in self.kept], [bottom for _, bottom in self.kept]
             return ratio_interval(tops, bottoms, self.span, level=level, seed=seed)
         value = self.tops / self.bottoms
@@ -120,7 +128,7 @@ class RunningRatio:
         spread = max(above - 2 * value * across + value * value * below, 0.0)
         error = sqrt(self.count / (self.count - 1) * spread) / self.bottoms
         equal = self.extremes[1] - self.extremes[0] <= _NEAR
-        if equal or self.count - max(self.at) < FEW_OFF:
+        if equal or self.count - max(self.at) < MIN_UNITS_OFF_END:
             ends = wilson_ends(value, self.bottoms**2 / below, self.span, level=level)
             remark = f"all {self.count} scores are equal" if equal else ""
             found = Interval(ends, remark=remark, method=Method.WILSON, level=level)

@@ -220,7 +220,7 @@ def test_evidence_names_what_it_is_about() -> None:
 def test_it_keeps_the_law_of_metrics(task: Task) -> None:
     """What asks about records is a metric like any other; only sentences in one question count by their place."""
     check_metric(JudgedAsLabelled(task, alone=task is Task.SENTENCE_RELEVANCE))
-    assert JudgedAsLabelled(task).at_most(sample_of(record(task, response="One. Two."))) >= 1
+    assert JudgedAsLabelled(task).max_questions(sample_of(record(task, response="One. Two."))) >= 1
 
 
 # -- whole checks -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.errors import DataError, MeriloError, RunError, UsageError
-from merilo.results.comparability import differences_that_move_numbers
+from merilo.results.comparability import score_affecting_differences
 from merilo.results.scores import read_scores
 from merilo.runs.run import SUMMARY
 from merilo.stats.compare import Policy
@@ -363,16 +363,16 @@ def test_everything_that_moves_numbers_is_named(tmp_path: Path) -> None:
         splitter="another",
         language="ru",
     )
-    assert differences_that_move_numbers(first, second, metrics=[METRIC]) == (
+    assert score_affecting_differences(first, second, metrics=[METRIC]) == (
         f"{METRIC} has version 1 there and 2 here",
         "the judge openai:m differs in temperature 0.0 there, 0.7 here",
         "the rubric of relevance is v1 there and v2 here",
         f"the sentence splitter is {first.splitter} there and another here",
         "the language is each sample's own there and ru here",
     )
-    assert differences_that_move_numbers(first, first, metrics=[METRIC]) == ()
+    assert score_affecting_differences(first, first, metrics=[METRIC]) == ()
     other = replace(first, judges={"judge": {"name": "openai:n", "fingerprint": {"judge": "llm"}}})
-    assert differences_that_move_numbers(first, other, metrics=[METRIC]) == (
+    assert score_affecting_differences(first, other, metrics=[METRIC]) == (
         "the judge is openai:m there and openai:n here",
     )
 

@@ -306,7 +306,7 @@ class First(MetricDefaults):
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = frozenset({Relevance})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         del sample
         return 1
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from merilo.judges.encoder.wordpiece import LONGEST_WORD, WordPiece
+from merilo.judges.encoder.wordpiece import MAX_WORD, WordPiece
 
 HERE = Path(__file__).parent
 BLOCK = 512
@@ -75,8 +75,8 @@ def test_pieces_make_up_their_words(text: str) -> None:
 
 def test_a_word_that_is_too_long_is_unknown() -> None:
     """A word of 100 characters is cut into pieces, one of 101 is unknown."""
-    assert len(WORDPIECE.ids("a" * LONGEST_WORD)) > 1
-    assert WORDPIECE.ids("a" * (LONGEST_WORD + 1)) == [WORDPIECE.unknown]
+    assert len(WORDPIECE.ids("a" * MAX_WORD)) > 1
+    assert WORDPIECE.ids("a" * (MAX_WORD + 1)) == [WORDPIECE.unknown]
 
 
 def test_a_vocabulary_needs_its_marks() -> None:

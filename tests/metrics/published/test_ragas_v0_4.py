@@ -299,7 +299,7 @@ def test_at_most_counts_every_reask() -> None:
     metric: Any = parse_metric("ragas-0.4.3:collections.faithfulness")
     script = Script(["bad", "bad", statements("s"), "bad", "bad", verdicts(1)])
     assert isinstance(outcome("ragas-0.4.3:collections.faithfulness", script), Score)
-    assert len(script.asked) == metric.at_most(FULL) == 6
+    assert len(script.asked) == metric.max_questions(FULL) == 6
 
 
 @pytest.mark.parametrize(("version", "temperature"), [("0.4.3", 0.01), ("0.3.0", 1e-8)])

@@ -63,7 +63,7 @@ class Models:
     def outcome(self, metric: Metric, sample: Sample = SAMPLE) -> Score | Undefined:
         found = drive(metric.plan(sample), self)
         assert not any(self.left.values()), f"replies are left over: {self.left}"
-        assert len(self.asked) <= metric.at_most(sample)
+        assert len(self.asked) <= metric.max_questions(sample)
         return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.label.run import has_judge
 from merilo.results.scores import read_scores
-from merilo.stats.agreement_intervals import LEAST_SYSTEMS, system_agreement
+from merilo.stats.agreement_intervals import MIN_SYSTEMS, system_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def rankings(
     `field`: the field to cluster samples by. None: by sample id, over all systems.
     """
     pairs = same_data(first, second)
-    if len(pairs) < LEAST_SYSTEMS:
+    if len(pairs) < MIN_SYSTEMS:
         return
     names = _system_names([one for one, _ in pairs])
     scores = [(read_scores(one, cluster=field or ""), read_scores(other, cluster="")) for one, other in pairs]

@@ -20,8 +20,8 @@ from merilo.rendering.wording import count
 from merilo.results.label_forms import form_of, label_of
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
-from merilo.runs.store_errors import cut_short
-from merilo.stats.agreement_intervals import LEAST_SYSTEMS, AnnotatorAgreement, annotator_agreement
+from merilo.runs.store_errors import truncated_error
+from merilo.stats.agreement_intervals import MIN_SYSTEMS, AnnotatorAgreement, annotator_agreement
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
 from merilo.stats.agreement_tables import Distance
 from merilo.stats.intervals import LEVEL, SEED, check_level
@@ -238,7 +238,7 @@ def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
                     message = f"{run.path} is damaged: an outcome of sample {record['sample']!r} has an invalid key."
                     raise RunError(f"{message} Copy the run again.") from None
     if len(samples) < run.done:
-        raise cut_short(run.path, run.done, len(samples))
+        raise truncated_error(run.path, run.done, len(samples))
 
 
 # -- two judges ---------------------------------------------------------------------------------------
@@ -348,9 +348,9 @@ def _skipped_kinds(skipped: Sequence[Mapping[str, int]]) -> Iterator[str]:
 
 def _few_systems(raters: Sequence[Rater]) -> Iterator[str]:
     most = max(len(same_data(one.runs, other.runs)) for one, other in combinations(raters, 2))
-    if 1 < most < LEAST_SYSTEMS:
+    if 1 < most < MIN_SYSTEMS:
         yield (
-            f"Rankings of systems are compared from {LEAST_SYSTEMS} systems on; the judges have "
+            f"Rankings of systems are compared from {MIN_SYSTEMS} systems on; the judges have "
             f"{count(most, 'system')} in common."
         )
 

@@ -11,7 +11,7 @@ from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
-from merilo.judging.decisions import says_yes
+from merilo.judging.decisions import is_positive
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
@@ -53,7 +53,7 @@ class JudgedAsLabelled(MetricDefaults):
         """The one kind of question that fits the task."""
         return Kinds({KIND[self.task]})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the number of questions that `plan` asks."""
         return len(self.questions(sample)) if self.needs <= sample.present else 0
 
@@ -68,7 +68,7 @@ class JudgedAsLabelled(MetricDefaults):
             Evidence(about, index, verdict, getattr(question, "statement", ""))
             for index, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
         )
-        return Score(sum(map(says_yes, verdicts)) / len(verdicts), evidence=evidence)
+        return Score(sum(map(is_positive, verdicts)) / len(verdicts), evidence=evidence)
 
     def questions(self, sample: Sample) -> Asked:
         """Return the questions that `plan` asks; empty if a text is blank."""

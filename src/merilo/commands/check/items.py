@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from merilo.data.labels import Task
-from merilo.judging.decisions import chance_of, says_yes
+from merilo.judging.decisions import is_positive, probability_of
 from merilo.judging.verdicts import RelevanceVerdict
 from merilo.metrics.base import Failed, Score
 
@@ -110,36 +110,36 @@ def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool)
     verdicts = [piece.verdict for piece in outcome.evidence]
     named = {index for each in verdicts[:1] if isinstance(each, RelevanceVerdict) for index in each.evidence}
     for index, label in enumerate(record.sentence_labels):
-        positive = says_yes(verdicts[index]) if alone else index in named
-        probability = chance_of(verdicts[index]) if alone else None
+        positive = is_positive(verdicts[index]) if alone else index in named
+        probability = probability_of(verdicts[index]) if alone else None
         yield Item(record, cluster, float(label), ItemStatus.JUDGED, float(positive), probability)
 
 
 def _grade(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
     (verdict,) = verdicts
     grade = verdict.grade if isinstance(verdict, RelevanceVerdict) else 0
-    return float(grade), chance_of(verdict)
+    return float(grade), probability_of(verdict)
 
 
 def _one(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
     (verdict,) = verdicts
-    return float(says_yes(verdict)), chance_of(verdict)
+    return float(is_positive(verdict)), probability_of(verdict)
 
 
 def _all(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
     """Join statements: all must be supported; the probability is their mean (design/judge-check.md)."""
     chances = _chances(verdicts)
-    return float(all(map(says_yes, verdicts))), sum(chances) / len(chances) if chances else None
+    return float(all(map(is_positive, verdicts))), sum(chances) / len(chances) if chances else None
 
 
 def _any(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
     """Join statements: one must address the question; the probability is their maximum."""
-    return float(any(map(says_yes, verdicts))), max(_chances(verdicts), default=None)
+    return float(any(map(is_positive, verdicts))), max(_chances(verdicts), default=None)
 
 
 def _chances(verdicts: Sequence[Verdict]) -> list[float]:
     """Return the probabilities of all verdicts; empty if one verdict has none."""
-    found = [chance for verdict in verdicts if (chance := chance_of(verdict)) is not None]
+    found = [chance for verdict in verdicts if (chance := probability_of(verdict)) is not None]
     return found if len(found) == len(verdicts) else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.check.tables import LEAST_OF_EACH, LEAST_POOLED
+from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +29,12 @@ def check_record(check: Check) -> JSON:
         "judge": {
             "name": check.judge.name,
             "fingerprint": dict(check.judge.fingerprint()),
-            "rates": check.judge.rates,
+            "rates": check.judge.agreement_note,
         },
         "labels": [{"file": each.name, "sha256": each.sha256, "records": each.records} for each in check.files],
         "constructed": {"records": check.constructed, "included": check.everything is not None},
         "rules": {
-            "macro": f"mean over sources with at least {LEAST_OF_EACH} of yes and of no",
+            "macro": f"mean over sources with at least {MIN_OF_EACH} of yes and of no",
             "clusters": "records of one source that share a query or a text are drawn together",
             "resampling": {
                 "seed": check.resampling.seed,
@@ -138,8 +138,8 @@ def _calibration(table: TaskTable) -> JSON | None:
         return None
     record: JSON = measured(table.pooled.agreement.calibration_error) | _perfect(found)
     record["n"] = table.pooled.agreement.with_probability
-    if record["n"] < LEAST_POOLED:
-        record["remark"] = f"fewer than {LEAST_POOLED:,} items"
+    if record["n"] < MIN_POOLED:
+        record["remark"] = f"fewer than {MIN_POOLED:,} items"
     record["bins"] = [
         {"n": each.items, "probability": _short(each.probability), "observed": _short(each.observed)}
         for each in found.bins

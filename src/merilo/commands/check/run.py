@@ -153,13 +153,13 @@ def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
 
 def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelled], dict[str, str]]:
     """Return the records that the judge can answer, and the other tasks with the reason."""
-    unready: str | None = getattr(judge, "unready", None)
+    unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
     left_out: dict[str, str] = {}
     for task in dict.fromkeys(record.task for record in records):
         if KIND[task] not in judge.answers:
             left_out[task.value] = f"the judge {judge.name} cannot answer '{KIND[task].kind}' questions"
-        elif unready is not None:
-            left_out[task.value] = unready
+        elif unavailable_reason is not None:
+            left_out[task.value] = unavailable_reason
     kept = [record for record in records if record.task.value not in left_out]
     if not kept:
         raise UsageError(f"The judge can answer none of the records: {'; '.join(dict.fromkeys(left_out.values()))}.")

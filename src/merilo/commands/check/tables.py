@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.check.items import ItemStatus
 from merilo.data.labels import Task
 from merilo.stats.agreement_intervals import (
-    LEAST_SYSTEMS,
+    MIN_SYSTEMS,
     Agreement,
     AnnotatorAgreement,
     GradeAgreement,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from merilo.commands.check.items import Item
     from merilo.stats.resampling import Measurement, Resampling
 
-LEAST_OF_EACH: Final = 30
+MIN_OF_EACH: Final = 30
 """The number of yes and of no labels that a source needs to count in the mean over sources."""
-LEAST_POOLED: Final = 1_000
+MIN_POOLED: Final = 1_000
 """The number of items below which the calibration of a task is unreliable."""
 GRADES: Final = (0, 1, 2)
 
@@ -138,7 +138,7 @@ class Figures:
     def counts(self) -> bool:
         """True if there are enough yes and no labels to count in the mean over sources."""
         yes = self.agreement.yes
-        return min(yes, self.agreement.items - yes) >= LEAST_OF_EACH
+        return min(yes, self.agreement.items - yes) >= MIN_OF_EACH
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _grades(items: Sequence[Item], resampling: Resampling) -> GradeAgreement:
 
 def _systems(items: Sequence[Item], resampling: Resampling) -> Measurement | None:
     named = [item for item in items if item.record.system is not None]
-    if len({item.record.system for item in named}) < LEAST_SYSTEMS:
+    if len({item.record.system for item in named}) < MIN_SYSTEMS:
         return None
     return system_agreement(
         [item.record.system or "" for item in named],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.check.tables import LEAST_OF_EACH, LEAST_POOLED
+from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
 from merilo.data.labels import Task
 from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.wording import NONE, count
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from merilo.stats.resampling import Measurement
 
 _HEADINGS: Final = ("source", "n", "yes", "kappa", "bal. acc.", "AUROC", "ECE", "none")
-_LONGEST_SOURCE: Final = 24
+_MAX_SOURCE: Final = 24
 _NARROW: Final = 100
 """Width below which only kappa has its interval in the table, and names of sources are truncated more."""
-_LONGEST_ON_NARROW: Final = 18
+_MAX_ON_NARROW: Final = 18
 
 
 def check_page(check: Check, width: int) -> Page:
@@ -107,7 +107,7 @@ def _rate(name: str, figures: Figures) -> str:
 def _row(name: str, figures: Figures, *, narrow: bool) -> tuple[str, ...]:
     found = figures.agreement
     return (
-        cut(name, _LONGEST_ON_NARROW if narrow else _LONGEST_SOURCE),
+        cut(name, _MAX_ON_NARROW if narrow else _MAX_SOURCE),
         f"{found.items:,}",
         f"{found.yes:,}",
         _cell(found.kappa),
@@ -139,7 +139,7 @@ def _calibration(page: Page, table: TaskTable) -> None:
     size = table.pooled.agreement.with_probability
     ends = error.interval.ends
     span = "" if ends is None else f" [{ends[0]:.3f}, {ends[1]:.3f}]"
-    few = f"; unreliable below {LEAST_POOLED:,} items" if size < LEAST_POOLED else ""
+    few = f"; unreliable below {MIN_POOLED:,} items" if size < MIN_POOLED else ""
     page.text(
         f"Calibration over all {size:,}: error {error.value:.3f}{span}; a perfectly calibrated judge would show "
         f"{found.perfect:.3f}, and at most {found.perfect_high:.3f} in 95 % of cases{few}.",
@@ -174,7 +174,7 @@ def _notes(page: Page) -> None:
     page.blank()
     page.text(
         "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. mean: "
-        f"over sources with at least {LEAST_OF_EACH} yes and {LEAST_OF_EACH} no, weighted equally; other sources are "
+        f"over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no, weighted equally; other sources are "
         "dimmed. ECE: calibration error over 10 bins of equal mass. none: records without a verdict. - : cannot tell, "
         "or the judge gives no probability; --json shows the reason.",
         tone=Tone.QUIET,

@@ -10,12 +10,12 @@ from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Sid
 from merilo.errors import DataError, UsageError
 from merilo.rendering.overview import command
 from merilo.rendering.wording import unsealed_notes
-from merilo.results.comparability import differences_that_move_numbers, stopped_early, unlike
+from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early
 from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import ByMetric, opened
-from merilo.stats.compare import Policy, against_first, moved
+from merilo.stats.compare import Policy, moved, pairs_with_first
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
 
@@ -193,11 +193,11 @@ def _differing(
     found = [
         f"{phrase} (there: {names[0]}, here: {name})"
         for name, run in zip(names[1:], runs[1:], strict=True)
-        for phrase in differences_that_move_numbers(runs[0].manifest, run.manifest, metrics=metrics)
+        for phrase in score_affecting_differences(runs[0].manifest, run.manifest, metrics=metrics)
     ]
     if found and not across_judges:
         advice = ", choose other metrics (--metrics), or use --across-judges"
-        raise unlike("These runs", found, advice=advice)
+        raise not_comparable("These runs", found, advice=advice)
     return tuple(found)
 
 
@@ -274,7 +274,7 @@ def _primary(run: Run, metrics: Sequence[str], named: Sequence[str]) -> list[str
 def _compared(
     scores: Sequence[RunScores], primary: Sequence[str] | None, policy: Policy, level: float
 ) -> dict[tuple[str, int], Comparison]:
-    pairs = against_first([each.columns for each in scores])
+    pairs = pairs_with_first([each.columns for each in scores])
     chosen = None if primary is None else [key for key in pairs if key[0] in primary]
     clusters: Sequence[Hashable] | None = scores[0].clusters
     try:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.engine.cascade_check import answered, answers_to, ask_alone, audits_of, chosen_audits
 from merilo.engine.cascade_pilot import Drawn, PilotPlan, first_ids
-from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, confidence_of, stage_role
-from merilo.judging.decisions import same_decision, says_yes
+from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, rounded_confidence, stage_role
+from merilo.judging.decisions import is_positive, same_decision
 from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.rendering.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
@@ -277,7 +277,7 @@ def _tested(
                 continue
             if any(n in each.verdicts and stage.accepts(kind, each.verdicts[n]) for n, stage in tested):
                 continue
-            pairs[says_yes(verdict)].append((confidence_of(verdict), not same_decision(verdict, last)))
+            pairs[is_positive(verdict)].append((rounded_confidence(verdict), not same_decision(verdict, last)))
         thresholds: dict[Decision, float] = {}
         for yes, own in pairs.items():
             confidences, wrong = [each for each, _ in own], [each for _, each in own]

@@ -25,7 +25,7 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.gc_tuning import rare_collections
 from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
-from merilo.engine.schedule import room_for, room_until, stream
+from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
@@ -115,11 +115,11 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
 def _limited(judges: Mapping[str, Judge]) -> Judge | None:
     """Return the first judge that supports certain languages only; None if all support every language."""
     own = {role: judge for role, judge in judges.items() if role not in SPECIAL.values()}
-    return next((judge for judge in each_judge(own.values()) if hasattr(judge, "knows")), None)
+    return next((judge for judge in each_judge(own.values()) if hasattr(judge, "supports_language")), None)
 
 
 def _knows(judge: Judge, sample: Sample) -> bool:
-    known: Callable[[Sequence[str]], bool] = getattr(judge, "knows")  # noqa: B009  not every judge has it
+    known: Callable[[Sequence[str]], bool] = getattr(judge, "supports_language")  # noqa: B009  not every judge has it
     texts = [sample.user_input, sample.response, *(each.text for each in sample.retrieved_contexts or ())]
     given = [text for text in texts if text is not None and text.strip()]
     return not given or known(given)
@@ -347,7 +347,7 @@ class _Work:
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
         driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
-        room = room_for(concurrency) if self._deciding is None else room_until(concurrency)
+        room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
             async for results in stream(samples, metrics, driver, room):
                 yield results
@@ -459,7 +459,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
             role: {
                 "name": judge.name,
                 "fingerprint": judge.fingerprint(),
-                "rates": judge.rates,
+                "rates": judge.agreement_note,
                 **_weak(judge, selection),
             }
             for role, judge in judges.items()
@@ -479,7 +479,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
 
 def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
     """Return the requested metrics for which the judge is weak, as a manifest entry; empty if there are none."""
-    names: frozenset[str] = getattr(judge, "weak", frozenset[str]())
+    names: frozenset[str] = getattr(judge, "weak_metrics", frozenset[str]())
     found = [text for text, metric in selection.metrics.items() if metric.name in names]
     return {"weak": found} if found else {}
 

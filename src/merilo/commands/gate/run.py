@@ -10,8 +10,8 @@ from merilo.commands.compare.run import labels_aside
 from merilo.commands.gate.result import Gate, Gates, Kind
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count, unsealed_notes
-from merilo.results.comparability import differences_that_move_numbers, unlike
-from merilo.results.contents import MOST_OTHER, equal_inputs, equal_questions
+from merilo.results.comparability import not_comparable, score_affecting_differences
+from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
 from merilo.results.scores import read_scores
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
@@ -181,9 +181,9 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
     lacking = [text for text in metrics if text not in base.manifest.metrics]
     if lacking:
         raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}. Evaluate it there too.")
-    differences = differences_that_move_numbers(base.manifest, new.run.manifest, metrics=metrics)
+    differences = score_affecting_differences(base.manifest, new.run.manifest, metrics=metrics)
     if differences:
-        raise unlike(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
+        raise not_comparable(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
     before = read_scores(base, metrics=metrics, cluster="")
     seeds = [each.manifest.until["seed"] for each in (base, new.run) if each.manifest.until is not None]
     if len(set(map(str, seeds))) > 1:
@@ -202,7 +202,7 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
             f"{new.run.path} and {base.path} have no sample in common (ids such as {new.ids[0]!r} and "
             f"{before.ids[0]!r}). Samples are paired by id: give each an id that stays the same."
         )
-    if len(only_base) > MOST_OTHER * len(before.ids) and not seeds and not across_data:
+    if len(only_base) > MAX_OTHER * len(before.ids) and not seeds and not across_data:
         raise UsageError(
             f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
             f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "

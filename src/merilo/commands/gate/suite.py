@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 
-MOST_SEED = 2**53
+MAX_SEED = 2**53
 """Seeds below this are the same number in TOML, YAML and JSON."""
 
 
@@ -60,7 +60,7 @@ class Suite:
                 raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.02 to allow a drop of 0.02.")
         if not 0.5 < self.level < 1:
             raise UsageError(f"The one-sided level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
-        if not 0 <= self.seed < MOST_SEED:
+        if not 0 <= self.seed < MAX_SEED:
             raise UsageError(f"seed must be a whole number from 0 to 2^53, got {self.seed}.")
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from merilo.data.problem_report import told_once
+from merilo.data.problem_report import grouped_messages
 from merilo.errors import DataError
 from merilo.rendering.wording import count
 
@@ -25,7 +25,7 @@ def refused(problems: Sequence[Problem], *, name: str, records: int) -> DataErro
     """
     if len(problems) == 1:
         return DataError.of(*problems)
-    lines = told_once(_merged(problems), records=records)
+    lines = grouped_messages(_merged(problems), records=records)
     places = {each.line for each in problems if each.line is not None}
     which = f"{count(len(places), 'invalid record')} of {records:,}" if places else count(len(problems), "problem")
     first = f"{name}: nothing was imported ({which})."

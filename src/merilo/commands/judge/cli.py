@@ -72,7 +72,7 @@ def _record(judge: Judge, trials: list[JudgeTrial]) -> dict[str, Any]:  # Any: J
 
     return {
         "judge": judge.name,
-        "agreement": judge.rates,
+        "agreement": judge.agreement_note,
         "works": all(trial.works for trial in trials),
         "kinds": [_trial_record(trial) for trial in trials],
         "not_answered": unanswered(judge),
@@ -105,7 +105,7 @@ def _page(judge: Judge, trials: list[JudgeTrial], width: int) -> Page:
 
     page = Page(width)
     page.text(judge.name, tone=Tone.STRONG)
-    page.text(judge.rates or "Its agreement with human labels is not known.")
+    page.text(judge.agreement_note or "Its agreement with human labels is not known.")
     page.blank()
     rows: list[tuple[str, ...]] = [("question", "works", "replied as", "seconds", "tokens")]
     for trial in trials:

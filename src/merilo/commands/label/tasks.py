@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _VERSIONS: Final = (1, 2)
 """Versions of the ticket format: without and with the digest of the population."""
-_LEAST_PROBABILITY: Final = 1e-9
-_MOST_ITEMS: Final = 10**12
+_MIN_PROBABILITY: Final = 1e-9
+_MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "metric", "run", "seed", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
@@ -101,7 +101,7 @@ def unsealed(text: str) -> Ticket | None:
         version, *fields = fields
         among = "" if version == _VERSIONS[0] else str(fields.pop())
         fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
-        if version not in _VERSIONS or not _LEAST_PROBABILITY <= probability <= 1 or not 1 <= population <= _MOST_ITEMS:
+        if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
             return None
         return Ticket(
             str(fingerprint),

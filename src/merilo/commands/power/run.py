@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.power.result import Early, Needed, Power
 from merilo.errors import DataError, UsageError
-from merilo.results.comparability import differences_that_move_numbers, unlike
+from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.scores import read_scores
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
@@ -113,10 +113,10 @@ def _paired(first: RunScores, run: Run) -> tuple[RunScores, RunScores]:
     common = [text for text in first.columns if text in run.manifest.metrics]
     if not common:
         raise UsageError(f"{first.run.path} and {run.path} have no metric in common. Use pilots with the same metrics.")
-    differences = differences_that_move_numbers(first.run.manifest, run.manifest, metrics=common)
+    differences = score_affecting_differences(first.run.manifest, run.manifest, metrics=common)
     if differences:
         pilots = f"The pilots {first.run.path} (there) and {run.path} (here)"
-        raise unlike(pilots, differences, advice=", or use only one pilot")
+        raise not_comparable(pilots, differences, advice=", or use only one pilot")
     second = read_scores(run, metrics=common, cluster="")
     places = align(first.ids, second.ids)
     if not places.first:

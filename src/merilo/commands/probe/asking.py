@@ -53,7 +53,7 @@ class VerdictsUnderChange(MetricDefaults):
         """The kinds of question for these judgements."""
         return Kinds(KINDS[JudgementKinds(each)] for each in self.kinds.split("+"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the number of versions: one question each."""
         return len(questions_of(sample))
 

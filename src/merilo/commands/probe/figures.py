@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.probe.asking import decision_of
 from merilo.commands.probe.probes import Effect
-from merilo.judging.decisions import says_yes
+from merilo.judging.decisions import is_positive
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval
@@ -118,8 +118,8 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Re
 
 def _fits(probe: Probe, verdicts: Sequence[JudgeVerdict]) -> bool:
     if probe.effect is Effect.RAISED:
-        return not says_yes(verdicts[0])
-    return probe.effect is not Effect.KEPT or says_yes(verdicts[0])
+        return not is_positive(verdicts[0])
+    return probe.effect is not Effect.KEPT or is_positive(verdicts[0])
 
 
 def _value(probe: Probe, judged: TrialVerdicts) -> float:
@@ -127,7 +127,7 @@ def _value(probe: Probe, judged: TrialVerdicts) -> float:
         return _differs(judged, 1) - _differs(judged, 2)
     if probe.effect is Effect.CHANGED:
         return _differs(judged, 1)
-    return float(says_yes(_verdicts_of(judged)[1]))
+    return float(is_positive(_verdicts_of(judged)[1]))
 
 
 def _differs(judged: TrialVerdicts, version: int) -> float:

@@ -24,7 +24,7 @@ def probing_record(found: ProbeReport) -> JSON:
         "judge": {
             "name": found.judge.name,
             "fingerprint": dict(found.judge.fingerprint()),
-            "rates": found.judge.rates,
+            "rates": found.judge.agreement_note,
         },
         "verdict": found.verdict.value,
         "labels": [{"file": each.name, "sha256": each.sha256, "records": each.records} for each in found.files],

@@ -224,13 +224,13 @@ def _samples(data: Dataset) -> Iterator[Sample]:
 
 def _answerable(cases: Sequence[Case], judge: Judge) -> tuple[list[Case], dict[str, str]]:
     """Return the cases whose kind the judge can answer, and the other kinds with the reason."""
-    unready: str | None = getattr(judge, "unready", None)
+    unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
     left_out: dict[str, str] = {}
     for asks in dict.fromkeys(case.asks for case in cases):
         if KINDS[asks] not in judge.answers:
             left_out[asks.value] = f"the judge {judge.name} cannot answer '{KINDS[asks].kind}' questions"
-        elif unready is not None:
-            left_out[asks.value] = unready
+        elif unavailable_reason is not None:
+            left_out[asks.value] = unavailable_reason
     return [case for case in cases if case.asks.value not in left_out], left_out
 
 

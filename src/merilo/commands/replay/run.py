@@ -295,10 +295,10 @@ def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
     if not stored.file(SUMMARY).exists():  # stopped between writing outcomes and means
         return ()
     mine, theirs = now.metrics, stored.metrics
-    return tuple(text for text in mine if text in theirs and not _alike(mine[text], theirs[text]))
+    return tuple(text for text in mine if text in theirs and not _same_reply(mine[text], theirs[text]))
 
 
-def _alike(now: Aggregate, stored: Aggregate) -> bool:
+def _same_reply(now: Aggregate, stored: Aggregate) -> bool:
     """Return True if two aggregates are equal; the intervals of older runs, made by another method, are ignored."""
     if stored.bounds_with_undefined is None:
         now, stored = (

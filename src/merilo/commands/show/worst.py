@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.runs.store import Store
 
 _WIDEST_ID = 36
-_LEAST_TEXT = 24
+_MIN_TEXT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def worst_page(run: Run, found: Worst, width: int) -> Page:
     longest = max(len("sample"), *(len(clean(each.sample)) for each in found.samples))
     column = min(longest, _WIDEST_ID)
     room = page.width - 5 - column - 2 * GAP
-    side_by_side = longest == column and room >= _LEAST_TEXT
+    side_by_side = longest == column and room >= _MIN_TEXT
     page.line(Span(f"value  {pad('sample', column)}" + ("  user input" if side_by_side else ""), Tone.STRONG))
     for each in found.samples:
         text = cut(each.user_input or "", room if side_by_side else page.width - 7)

@@ -34,7 +34,7 @@ class JoinedRelevance(MetricDefaults):
         family="axion",
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return 1, or 0 if nothing was retrieved."""
         return 1 if sample.retrieved_contexts else 0
 

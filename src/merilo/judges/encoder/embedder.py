@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from merilo.judges.encoder.encodings import Encodings
 
 
-_LONGEST_KEPT: Final = 20_000
+_MAX_KEPT: Final = 20_000
 """Characters. Token vectors of a longer text are not cached, so that it does not fill the memory."""
 
 
@@ -37,7 +37,7 @@ class Embedder:
         return found.clip(-1, 1)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        if len(text) > _LONGEST_KEPT:
+        if len(text) > _MAX_KEPT:
             pooled = [window.pooled for window in self._encodings.windows(text)]
         else:
             pooled = [window.pooled for window in self._encodings.read(text)]

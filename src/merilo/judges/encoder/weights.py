@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LENGTH_BYTES: Final = 8
-_MOST_HEADER_BYTES: Final = 1 << 20
+_MAX_HEADER_BYTES: Final = 1 << 20
 _TYPES: Final[Mapping[str, type[np.generic]]] = {"F32": np.float32, "I8": np.int8, "U8": np.uint8}
 
 
@@ -61,7 +61,7 @@ class Weights:
     def _of(cls, content: memoryview) -> Self:
         begin = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
         # The length comes from the file: a damaged one could ask for gigabytes.
-        if not _LENGTH_BYTES < begin <= min(len(content), _MOST_HEADER_BYTES):
+        if not _LENGTH_BYTES < begin <= min(len(content), _MAX_HEADER_BYTES):
             raise ValueError("its header is missing")
         header: dict[str, Any] = json.loads(bytes(content[_LENGTH_BYTES:begin]))
         metadata = header.pop("__metadata__")

@@ -16,7 +16,7 @@ from merilo.judges.encoder.characters import IDEOGRAPHS, PUNCTUATION, REMOVED, S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-LONGEST_WORD: Final = 100
+MAX_WORD: Final = 100
 """Characters. A longer word is unknown as a whole."""
 _CACHED_WORDS: Final = 100_000
 _CACHED_LETTERS: Final = 20_000
@@ -93,7 +93,7 @@ class _Pieces(dict[str, tuple[int, ...]]):
         self._unknown = (ids[_UNKNOWN],)
 
     def __missing__(self, word: str) -> tuple[int, ...]:
-        found = self._cut(word) if len(word) <= LONGEST_WORD else self._unknown
+        found = self._cut(word) if len(word) <= MAX_WORD else self._unknown
         if len(word) <= _CACHED_CHARS:
             # Clearing everything is simple, and it happens rarely.
             if len(self) >= _CACHED_WORDS:

@@ -20,7 +20,7 @@ from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVer
 from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
-    most_contexts,
+    max_contexts,
     relevance_of_contexts,
     usefulness_of_contexts,
 )
@@ -32,13 +32,13 @@ Graded = Sequence[RelevanceVerdict]
 Useful = Sequence[UsefulnessVerdict]
 
 _RELEVANCE: Final[SharedVerdicts[Graded]] = SharedVerdicts(
-    frozenset({"user_input", "retrieved_contexts"}), Kinds({Relevance}), relevance_of_contexts, most_contexts
+    frozenset({"user_input", "retrieved_contexts"}), Kinds({Relevance}), relevance_of_contexts, max_contexts
 )
 _USEFULNESS: Final[SharedVerdicts[Useful]] = SharedVerdicts(
     frozenset({"user_input", "retrieved_contexts", "reference"}),
     Kinds({Usefulness}),
     usefulness_of_contexts,
-    most_contexts,
+    max_contexts,
 )
 _FOUR_LEVELS: Final = {0: 0, 1: 2, 2: 3}
 """merilo's grades on a scale of 0 to 3, whose level 1 ("related, but no answer") they cannot express."""

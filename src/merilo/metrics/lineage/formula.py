@@ -38,7 +38,7 @@ class SharedVerdicts(Generic[S]):
     needs: frozenset[str]
     asks: Kinds
     plan: Callable[[Sample], Plan[S]]
-    at_most: Callable[[Sample], int]
+    max_questions: Callable[[Sample], int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ class SameVerdicts(MetricDefaults):
         """The native questions of the family."""
         return self.form.shared.asks
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum of the native metric of the family."""
-        return self.form.shared.at_most(sample)
+        return self.form.shared.max_questions(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

@@ -17,7 +17,7 @@ from merilo.metrics.steps import (
     StatedField,
     about_statements,
     declines,
-    most_statements,
+    max_statements,
     most_support,
     statements_of,
     states_nothing,
@@ -87,7 +87,7 @@ _ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
     Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
-    lambda sample: 2 + most_statements(sample, "response"),
+    lambda sample: 2 + max_statements(sample, "response"),
 )
 
 _Scored = Callable[["Sample", Supported], Score | Undefined]

@@ -63,7 +63,7 @@ class _Label(MetricDefaults):
     match_case: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one for each context; 0 if a field is missing."""
         return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
 

@@ -129,7 +129,7 @@ class _TwoRatings(MetricDefaults):
         member = choice(SecondPrompt, self.second_prompt, metric=self.name, parameter="second_prompt")
         put(self, "second_prompt", member)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: every try of both ratings, with its re-asks."""
         del sample
         return 2 * self.tries * (1 + (self.reasks or 0))

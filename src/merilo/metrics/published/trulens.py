@@ -182,7 +182,7 @@ class ContextRelevance(_Rating):
         relatives=("context_relevance", "umbrela:relevance"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 
@@ -212,7 +212,7 @@ class AnswerRelevance(_Rating):
         relatives=("answer_relevancy",),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one."""
         return int(sample.present >= self.needs)
 
@@ -251,7 +251,7 @@ class Groundedness(_Rating):
     drop_trivial: bool = True
     nothing_is_zero: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one for each sentence, and one for the list."""
         if not sample.present >= self.needs:
             return 0

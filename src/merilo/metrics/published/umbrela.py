@@ -103,7 +103,7 @@ class Relevance(MetricDefaults):
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", choice(Prompt, self.prompt, metric=self.name, parameter="prompt"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 

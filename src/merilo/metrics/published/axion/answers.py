@@ -124,7 +124,7 @@ class AnswerRelevancy(AxionMetric):
     multi_turn_strategy: MultiTurn = MultiTurn.LAST_TURN
     explain: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions a turn, and one for the score in words."""
         if not sample.response:
             return 0

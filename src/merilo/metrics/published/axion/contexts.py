@@ -89,7 +89,7 @@ class _ChunkMetric(AxionMetric):
     """"idk" counts as relevant; False as published, although it does for statements."""
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
@@ -247,7 +247,7 @@ class ContextualUtilization(_ChunkMetric):
         family=SYSTEM,
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question on relevance, one on use, and one for each context."""
         contexts = len(sample.retrieved_contexts or ())
         return 2 + contexts if contexts else 0

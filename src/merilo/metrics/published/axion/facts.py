@@ -80,7 +80,7 @@ class FactualAccuracy(MetricDefaults):
     short_list_accepted: bool = True
     """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions."""
         return 2 if sample.response and sample.reference else 0
 

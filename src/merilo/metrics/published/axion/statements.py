@@ -28,8 +28,8 @@ from merilo.metrics.published.axion.steps import (
     Strategy,
     blank,
     listed,
+    max_statements,
     model_template,
-    most_statements,
     read_batch,
     settle,
     statements_in,
@@ -118,9 +118,9 @@ class ContextualRecall(AxionMetric):
     short_list_accepted: bool = True
     """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for the statements, one for the verdicts, one for each statement."""
-        return 2 + most_statements(sample.reference) if sample.reference else 0
+        return 2 + max_statements(sample.reference) if sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -134,7 +134,7 @@ class ContextualRecall(AxionMetric):
         statements = extracted.value.statements
         if not statements:
             return Undefined(_NO_REQUIRED)
-        strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(reference))
+        strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(reference))
         found = yield from _supported(asker, statements, joined(sample), strategy)
         return self._score(statements, extracted, found)
 
@@ -224,9 +224,9 @@ class Faithfulness(AxionMetric):
         text = ", ".join(f"{verdict.name.lower()}={own[verdict]!r}" for verdict in Faith if verdict in own)
         object.__setattr__(self, "verdict_scores", text)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for the claims, one for the verdicts, one for each claim."""
-        return 2 + most_statements(sample.response) if sample.response else 0
+        return 2 + max_statements(sample.response) if sample.response else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -242,7 +242,7 @@ class Faithfulness(AxionMetric):
         claims = extracted.value.statements
         if not claims:
             return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
-        strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(response))
+        strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(response))
         found = yield from _carried(asker, claims, joined(sample), strategy)
         return self._score(claims, _all_judged(claims, extracted, found))
 

@@ -103,7 +103,7 @@ def listed(texts: Sequence[str]) -> str:
     return json.dumps(list(texts), ensure_ascii=False)
 
 
-def most_statements(text: str | None) -> int:
+def max_statements(text: str | None) -> int:
     """Return the maximum number of statements of a text to ask about one by one: generous, but bounded."""
     return 0 if text is None else 8 + len(text) // 4
 

@@ -81,7 +81,7 @@ class ContextualPrecision(AxionMetric):
     empty_scored: bool = True
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each context."""
         return len(sample.retrieved_contexts or ())
 
@@ -136,7 +136,7 @@ class ContextualSufficiency(AxionMetric):
     empty_scored: bool = True
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 

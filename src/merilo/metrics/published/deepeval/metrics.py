@@ -73,7 +73,7 @@ class ContextualRelevancy(WithThreshold):
         relatives=("context_relevance", "axion:contextual_relevancy", "deepeval-4.3.1:contextual_precision"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each context, and one for the reason."""
         return self.bound(sample, self.needs, len(sample.retrieved_contexts or ()))
 
@@ -126,7 +126,7 @@ class ContextualPrecision(WithThreshold):
         relatives=("context_precision", "deepeval-4.3.1:contextual_relevancy"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
@@ -178,7 +178,7 @@ class ContextualRecall(WithThreshold):
         relatives=("context_recall", "deepeval-4.3.1:contextual_precision"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
@@ -236,7 +236,7 @@ class Faithfulness(WithThreshold):
     penalize_ambiguous_claims: bool = False
     truths_extraction_limit: int | None = None
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: three questions, and one for the reason."""
         return self.bound(sample, self.needs, 3)
 
@@ -296,7 +296,7 @@ class AnswerRelevancy(WithThreshold):
         relatives=("answer_relevancy", "deepeval-4.3.1:faithfulness"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions, and one for the reason."""
         return self.bound(sample, self.needs, 2)
 

@@ -70,7 +70,7 @@ class Faithfulness(MetricDefaults):
     blank_statements: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two requests."""
         return bound(sample, self.needs, 2)
 
@@ -152,7 +152,7 @@ class AnswerRelevancy(MetricDefaults):
     def __post_init__(self) -> None:
         check_count(self.name, "strictness", self.strictness)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the replies and the vectors."""
         return bound(sample, self.needs, self.strictness + 1)
 
@@ -278,7 +278,7 @@ class AspectCritique(MetricDefaults):
         """The number of replies to ask for: `strictness`, or one more."""
         return self.strictness + (self.strictness % 2 == self.made_even)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the replies."""
         return bound(sample, self.needs, self.replies)
 

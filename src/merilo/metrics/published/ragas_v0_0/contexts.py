@@ -137,7 +137,7 @@ class ContextRelevancy(MetricDefaults):
     def _compares(self) -> bool:
         return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the replies, the texts to split, and the pairs to compare."""
         cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
         pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
@@ -255,7 +255,7 @@ class ContextRecall(MetricDefaults):
     every_line: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one request."""
         return bound(sample, self.needs, 1)
 

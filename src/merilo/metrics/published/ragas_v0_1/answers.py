@@ -91,7 +91,7 @@ class Faithfulness(Voting):
     drop_unreadable: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the sentences, and the statements and lists of verdicts with a repair each."""
         return bound(sample, self.needs, 3 + 2 * self.replies)
 
@@ -171,7 +171,7 @@ class FaithfulnessWithHHEM(MetricDefaults):
     rounded: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the sentences, the statements with a repair, and the similarities."""
         return bound(sample, self.needs, 4)
 
@@ -238,7 +238,7 @@ class AnswerRelevancy(MetricDefaults):
     def __post_init__(self) -> None:
         check_count(self.name, "strictness", self.strictness)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the replies, a repair of each, and the vectors."""
         return bound(sample, self.needs, 2 * self.strictness + 1)
 

@@ -86,7 +86,7 @@ class ContextRelevancy(MetricDefaults):
     count_absent: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one request, and two texts to split."""
         return bound(sample, self.needs, 3)
 
@@ -154,7 +154,7 @@ class ContextRecall(Voting):
     drop_unreadable: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 
@@ -223,7 +223,7 @@ class ContextEntityRecall(MetricDefaults):
     empty_is_zero: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two requests, and a repair of each reply."""
         return bound(sample, self.needs, 4)
 

@@ -81,7 +81,7 @@ class AnswerSimilarity(MetricDefaults):
     unmeasured_is_zero: bool = True
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the vectors."""
         return bound(sample, self.needs, 1)
 
@@ -157,7 +157,7 @@ class AnswerCorrectness(MetricDefaults):
         kinds = Kinds({Completion, Sentences})
         return kinds | {Embeddings} if self.similarity_weight else kinds
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two texts to split, three requests with a repair each, and the vectors."""
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 

@@ -118,7 +118,7 @@ class AspectCritique(MetricDefaults):
         """The number of replies to ask for."""
         return 1 if self.one_reply else self.strictness + (self.strictness % 2 == 0)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 

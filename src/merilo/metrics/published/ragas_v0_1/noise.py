@@ -119,7 +119,7 @@ class NoiseSensitivity(Voting):
                 f"Metric {self.name!r} takes focus={own}, got {member!s}; take '{base}_{member}' for that."
             )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two texts to split and to state, and the lists of verdicts, with a repair each."""
         lists = 2 * len(sample.retrieved_contexts or ()) + 1
         return bound(sample, self.needs, 6 + lists * 2 * self.replies)

@@ -77,7 +77,7 @@ class ContextPrecision(Voting):
         common = frozenset({"user_input", "retrieved_contexts"})
         return common if self.response_stands_in else common | {"reference"}
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: for each context the replies, and a repair of each."""
         return _for_contexts(sample, self.needs, self.replies)
 
@@ -128,7 +128,7 @@ class ContextUtilization(Voting):
     reference_first: bool = False
     ask_blank: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: for each context the replies, and a repair of each."""
         return _for_contexts(sample, self.needs, self.replies)
 

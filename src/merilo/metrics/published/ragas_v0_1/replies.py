@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EDGES: Final = " \n\r\t`"
 _FENCE: Final = "```"
 _ROOT: Final = "__root__"
-_MOST_TRIES: Final = 100
+_MAX_TRIES: Final = 100
 """Maximum number of characters to remove from the end of a damaged reply; common damage takes fewer than ten."""
 _DECODER: Final = json.JSONDecoder(strict=False)
 
@@ -172,7 +172,7 @@ def _closed(text: str) -> object:
     if ended is None:
         return None
     body, closing = ended
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         if not body:
             break
         try:

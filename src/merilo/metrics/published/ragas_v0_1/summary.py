@@ -92,7 +92,7 @@ class SummarizationScore(MetricDefaults):
         if not 0 <= self.coeff <= 1:
             raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: three requests, and a repair of each reply."""
         return bound(sample, self.needs, 6)
 

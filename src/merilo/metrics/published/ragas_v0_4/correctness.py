@@ -81,7 +81,7 @@ class SemanticSimilarity(MetricDefaults):
     threshold: float | None = None
     space_for_empty: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the embeddings."""
         del sample
         return 1
@@ -172,7 +172,7 @@ class AnswerCorrectness(JudgedMetric):
         """Completions, and embeddings where similarity has a weight."""
         return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: three replies and the embeddings."""
         del sample
         return self._bound(3) + 1

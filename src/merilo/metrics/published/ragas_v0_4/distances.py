@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 _PREFIX_WEIGHT: Final = 0.1
-_LONGEST_PREFIX: Final = 4
+_MAX_PREFIX: Final = 4
 _PREFIX_FROM: Final = 0.7
 
 
@@ -88,7 +88,7 @@ def _jaro_winkler(left: str, right: str) -> float:
     if found <= _PREFIX_FROM:
         return found
     prefix = 0
-    for a, b in zip(left[:_LONGEST_PREFIX], right, strict=False):
+    for a, b in zip(left[:_MAX_PREFIX], right, strict=False):
         if a != b:
             break
         prefix += 1

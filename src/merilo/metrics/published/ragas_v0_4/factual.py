@@ -91,7 +91,7 @@ class FactualCorrectness(JudgedMetric):
         put(self, "atomicity", choice(Detail, self.atomicity, metric=self.name, parameter="atomicity"))
         put(self, "coverage", choice(Detail, self.coverage, metric=self.name, parameter="coverage"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two replies for each text."""
         del sample
         return self._bound(2 if self.mode is FactualMode.PRECISION else 4)

@@ -71,7 +71,7 @@ class NoiseSensitivity(JudgedMetric):
         JudgedMetric.__post_init__(self)
         object.__setattr__(self, "mode", choice(Mode, self.mode, metric=self.name, parameter="mode"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: three replies, and two for each context."""
         return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
 

@@ -51,7 +51,7 @@ EARLIER_TEMPERATURE: Final = 1e-8
 _LARGEST: Final = 10**15
 _WHOLE_WITH_POINT: Final = re.compile(r"\s*([+-]?\d+)\.0*\s*")
 _FENCE: Final = re.compile(r"```(?:json)?(.*)", re.DOTALL)
-_LONGEST_TAIL: Final = 500
+_MAX_TAIL: Final = 500
 """Maximum number of characters to remove from the end of a damaged reply; upstream removes any number."""
 _CLOSING: Final = {"{": "}", "[": "]"}
 
@@ -267,7 +267,7 @@ def _tolerant(text: str) -> object:
         return _loads(text)
     except ValueError:
         closing = _closing(text)
-    end, least = len(text), max(0, len(text) - _LONGEST_TAIL)
+    end, least = len(text), max(0, len(text) - _MAX_TAIL)
     while end > least:
         try:
             return _loads(text[:end] + closing)

@@ -76,7 +76,7 @@ class Faithfulness(JudgedMetric):
         """Completions."""
         return _COMPLETIONS
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two replies."""
         del sample
         return self._bound(2)
@@ -142,7 +142,7 @@ class FaithfulnessWithHHEM(Faithfulness):
         """A completion and similarities."""
         return Kinds({Completion, Similarities})
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one reply and one row of similarities."""
         del sample
         return self._bound(1) + 1
@@ -230,7 +230,7 @@ class AnswerRelevancy(JudgedMetric):
         member = choice(Zeroes, self.zeroed_by, metric=self.name, parameter="zeroed_by")
         object.__setattr__(self, "zeroed_by", member)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one reply for each question, and the embeddings."""
         del sample
         return self._bound(self.strictness) + 1
@@ -297,7 +297,7 @@ class AspectCritic(JudgedMetric):
     definition: str = "Does the response answer what the user asked, and is it right?"
     strictness: int = 1
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one reply."""
         del sample
         return self._bound(1)

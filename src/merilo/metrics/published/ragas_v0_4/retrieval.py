@@ -71,7 +71,7 @@ class PrecisionWithReference(JudgedMetric):
         JudgedMetric.__post_init__(self)
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one reply for each context."""
         return self._bound(len(sample.retrieved_contexts or ()))
 
@@ -150,7 +150,7 @@ class ContextRecall(JudgedMetric):
         JudgedMetric.__post_init__(self)
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one reply."""
         del sample
         return self._bound(1)
@@ -205,7 +205,7 @@ class ContextEntityRecall(JudgedMetric):
     counts_repeats: bool = True
     smoothed: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two replies."""
         del sample
         return self._bound(2)

@@ -38,7 +38,7 @@ class _Unasked(MetricDefaults):
     version: ClassVar[int] = 1
     asks = _NOTHING
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: no question."""
         del sample
         return 0

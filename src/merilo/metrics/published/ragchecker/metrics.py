@@ -88,7 +88,7 @@ class _Checked(MetricDefaults):
         if self.claims_per_prompt < 1:
             raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: the claims of both texts, and one request for each pack of claims and other text."""
         if not sample.present >= self.needs:
             return 0
@@ -97,7 +97,7 @@ class _Checked(MetricDefaults):
         for text, own in ((sample.response, _OF_RESPONSE), (sample.reference, _OF_REFERENCE)):
             read = self.tables & own
             against = sum(passages if name.startswith("retrieved") else 1 for name in read)
-            total += bool(read) + -(-_most_claims(text or "") // size) * against
+            total += bool(read) + -(-_max_claims(text or "") // size) * against
         return total
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -194,7 +194,7 @@ def _claims_of(text: str) -> RequestTemplate[tuple[str, ...]]:
 
     def read(reply: Reply) -> tuple[str, ...]:
         claims = texts_in(object_in(reply.text), "claims")
-        if len(claims) > _most_claims(text):
+        if len(claims) > _max_claims(text):
             raise ReplyFault(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
         return claims
 
@@ -213,7 +213,7 @@ def _labels_of(count: int) -> RequestTemplate[list[Label]]:
     return RequestTemplate("labels", json.dumps({"labels": [Label.ENTAILMENT] * count}), read)
 
 
-def _most_claims(text: str) -> int:
+def _max_claims(text: str) -> int:
     """Return the maximum number of claims of a text, one for every four characters, and some always for terse texts."""
     return max(_ALWAYS_CLAIMS, len(text) // _LETTERS_PER_CLAIM)
 

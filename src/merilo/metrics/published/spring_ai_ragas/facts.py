@@ -164,7 +164,7 @@ class FactualCorrectness(ScoresEmpty):
         ScoresEmpty.__post_init__(self)
         object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: four questions for each model."""
         return 4 * len(self.names) if self.needs <= sample.present else 0
 
@@ -220,7 +220,7 @@ class SemanticSimilarity(ScoresEmpty):
         """One role: the run sends vectors to its embedder, whoever else it has."""
         return (self._bound or self._named or ("judge",))[:1]
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question."""
         return 1 if self.needs <= sample.present else 0
 
@@ -279,7 +279,7 @@ class AnswerCorrectness(ScoresEmpty):
                 f"got factual_weight={self.factual_weight} and semantic_weight={self.semantic_weight}."
             )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: four questions for each model, and one for vectors."""
         return 4 * len(self.names) + 1 if self.needs <= sample.present else 0
 

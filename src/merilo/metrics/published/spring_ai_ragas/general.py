@@ -65,7 +65,7 @@ class Iterated(SeveralModels):
         if not self.definition.strip():
             raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: `strictness` questions for each model."""
         return len(self.names) * self.strictness if self.needs <= sample.present else 0
 

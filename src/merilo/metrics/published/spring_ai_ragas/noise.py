@@ -109,7 +109,7 @@ class NoiseSensitivity(ScoresEmpty):
         ScoresEmpty.__post_init__(self)
         object.__setattr__(self, "mode", choice(NoiseMode, self.mode.lower(), metric=self.name, parameter="mode"))
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: three questions and two for each context, for each model."""
         return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
 

@@ -115,7 +115,7 @@ class ContextRelevance(Rated):
         relatives=("context_relevance", "nvidia:context_relevance", "spring-ai-ragas:context_precision"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
@@ -175,7 +175,7 @@ class ResponseGroundedness(Rated):
 
     use_heuristic_shortcuts: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each model."""
         return len(self.names) if sample.retrieved_contexts else 0
 
@@ -223,7 +223,7 @@ class AnswerAccuracy(Rated):
 
     use_dual_judge: bool = False
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each model, or two."""
         return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
 

@@ -83,7 +83,7 @@ class Faithfulness(ScoresEmpty):
         relatives=("faithfulness", "spring-ai-ragas:hallucination", "spring-ai-ragas:response_groundedness"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
@@ -158,7 +158,7 @@ class Hallucination(ScoresEmpty):
         relatives=("faithfulness", "spring-ai-ragas:faithfulness"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
@@ -241,7 +241,7 @@ class ResponseRelevancy(ScoresEmpty):
                 f"Metric {self.name!r} takes number_of_questions of at least 1, got {self.number_of_questions}."
             )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 

@@ -89,7 +89,7 @@ class ContextPrecision(ScoresEmpty):
         member = choice(Strategy, given, metric=self.name, parameter="evaluation_strategy")
         object.__setattr__(self, "evaluation_strategy", member)
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
@@ -175,7 +175,7 @@ class ContextRecall(ScoresEmpty):
 
     raw_sums: bool = True
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
@@ -236,7 +236,7 @@ class ContextEntityRecall(ScoresEmpty):
         relatives=("spring-ai-ragas:context_recall", "context_recall"),
     )
 
-    def at_most(self, sample: Sample) -> int:
+    def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
