@@ -293,13 +293,13 @@ def test_a_limit_is_told(evaluated: Evaluate) -> None:
 
 def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:
     """A mapping that names a column of no record is refused: it is a slip of the pen."""
-    with pytest.raises(merilo.UsageError, match="'groundtruth', which no record has"):
+    with pytest.raises(merilo.UsageError, match="No record has the mapped column 'groundtruth'"):
         evaluated(rows(2), mapping={"groundtruth": "reference"})
 
 
 def test_an_unknown_argument_is_named(evaluated: Evaluate) -> None:
-    """An argument that does not exist is a TypeError that lists those that do."""
-    with pytest.raises(TypeError, match=r"evaluate\(\) has no argument metric; it takes metrics, judge"):
+    """An argument that does not exist is a TypeError that names the closest one."""
+    with pytest.raises(TypeError, match=r"evaluate\(\) has no argument 'metric'; did you mean 'metrics'\?"):
         evaluated(rows(1), metric="faithfulness")
 
 

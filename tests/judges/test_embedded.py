@@ -302,7 +302,7 @@ def test_a_run_says_how_many_samples_are_in_a_language_it_does_not_know(tmp_path
         [RUSSIAN, ENGLISH, GERMAN, blank], metrics=["context_relevance"], out=tmp_path / "mixed", cache=False
     )
     (note,) = run.manifest.notes
-    assert note.startswith("2 of 4 samples (1, 3) are in a language that embedded does not know")
+    assert note.startswith("2 of 4 samples (1, 3) are in a language that embedded does not support")
     assert overview_record(run)["notes"] == [note]
     alone = evaluate([ENGLISH, blank], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
     assert alone.manifest.notes == ()
@@ -313,7 +313,7 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
     row = ENGLISH | {"response": "It was completed in 1889."}
     metrics = ["faithfulness", "answer_relevancy"]
     run = evaluate([row], metrics=metrics, out=tmp_path / "both", cache=False)
-    said = "Weak with this judge, as it says below: answer_relevancy."
+    said = "Weak with this judge (see below): answer_relevancy."
     assert said in str(overview_page(run, 100))
     assert said in run_html(run)
     strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", cache=False)

@@ -15,7 +15,7 @@ from judged_rivers import rows
 from packaging.requirements import Requirement
 
 import merilo
-from merilo.commands.evaluate import options
+from merilo.commands.evaluate import settings
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Pack, Sentences
@@ -229,9 +229,9 @@ def test_a_limit_of_time_does_not_wait_for_a_text(tmp_path: Path, monkeypatch: p
     done, data = tmp_path / "done", [{"id": "1", "response": "One. Two."}]
     says = "print(json.dumps({'texts': [text]}), flush=True)"
     slow = SplitterJudge(timeout_s=60, worker=worker(f"time.sleep(6); open({str(done)!r}, 'w').close(); {says}"))
-    monkeypatch.setattr(options, "SplitterJudge", lambda: slow)
+    monkeypatch.setattr(settings, "SplitterJudge", lambda: slow)
     part = run(data, tmp_path / "run", max_seconds=1.0)
     assert not part.complete
     assert not done.exists()
-    monkeypatch.setattr(options, "SplitterJudge", lambda: SplitterJudge(worker=worker(says)))
+    monkeypatch.setattr(settings, "SplitterJudge", lambda: SplitterJudge(worker=worker(says)))
     assert run(data, tmp_path / "run").complete

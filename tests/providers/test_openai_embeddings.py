@@ -178,5 +178,5 @@ def test_the_fingerprint_names_model_and_address_and_no_secret() -> None:
 
 def test_a_batch_holds_a_text() -> None:
     """No batch is smaller than one."""
-    with pytest.raises(UsageError, match="at least 1 text a request, got batch=0"):
+    with pytest.raises(UsageError, match="a batch size of at least 1, got batch=0"):
         OpenAIEmbeddingsJudge(OpenAIEmbeddingsProvider(OpenAIProvider("m", base_url="http://h/v1")), batch=0)

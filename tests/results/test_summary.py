@@ -190,7 +190,7 @@ def test_few_clusters_are_told(told: Callable[..., merilo.Run], clusters: int, n
 
 def test_samples_without_a_cluster_stop_the_run_at_the_door(told: Callable[..., merilo.Run], tmp_path: Path) -> None:
     """Before the first question it is said how many and which; nothing is left behind."""
-    with pytest.raises(merilo.DataError, match=r"^1 sample has no 'doc'.*: s1;"):
+    with pytest.raises(merilo.DataError, match=r"^1 sample has no cluster field 'doc': s1\."):
         told([0.5, 0.6], docs=["d", None], cluster="doc")
     assert not list(tmp_path.iterdir())
 

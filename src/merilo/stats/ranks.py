@@ -29,7 +29,7 @@ def tau_b(left: Sequence[float] | NDArray[np.float64], right: Sequence[float] | 
     tied_x, tied_y, tied_in_both = _tied(x), _tied(y), _tied(x * (y.max() + 1) + y)
     discordant = _inversions(y[np.lexsort((y, x))])
     concordant = pairs - tied_x - tied_y + tied_in_both - discordant
-    return (concordant - discordant) / sqrt(pairs - tied_x) / sqrt(pairs - tied_y)
+    return (concordant - discordant) / sqrt((pairs - tied_x) * (pairs - tied_y))
 
 
 def _tied(ranks: Ranks) -> int:

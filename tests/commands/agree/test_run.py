@@ -172,7 +172,7 @@ def test_clusters_are_those_of_a_field(tmp_path: Path) -> None:
     rows = [{**row, "metadata": {"document": str(place // 6)}} for place, row in enumerate(ROWS)]
     runs = [run_of(tmp_path / name, rows, answer, name) for name, answer in (("a", strict), ("b", lenient))]
     assert judges_agreement(runs, cluster="document").pairs[0].kinds[0].agreement.clusters == 10
-    with pytest.raises(DataError, match="have no 'chapter'"):
+    with pytest.raises(DataError, match="have no cluster field 'chapter'"):
         judges_agreement(runs, cluster="chapter")
 
 

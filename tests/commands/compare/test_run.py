@@ -337,7 +337,7 @@ def test_samples_in_clusters_count_together(tmp_path: Path) -> None:
     found = compare_runs(runs, ComparisonRequest(cluster="doc"))
     assert (found.cluster, found.metrics[METRIC].clusters) == ("doc", 1)
     assert "cannot tell: 1 of 1 clusters have differences" in said(found)
-    with pytest.raises(DataError, match="no 'page'"):
+    with pytest.raises(DataError, match="no cluster field 'page'"):
         compare_runs(runs, ComparisonRequest(cluster="page"))
 
 

@@ -66,7 +66,7 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
 
 def test_no_file_is_no_settings(tmp_path: Path) -> None:
     """A pyproject.toml without [tool.merilo] is passed over, also one that is not TOML."""
-    (tmp_path / "pyproject.toml").write_text("this is not TOML")
+    (tmp_path / "pyproject.toml").write_text("not valid TOML")
     found = project_file(FLAGS, tmp_path)
     assert found is None or found.path.parent != tmp_path
 
@@ -85,7 +85,7 @@ def test_no_file_is_no_settings(tmp_path: Path) -> None:
         ("mapping = ['a']", "mapping must be a table of texts"),
         ("lenient = true", "unknown setting 'lenient'"),
         ("cache = '/etc/passwd'", "cache must be true or false"),
-        ("judge = ", "this is not TOML"),
+        ("judge = ", "not valid TOML"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -170,7 +170,7 @@ def test_a_metric_left_out_says_why(run: Here) -> None:
     """Metrics that data or judge do not allow are listed with the reason."""
     found = run.json(*ARGUMENTS, "--max-failed", "1", "--out", "all")
     assert found["left_out"]["context_recall"] == "no sample has reference"
-    assert "kind 'sufficiency'" in found["left_out"]["context_sufficiency"]
+    assert "cannot answer 'sufficiency' questions" in found["left_out"]["context_sufficiency"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -72,7 +72,7 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
         ("--min id_recall=0.5 --level 95", "The one-sided level must be between 0.5 and 1, got 95.0"),
         ("--min id_recall=0.5 --undefined best", "undefined must be drop or worst, got the text 'best'"),
         ("--min id_recall=0.5 --cannot-tell maybe", "cannot_tell must be pass or fail, got the text 'maybe'"),
-        ("--min id_recall=0.5 --cluster document", "120 samples have no 'document'"),
+        ("--min id_recall=0.5 --cluster document", "120 samples have no cluster field 'document'"),
         ("--suite absent.toml", "No such file: absent.toml."),
         ("--baseline absent --max-drop 0.1", "Not a run directory: absent"),
     ],
