@@ -329,14 +329,14 @@ def test_money_set_aside_may_come_back() -> None:
     """A request that does not fit beside those in the air may fit when they turn out cheaper; alone it is too dear."""
     costs = iter((0.3, 0.6))
     spending = Spending(Budget(max_cost_usd=1.0), lambda *_: next(costs))
-    assert spending.over(0.6) is None
+    assert spending.check(0.6) is None
     entry = spending.begin(0.6, NOTHING)
-    assert spending.over(0.6) == BudgetRefusal(BudgetDecision.LATER)
+    assert spending.check(0.6) == BudgetRefusal(BudgetDecision.LATER)
     spending.replied(entry, 0.6, PROVIDER, REPORTED)
-    assert spending.over(0.6) is None
+    assert spending.check(0.6) is None
     entry = spending.begin(0.6, NOTHING)
     spending.replied(entry, 0.6, PROVIDER, REPORTED)
-    assert spending.over(0.6) == BudgetRefusal(BudgetDecision.EXPENSIVE)
+    assert spending.check(0.6) == BudgetRefusal(BudgetDecision.EXPENSIVE)
     sentence = spending.cost_reached(0.6).sentence
     assert "$0.90 spent in this run directory so far; the next request can cost up to $0.60." in sentence
     assert "Raise --max-cost to at least $1.50 to continue." in sentence
@@ -349,7 +349,7 @@ def test_nothing_is_aside_when_nothing_is_in_the_air() -> None:
     entries = [spending.begin(amount, NOTHING) for amount in amounts]
     for entry, amount in zip(reversed(entries), reversed(amounts), strict=True):
         spending.failed(entry, amount, RateLimited("slow down", status=429))
-    assert spending.over(1e12) is None
+    assert spending.check(1e12) is None
 
 
 def test_what_is_cost_reached_is_passed_over(

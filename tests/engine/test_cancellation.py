@@ -53,13 +53,13 @@ class SlowEncoder:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.windows = 0
-        self.begun = threading.Event()
+        self.has_replies = threading.Event()
         encode: Callable[[Encoder, Window], Encoded] = Encoder.encode_window
 
         def slowly(encoder: Encoder, window: Window) -> Encoded:
             if len(window.pieces) > 100:
                 self.windows += 1
-                self.begun.set()
+                self.has_replies.set()
                 time.sleep(SLOW_S)
             return encode(encoder, window)
 
@@ -89,7 +89,7 @@ async def test_a_cancelled_run_ends_within_one_huge_text(
     """Cancelled while the first window is encoded, as by Ctrl-C, it encodes no more than the next ones."""
     slow = SlowEncoder(monkeypatch)
     running = asyncio.create_task(merilo.aevaluate([HUGE], judge=judge, out=tmp_path / "run", **OPTIONS))
-    assert await asyncio.to_thread(slow.begun.wait, 60)
+    assert await asyncio.to_thread(slow.has_replies.wait, 60)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -13,7 +13,8 @@ from endpoints import Endpoint, asking
 from server import JudgeServer, hang, rate_limited, reset, status
 
 import merilo
-from merilo.engine import carry, lane, parcel
+from merilo.engine import dispatcher as dispatching
+from merilo.engine import endpoint_queue, pending_request
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.rate_limits import Limits
 from merilo.engine.request_stats import Event, EventKind
@@ -37,8 +38,8 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parcel, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(parcel, "MAX_WAIT_S", 0.05)
+    monkeypatch.setattr(pending_request, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(pending_request, "MAX_WAIT_S", 0.05)
 
 
 def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
@@ -47,9 +48,9 @@ def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
 
 async def carried(count: int, endpoint: Any, limits: Limits | None = None, **options: Any) -> list[Reply | Failure]:
     """What comes back for so many different requests, sent side by side."""
-    async with Dispatcher(limits, **options) as carrier:
+    async with Dispatcher(limits, **options) as dispatcher:
         sends = [asking(endpoint, f"question {number}") for number in range(count)]
-        return list(await asyncio.gather(*map(carrier.carry, sends)))
+        return list(await asyncio.gather(*map(dispatcher.carry, sends)))
 
 
 async def test_what_may_pass_is_sent_again(server: JudgeServer) -> None:
@@ -79,16 +80,16 @@ async def test_retries_end(server: JudgeServer) -> None:
     assert isinstance(reply, Failure)
     assert reply.kind is FailureKind.TEMPORARY
     assert "on fire" in reply.message
-    assert server.count == 1 + parcel.RETRIES
+    assert server.count == 1 + pending_request.RETRIES
 
 
 async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
     """After one 429 with Retry-After nothing is sent before the time is over, by no request."""
     server.fail_next(rate_limited("1"))
     began = time.monotonic()
-    async with Dispatcher(Limits(concurrency=1)) as carrier:
+    async with Dispatcher(Limits(concurrency=1)) as dispatcher:
         endpoint = provider(server)
-        replies = await asyncio.gather(*(carrier.carry(asking(endpoint, text)) for text in "ab"))
+        replies = await asyncio.gather(*(dispatcher.carry(asking(endpoint, text)) for text in "ab"))
         assert server.count == 3
     assert all(isinstance(reply, Reply) for reply in replies)
     assert time.monotonic() - began >= 1.0
@@ -96,7 +97,7 @@ async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
 
 async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> None:
     """More 429s than other errors would be forgiven are no failure."""
-    server.fail_next(*[rate_limited("0")] * (parcel.RETRIES + 3))
+    server.fail_next(*[rate_limited("0")] * (pending_request.RETRIES + 3))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Reply)
 
@@ -106,7 +107,7 @@ async def test_endless_complaints_end(server: JudgeServer) -> None:
     server.fail(rate_limited("0"))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Failure)
-    assert server.count == 1 + parcel.LIMITED_RETRIES
+    assert server.count == 1 + pending_request.LIMITED_RETRIES
 
 
 async def test_a_pause_of_hours_ends_the_run(server: JudgeServer) -> None:
@@ -164,8 +165,8 @@ async def test_a_provider_that_keeps_no_time_is_broken_off() -> None:
 
 async def test_a_provider_that_cannot_be_cancelled_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A send that swallows its cancellation loses its worker, not the run: another one goes on."""
-    monkeypatch.setattr(lane, "_GRACE_S", 0.1)
-    monkeypatch.setattr(carry, "_MAX_CLOSING_S", 0.1)
+    monkeypatch.setattr(endpoint_queue, "_GRACE_S", 0.1)
+    monkeypatch.setattr(dispatching, "_MAX_CLOSING_S", 0.1)
     asked, over = [0], asyncio.Event()
 
     async def stubborn(_: Request) -> str:
@@ -193,9 +194,9 @@ async def test_wrong_requests_before_any_reply_are_held_until_there_is_one() -> 
         await released.wait()
         return "ok"
 
-    async with Dispatcher() as carrier:
+    async with Dispatcher() as dispatcher:
         endpoint = Endpoint(first_fails)
-        wrong, right = (asyncio.ensure_future(carrier.carry(asking(endpoint, f"question {n}"))) for n in range(2))
+        wrong, right = (asyncio.ensure_future(dispatcher.carry(asking(endpoint, f"question {n}"))) for n in range(2))
         await asyncio.sleep(0.05)
         assert not wrong.done()
         released.set()
@@ -208,7 +209,7 @@ async def test_an_endpoint_that_answers_nothing_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """When the first requests all fail, the run stops after a few, and says how many and why."""
-    monkeypatch.setattr(parcel, "LIMITED_RETRIES", 2)
+    monkeypatch.setattr(pending_request, "LIMITED_RETRIES", 2)
     asked = Counter[str]()
 
     async def refuses(request: Request) -> str:
@@ -246,7 +247,7 @@ async def test_wrong_requests_never_stop_a_run_that_got_replies() -> None:
 
 async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pytest.MonkeyPatch) -> None:
     """After replies, twenty requests given up in a row for passing reasons are enough."""
-    monkeypatch.setattr(parcel, "RETRIES", 1)
+    monkeypatch.setattr(pending_request, "RETRIES", 1)
     asked = [0]
 
     async def dies(_: Request) -> str:
@@ -321,10 +322,10 @@ async def test_what_is_on_its_way_can_be_read(server: JudgeServer) -> None:
     """Traffic counts what was sent, retried, given up and told; events say the same one by one."""
     server.fail_next(status(500), rate_limited("0"))
     events: list[Event] = []
-    async with Dispatcher(Limits(concurrency=2), listen=events.append) as carrier:
+    async with Dispatcher(Limits(concurrency=2), listen=events.append) as dispatcher:
         endpoint = provider(server)
-        await asyncio.gather(*(carrier.carry(asking(endpoint, text)) for text in "abc"))
-        traffic = carrier.traffic()
+        await asyncio.gather(*(dispatcher.carry(asking(endpoint, text)) for text in "abc"))
+        traffic = dispatcher.traffic()
     kinds = Counter(event.kind for event in events)
     assert (traffic.sent, traffic.in_flight, traffic.queued, traffic.retries, traffic.given_up) == (5, 0, 0, 2, 0)
     assert traffic.input_tokens > 0

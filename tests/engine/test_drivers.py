@@ -48,8 +48,8 @@ def send(send: OutgoingRequest) -> Reply | Failure:
     """One request by a loop of its own: the slowest and plainest way."""
 
     async def once() -> Reply | Failure:
-        async with Dispatcher(Limits(concurrency=1)) as carrier:
-            return await carrier.carry(send)
+        async with Dispatcher(Limits(concurrency=1)) as dispatcher:
+            return await dispatcher.carry(send)
 
     return asyncio.run(once())
 
@@ -58,8 +58,8 @@ def test_asyncio_and_blocking_agree(answers: AnswerStore, tmp_path: Path) -> Non
     """The asyncio and the blocking driver give the same outcomes, evidence and trails."""
 
     async def concurrently() -> list[PlanRun]:
-        async with Dispatcher(Limits(concurrency=8)) as carrier:
-            driver = AsyncDriver(answers, carrier)
+        async with Dispatcher(Limits(concurrency=8)) as dispatcher:
+            driver = AsyncDriver(answers, dispatcher)
             return list(await asyncio.gather(*map(driver.walk, walks())))
 
     other = AnswerStore(

@@ -156,7 +156,7 @@ def test_a_server_that_goes_away_stops_the_run(
     evaluated: Evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When nobody is at the address any more the run says so, ends, and is resumed when the server is back."""
-    monkeypatch.setattr("merilo.engine.endpoint_queue.GONE_S", 0.3)
+    monkeypatch.setattr("merilo.engine.endpoint_queue.UNREACHABLE_RETRY_S", 0.3)
     said: list[str] = []
     with JudgeServer(answer, delay_s=0.02) as server:
         options = {"judge": "openai:test-model", "base_url": server.base_url, "out": tmp_path / "r", "concurrency": 2}

@@ -59,8 +59,8 @@ class Bench:
 
     async def results(self, source: Iterator[Sample], room: InFlightBounds = ROOM) -> list[list[Result]]:
         metrics = {METRIC: parse_metric(METRIC)}
-        async with Dispatcher(self.limits) as carrier:
-            driver = AsyncDriver(self.answers, carrier)
+        async with Dispatcher(self.limits) as dispatcher:
+            driver = AsyncDriver(self.answers, dispatcher)
             try:
                 return [found async for found in stream(source, metrics, driver, room)]
             finally:

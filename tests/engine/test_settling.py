@@ -163,7 +163,7 @@ def test_an_error_is_charged_if_a_model_may_have_run(error: ProviderError, reque
         spending.failed(spending.begin(0.5, Charge(READ, 0, 0.25, estimated=True)), 0.5, error)
         assert spending.requests == requests
         assert spending.cost_usd == (0.25 if charged and unanswered == "charged" else 0.0)
-        assert spending.over(0.7) is None or charged
+        assert spending.check(0.7) is None or charged
 
 
 def test_the_longest_reply_stays_reserved_for_an_unanswered_request() -> None:
@@ -174,7 +174,7 @@ def test_the_longest_reply_stays_reserved_for_an_unanswered_request() -> None:
     assert spending.unanswered_usd == 0.0
     spending.failed(spending.begin(0.43, charge), 0.43, Temporary("no reply in time"))
     assert spending.unanswered_usd == pytest.approx(0.4)
-    assert spending.over(0.53) == BudgetRefusal(BudgetDecision.EXPENSIVE)
+    assert spending.check(0.53) == BudgetRefusal(BudgetDecision.EXPENSIVE)
     sentence = spending.cost_reached(0.53).sentence
     assert "and up to $0.40 reserved for replies to 1 unanswered request; the next" in sentence
     assert "or use --unanswered free if your server does not bill unanswered requests." in sentence

@@ -33,7 +33,7 @@ from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Us
 from merilo.providers.keys import key_in
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_replies import reply_of
-from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, problem_in, retry_after_s, told_in
+from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, message_in, problem_in, retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -477,10 +477,10 @@ BODIES = st.text() | st.recursive(
 @given(BODIES, st.sampled_from([200, 400, 422, 500]))
 def test_any_body_is_a_reply_or_one_of_our_errors(text: str, status: int) -> None:
     """Whatever an endpoint sends, nothing but our errors comes of it."""
-    problem = problem_in(status, told_in(text), text)
+    problem = problem_in(status, message_in(text), text)
     if problem is None:
         try:
-            assert read(told_in(text)).texts
+            assert read(message_in(text)).texts
         except Temporary:
             return
     else:

@@ -102,8 +102,8 @@ async def _play(case: Case, store: Store) -> Played:
         if (lacking := roles.lacking(metric.asks, role)) is not None:
             pytest.fail(f"{case.id}: {lacking}.")
     walk = PlanRun(metric, metric_text(metric), sample_of(case))
-    async with Dispatcher(Limits(concurrency=1)) as carrier:
-        driver = AsyncDriver(AnswerStore(roles, store, None), carrier)
+    async with Dispatcher(Limits(concurrency=1)) as dispatcher:
+        driver = AsyncDriver(AnswerStore(roles, store, None), dispatcher)
         try:
             await driver.walk(walk)
         finally:

@@ -258,16 +258,16 @@ def test_what_a_broken_off_conversation_heard_is_found_and_counted(store: Store,
     store.close()
     store = Store.open(path)
     assert store.unfinished
-    assert store.heard(key(2)) is None
-    assert store.heard(key(1)) == ((None, REPLY), 0.25)
-    assert store.heard(key(1)) is None  # another conversation about the same begins anew
+    assert store.saved_replies(key(2)) is None
+    assert store.saved_replies(key(1)) == ((None, REPLY), 0.25)
+    assert store.saved_replies(key(1)) is None  # another conversation about the same begins anew
     assert (store.spent().requests, store.spent().cost_usd) == (1, 0.25)
     store.leave(key(1), PAID._replace(replies=(REPLY, REPLY), cost_usd=0.5), (REPLY, REPLY))  # broken off again
     store.leave(key(1), PAID, (REPLY,))  # the other one too
     assert (store.spent().requests, store.spent().cost_usd) == (3, 0.75)
     store.close()
     store = Store.open(path)
-    assert store.heard(key(1)) == ((REPLY, REPLY), 0.5)
+    assert store.saved_replies(key(1)) == ((REPLY, REPLY), 0.5)
     store.forget(key(1))
     store.keep([row(1)], PAID._replace(replies=(REPLY,) * 3, cost_usd=0.75))
     assert (store.spent().requests, store.spent().cost_usd) == (4, 1.0)
@@ -309,4 +309,4 @@ def test_a_damaged_conversation_is_told(store: Store, path: Path, damage: str) -
     db.close()
     store = Store.open(path)
     with pytest.raises(RunError, match="is damaged"):
-        store.heard(key(1))
+        store.saved_replies(key(1))

@@ -29,7 +29,7 @@ class Aliases:
     """
 
     fields: Mapping[str, str]
-    only_beside: Mapping[str, frozenset[str]]
+    only_with: Mapping[str, frozenset[str]]
     lists: frozenset[str]
     one_text: frozenset[str]
     context: Mapping[str, str]
@@ -42,7 +42,7 @@ def aliases() -> Aliases:
     own = {name: name for name in TARGETS}
     return Aliases(
         fields=own | {column: name for system in tables["systems"].values() for column, name in system.items()},
-        only_beside={column: frozenset(others) for column, others in tables["only_beside"].items()},
+        only_with={column: frozenset(others) for column, others in tables["only_beside"].items()},
         lists=frozenset(tables["lists"]),
         one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
@@ -123,7 +123,7 @@ class Planner:
             base = part[1] if part else name
             target = target or self.mapping.get(base) or aliases().fields.get(base)
             is_mapped = base in self.mapping
-            company = aliases().only_beside.get(base)
+            company = aliases().only_with.get(base)
             if target is None or (part and target not in LIST_FIELDS) or (target in mapped and not is_mapped):
                 kept.append(name)
             elif company and not is_mapped and company.isdisjoint(names):

@@ -204,9 +204,9 @@ class AnswerStore:
             exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), came, cost)
             self._store.leave(unit.key, exchange, replies, seconds=seconds)
 
-    def heard(self, unit: WorkUnit) -> SavedReplies | None:
+    def saved_replies(self, unit: WorkUnit) -> SavedReplies | None:
         """Return the replies of a session interrupted in an earlier part of the run; None if there are none."""
-        return self._store.heard(unit.key) if self._store.unfinished else None
+        return self._store.saved_replies(unit.key) if self._store.unfinished else None
 
     def cascades(self) -> list[tuple[Cascade, tuple[str, ...]]]:
         """Return the cascades among the judges, each once, with all its roles."""

@@ -254,7 +254,7 @@ class Spending:
         """
         return highest_usd(self._price, provider, usage)
 
-    def over(self, cost_usd: float, *, free: bool = False) -> BudgetRefusal | None:
+    def check(self, cost_usd: float, *, free: bool = False) -> BudgetRefusal | None:
         """Return the limit that one more request, of at most this cost, could exceed; None if it exceeds none.
 
         `free`: it is not a request to a model, so only the time limit applies.

@@ -20,8 +20,8 @@ from merilo.runs.database import (
     CommitPolicy,
     StoreProblem,
     places,
+    problem_of,
     seal,
-    trouble_of,
 )
 
 if TYPE_CHECKING:
@@ -161,14 +161,14 @@ class VerdictCache:
 
     def close(self) -> str | None:
         """Commit and close; return a message if another process prevented the last commit."""
-        trouble = self.commit(wait_s=_LAST_WAIT_S)
-        if trouble is StoreProblem.DAMAGED:
-            trouble = self.commit(wait_s=_LAST_WAIT_S)  # into the file that replaced the damaged one
+        problem = self.commit(wait_s=_LAST_WAIT_S)
+        if problem is StoreProblem.DAMAGED:
+            problem = self.commit(wait_s=_LAST_WAIT_S)  # into the file that replaced the damaged one
         if self._file is None:
             return None
         file, self._file = self._file, None
         file.close()
-        if trouble is not StoreProblem.BUSY:
+        if problem is not StoreProblem.BUSY:
             return None
         return (
             f"Another process kept the verdict cache {file.path} locked for {_LAST_WAIT_S:g} s. "
@@ -215,20 +215,20 @@ class VerdictCache:
         kind.
         """
         self._version = None  # forget the known misses: the failed look-up may have missed rows
-        trouble = trouble_of(error)
-        if trouble is StoreProblem.BUSY:
+        problem = problem_of(error)
+        if problem is StoreProblem.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
-            return trouble
+            return problem
         self._sources.clear()
         self._bad.clear()
         if self._file is None:
-            return trouble
-        if trouble is StoreProblem.DAMAGED:
+            return problem
+        if problem is StoreProblem.DAMAGED:
             self._file = self._file.replaced(error)
         else:
             self._file.given_up(error)
             self._file = None
-        return trouble
+        return problem
 
 
 def _believed(row: tuple[Any, ...], wanted: Mapping[bytes, Question[Any]]) -> Verdict | None:

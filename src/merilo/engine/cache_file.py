@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, StoreProblem, connected, said, seal, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, connected, problem_of, said, seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -102,15 +102,15 @@ class CacheFile:
         try:
             return _opened(path)
         except ERRORS as error:
-            if trouble_of(error) is not StoreProblem.DAMAGED:
+            if problem_of(error) is not StoreProblem.DAMAGED:
                 raise
-            fresh = _set_aside(path, lock, error, tell, wait_s=_ALONE_WAIT_S)
+            fresh = _rename_damaged(path, lock, error, tell, wait_s=_ALONE_WAIT_S)
             if fresh is not None:
                 return fresh
         try:
             return _opened(path)  # another process may have replaced the damaged file in the meantime
         except ERRORS as error:
-            if trouble_of(error) is not StoreProblem.DAMAGED:
+            if problem_of(error) is not StoreProblem.DAMAGED:
                 raise
             raise RunError(f"{_occupied(path, error)} Run without it (--no-cache), or try again later.") from error
 
@@ -118,7 +118,7 @@ class CacheFile:
         """Rename this damaged file and return a new one in its place; None while another process uses it."""
         self.db.close()
         try:
-            fresh = _set_aside(self.path, self._lock, error, self._tell)
+            fresh = _rename_damaged(self.path, self._lock, error, self._tell)
         except (OSError, *ERRORS) as trouble:
             self.given_up(trouble)
             return None
@@ -202,7 +202,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             _prepare(path, db)
         except ERRORS as error:
             db.close()
-            if trouble_of(error) is not StoreProblem.BUSY or time.monotonic() > give_up:
+            if problem_of(error) is not StoreProblem.BUSY or time.monotonic() > give_up:
                 raise
             time.sleep(0.05)  # while opening, SQLite refuses some locks at once, whatever the busy timeout
         except BaseException:
@@ -261,7 +261,7 @@ def _from_1(path: Path, db: sqlite3.Connection) -> None:
     db.create_function("sealed", 2, None)
 
 
-def _set_aside(
+def _rename_damaged(
     path: Path, lock: _Lock, error: Exception, tell: Callable[[str], None], *, wait_s: float | None = None
 ) -> sqlite3.Connection | None:
     """Rename a damaged cache and return a connection to a new one; None while other processes use it.
@@ -272,13 +272,13 @@ def _set_aside(
     if not lock.alone(wait_s or 0.0):
         return None
     if wait_s is None or not _opens(path):
-        number = next(n for n in range(1, 1_000_000) if not _aside(path, n).exists())
+        number = next(n for n in range(1, 1_000_000) if not _renamed(path, n).exists())
         for ending in ("", "-wal", "-shm"):
             part = path.with_name(path.name + ending)
             if part.exists():
-                part.replace(_aside(path, number).with_name(_aside(path, number).name + ending))
+                part.replace(_renamed(path, number).with_name(_renamed(path, number).name + ending))
         _opened(path).close()
-        name = _aside(path, number).name
+        name = _renamed(path, number).name
         tell(f"The verdict cache {path} is damaged ({said(error)}). It was renamed to {name}; a new one was created.")
     # between the two locks another process may replace the file once more, so connect only after share()
     lock.share()
@@ -293,7 +293,7 @@ def _opens(path: Path) -> bool:
     return True
 
 
-def _aside(path: Path, number: int) -> Path:
+def _renamed(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.damaged-{number}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.cache_file import CacheFile
 from merilo.errors import RunError, UsageError
-from merilo.runs.database import ERRORS, StoreProblem, said, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, problem_of, said
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -76,7 +76,7 @@ def contents(path: Path) -> Contents:
     if not path.exists():
         return Contents(path, 0)
     notices: list[str] = []
-    with _opened(path, notices) as file, _telling(path):
+    with _opened(path, notices) as file, _error_context(path):
         rows = file.db.execute(
             "SELECT judge, kind, count(*), min(added), max(added) FROM verdicts LEFT JOIN sources ON id = source"
             " GROUP BY source ORDER BY count(*) DESC, judge, kind"
@@ -97,7 +97,7 @@ def prune(path: Path, *, before: int | None = None, judge: str | None = None) ->
         return Pruned(0, 0, 0)
     size = _size(path)
     notices: list[str] = []
-    with _opened(path, notices) as file, _telling(path):
+    with _opened(path, notices) as file, _error_context(path):
         sources = None if judge is None else _sources(file.db, judge)
         gone = sum(_deleted(file, before, sources))
         (left,) = file.db.execute("SELECT count(*) FROM verdicts").fetchone()
@@ -111,12 +111,12 @@ def _opened(path: Path, notices: list[str]) -> AbstractContextManager[CacheFile]
 
 
 @contextmanager
-def _telling(path: Path) -> Generator[None]:
+def _error_context(path: Path) -> Generator[None]:
     """Turn an error of SQLite in its block into a RunError."""
     try:
         yield
     except ERRORS as error:
-        if trouble_of(error) is StoreProblem.DAMAGED:
+        if problem_of(error) is StoreProblem.DAMAGED:
             message = f"The verdict cache {path} is damaged ({said(error)}). Delete it; the next run creates a new one."
         else:
             message = f"The verdict cache {path} cannot be used ({said(error)}). Try again later."

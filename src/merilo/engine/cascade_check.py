@@ -21,7 +21,7 @@ from merilo.judging.decisions import is_positive
 from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
-from merilo.runs.stages import said_in
+from merilo.runs.stages import answers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,12 +94,12 @@ def chosen_audits(store: Store, path: Path, cascade: Cascade, roles: Sequence[st
     lowest: dict[str, list[tuple[int, _Earlier]]] = {}
     held: set[int] = set()  # a question that is in two packs counts once
     for each in _answers(path, cascade, roles):
-        if each.earlier is None or each.lot in held or each.said.kind in cascade.revoked:
+        if each.earlier is None or each.sampler in held or each.said.kind in cascade.revoked:
             continue
         totals[each.said.kind] += 1
         heap = lowest.setdefault(each.said.kind, [])
-        held.add(each.lot)
-        heapq.heappush(heap, (-each.lot, each.earlier))
+        held.add(each.sampler)
+        heapq.heappush(heap, (-each.sampler, each.earlier))
         if len(heap) > cascade.max_audits:
             held.discard(-heapq.heappop(heap)[0])
     found: dict[str, list[Audited]] = {}
@@ -121,18 +121,18 @@ def audits_of(store: Store, cascade: Cascade, role: str, places: Mapping[bytes, 
     ]
 
 
-async def ask_alone(questions: Iterable[Question[Any]], answers: AnswerStore, carrier: Dispatcher) -> bool:
+async def ask_alone(questions: Iterable[Question[Any]], answers: AnswerStore, dispatcher: Dispatcher) -> bool:
     """Ask each of these questions separately; return False if a limit was reached before all had an answer."""
     wanted = tuple(questions)
     if not wanted:
         return True
-    if carrier.halted:
+    if dispatcher.halted:
         return all(answer is not None for answer in answers_to(wanted, answers))
-    driver = AsyncDriver(answers, carrier)
+    driver = AsyncDriver(answers, dispatcher)
     try:
-        await driver.walk(PlanRun(_Again(wanted), _Again.name, Sample("cascades")))
+        await driver.plan_run(PlanRun(_Again(wanted), _Again.name, Sample("cascades")))
     except asyncio.CancelledError:
-        if carrier.reached is None:
+        if dispatcher.reached is None:
             raise
         return False
     finally:
@@ -189,7 +189,7 @@ class _CascadeAnswer(NamedTuple):
     """A cascade's answer to a question, and the judge before the last that gave it, if one did."""
 
     said: StageAnswer
-    lot: int
+    sampler: int
     """Random number of the question. The questions with the lowest numbers are audited."""
     earlier: _Earlier | None
 
@@ -211,27 +211,27 @@ def _answers(
             # OR IGNORE: the answer of the earliest judge stays
             file.executemany("INSERT OR IGNORE INTO accepted VALUES (?, ?, ?)", rows)
         for role in roles:
-            for said in said_in(store, role):
+            for said in answers_in(store, role):
                 if KINDS[said.kind] in SPECIAL or not cascade.places(KINDS[said.kind]):
                     continue
                 if trails is not None and not file.execute(_COUNTED, (said.key,)).fetchone():
                     continue
-                lot = _lot(cascade, said)
-                row = file.execute("SELECT place, key FROM accepted WHERE lot = ?", (lot,)).fetchone()
-                yield _CascadeAnswer(said, lot, None if row is None else _Earlier(*row))
+                sampler = _sampler(cascade, said)
+                row = file.execute("SELECT place, key FROM accepted WHERE lot = ?", (sampler,)).fetchone()
+                yield _CascadeAnswer(said, sampler, None if row is None else _Earlier(*row))
 
 
 def _accepted(store: Path, cascade: Cascade, role: str) -> Iterator[tuple[int, int, bytes]]:
     """Yield lot, position and key of the answers that reach their thresholds, for all judges but the last."""
     for place, stage in enumerate(cascade.stages):
-        for said in said_in(store, stage_role(role, place)):
+        for said in answers_in(store, stage_role(role, place)):
             if said.verdict is None or place not in cascade.places(KINDS[said.kind])[:-1]:
                 continue
             if stage.accepts(said.kind, KINDS[said.kind].verdict.from_json(said.verdict)):
-                yield _lot(cascade, said), place, said.key
+                yield _sampler(cascade, said), place, said.key
 
 
-def _lot(cascade: Cascade, said: StageAnswer) -> int:
+def _sampler(cascade: Cascade, said: StageAnswer) -> int:
     """Return a signed 64-bit number that depends only on the seed and the question."""
     text = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)

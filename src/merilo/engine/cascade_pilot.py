@@ -51,7 +51,7 @@ class _Seen(NamedTuple):
 
 def first_ids(ids: Iterable[str], count: int, seed: int) -> list[str]:
     """Return `count` randomly selected ids in random order; the selection depends only on the ids and the seed."""
-    return heapq.nsmallest(count, ids, key=lambda each: (_lot(seed, "sample", each), each))
+    return heapq.nsmallest(count, ids, key=lambda each: (_sampler(seed, "sample", each), each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class PilotPlan(MetricDefaults):
             if not any(self._stage_asked(each, place) for place in self._candidates(each)):
                 continue
             question = each.question
-            lot = _lot(self.cascades[each.cascade].seed, sample.id, question.content.hex(), str(question.draw))
+            sampler = _sampler(self.cascades[each.cascade].seed, sample.id, question.content.hex(), str(question.draw))
             key = (each.cascade, question.kind)
-            if key not in chosen or lot < chosen[key][0]:
-                chosen[key] = lot, each
+            if key not in chosen or sampler < chosen[key][0]:
+                chosen[key] = sampler, each
         drawn: list[Drawn] = []
         for _, each in chosen.values():
             verdicts = yield from self._others(each)
@@ -146,6 +146,6 @@ class PilotPlan(MetricDefaults):
         return self.cascades[each.cascade].stages[place].asked(each.question)
 
 
-def _lot(seed: int, *texts: str) -> bytes:
+def _sampler(seed: int, *texts: str) -> bytes:
     text = "\0".join((f"pilot {seed}", *texts)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=SIZE).digest()

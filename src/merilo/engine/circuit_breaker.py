@@ -47,7 +47,7 @@ class CircuitBreaker(Generic[T]):
         """Error message of the last failed request."""
 
     @property
-    def doubt(self) -> BreakerAction:
+    def action(self) -> BreakerAction:
         """Action to take: continue, try a few other requests, or stop."""
         if self._row >= (IN_A_ROW if self._reached else FIRST):
             return BreakerAction.PROBE if self._wrong and not self._reached and self.probes else BreakerAction.STOP

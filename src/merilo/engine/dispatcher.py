@@ -89,14 +89,14 @@ class Dispatcher:
         self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere)
         self._say = tell
         self._listen = listen
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._known = dict(known or {})
         self._stack = AsyncExitStack()
         self._opening: dict[int, asyncio.Task[OpenConnection]] = {}
         self._opened: dict[int, OpenConnection] = {}
         self._providers: dict[int, Provider] = {}  # keeps the ids in the two above valid
-        self._lanes: dict[str, EndpointQueue] = {}
-        self._lane_of: dict[int, EndpointQueue] = {}
+        self._queues: dict[str, EndpointQueue] = {}
+        self._queue_of: dict[int, EndpointQueue] = {}
         self._stops: set[Callable[[BaseException | None], None]] = set()
         self._error: BaseException | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -125,7 +125,7 @@ class Dispatcher:
         for timer in (self._deadline, self._watching, self._ending, self._draining):
             if timer is not None:
                 timer.cancel()
-        tasks = [task for lane in self._lanes.values() for task in lane.close()]
+        tasks = [task for queue in self._queues.values() for task in queue.close()]
         if tasks:  # with a timeout, since a provider's code may swallow its cancellation
             await asyncio.wait(tasks, timeout=_MAX_CLOSING_S)
         await self._stack.aclose()
@@ -137,8 +137,8 @@ class Dispatcher:
 
         `proven`: its judge has answered before, so an invalid request is not evidence of a failing endpoint.
         """
-        lane = self._lane_of.get(id(send.provider)) or self._lane(send.provider)
-        lane.post(PendingRequest(send, to, place, order, proven=proven))
+        queue = self._queue_of.get(id(send.provider)) or self._queue_for(send.provider)
+        queue.post(PendingRequest(send, to, place, order, proven=proven))
 
     async def carry(self, send: OutgoingRequest) -> Reply | Failure:
         """Send one request; return its reply or failure. Raises ProviderDown if no request to the provider can work."""
@@ -189,20 +189,20 @@ class Dispatcher:
 
     def on_reply(self) -> None:
         """React to a finished request: end if it was the last one, or send requests that fit the budget now."""
-        if self.halted and not self.over and not any(lane.busy for lane in self._lanes.values()):
+        if self.halted and not self.over and not any(queue.busy for queue in self._queues.values()):
             self.stop(None)
         elif self.spending.needs_price:
             # a reply usually costs less than was reserved for it, so requests that had to wait may fit now
-            for lane in self._lanes.values():
-                lane.pump_soon()
+            for queue in self._queues.values():
+                queue.pump_soon()
             if self._ending is None and self._stuck:
                 self._ending = self._loop.call_later(_STUCK_S, self._end_stuck, self.spending.sent)
 
     @property
     def _stuck(self) -> bool:
         """True if every request left to send is too expensive."""
-        lanes = self._lanes.values()
-        return any(lane.left_out_usd is not None for lane in lanes) and all(lane.idle for lane in lanes)
+        queues = self._queues.values()
+        return any(queue.left_out_usd is not None for queue in queues) and all(queue.idle for queue in queues)
 
     def _end_stuck(self, sent: int) -> None:
         """Halt if nothing was sent since `_stuck` was first seen. The wait lets plans that just got an answer ask
@@ -211,32 +211,32 @@ class Dispatcher:
         self._ending = None
         if self._stuck and not self.halted:
             if sent == self.spending.sent:
-                cheapest = min(lane.left_out_usd for lane in self._lanes.values() if lane.left_out_usd is not None)
+                cheapest = min(queue.left_out_usd for queue in self._queues.values() if queue.left_out_usd is not None)
                 self.halt(self.spending.cost_reached(cheapest))
             else:
                 self.on_reply()
 
     def read_all(self) -> None:
         """Process the replies that arrived before the end."""
-        for lane in self._lanes.values():
-            lane.read_all()
+        for queue in self._queues.values():
+            queue.read_all()
 
     # reporting
 
     def traffic(self) -> Traffic:
         """Return the current request statistics."""
-        lanes = self._lanes.values()
+        queues = self._queues.values()
         return Traffic(
             sent=self.spending.sent,
-            in_flight=sum(lane.flying for lane in lanes),
-            queued=sum(lane.queued for lane in lanes),
+            in_flight=sum(queue.flying for queue in queues),
+            queued=sum(queue.queued for queue in queues),
             retries=self._counts[EventKind.RETRIED],
             given_up=self._counts[EventKind.GAVE_UP],
             known=self.known,
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             cost_usd=self.spending.now_usd if self._known_price else None,
-            paused_s=max((lane.limiter.paused_s for lane in lanes), default=0.0),
+            paused_s=max((queue.limiter.paused_s for queue in queues), default=0.0),
         )
 
     def tell(self, kind: EventKind, endpoint: str, seconds: float = 0.0, error: ProviderError | None = None) -> None:
@@ -248,15 +248,15 @@ class Dispatcher:
 
     def warn_once(self, sentence: str) -> None:
         """Show the user a warning, each text once and at most five in all."""
-        if sentence not in self._told and len(self._told) < _MAX_WARNINGS:
-            self._told.add(sentence)
+        if sentence not in self._warned and len(self._warned) < _MAX_WARNINGS:
+            self._warned.add(sentence)
             self._say(sentence)
 
-    def paid(self, parcel: PendingRequest, settled: Settled) -> None:
+    def paid(self, pending: PendingRequest, settled: Settled) -> None:
         """Settle a request that was answered, and count its tokens."""
         self._input_tokens += settled.usage.input_tokens or 0
         self._output_tokens += settled.usage.output_tokens or 0
-        cost = self.spending.replied(parcel.entry, parcel.reserved_usd, parcel.send.provider, settled)
+        cost = self.spending.replied(pending.entry, pending.reserved_usd, pending.send.provider, settled)
         self._known_price = self._known_price and cost is not None
 
     def notices(self) -> list[str]:
@@ -299,22 +299,22 @@ class Dispatcher:
             self._watch()
         return opened
 
-    def _lane(self, provider: Provider) -> EndpointQueue:
+    def _queue_for(self, provider: Provider) -> EndpointQueue:
         """Return the queue of the provider's endpoint. Providers with the same address and model share one."""
         # without an address (a callable, a model in this process) each provider object is a separate endpoint
         title = title_of(provider) if "base_url" in provider.fingerprint() else f"{title_of(provider)} {id(provider)}"
-        lane = self._lanes.get(title)
-        if lane is None:
-            lane = self._lanes[title] = EndpointQueue(self, provider)
-        self._lane_of[id(provider)] = lane
+        queue = self._queues.get(title)
+        if queue is None:
+            queue = self._queues[title] = EndpointQueue(self, provider)
+        self._queue_of[id(provider)] = queue
         self._providers[id(provider)] = provider
-        return lane
+        return queue
 
     def _watch(self) -> None:
         """Check periodically for requests that exceeded their timeout."""
         now = time.monotonic()
-        for lane in self._lanes.values():
-            lane.check(now)
+        for queue in self._queues.values():
+            queue.check(now)
         if not self.over:
             self._watching = self._loop.call_later(min(1.0, self._shortest_s / 4), self._watch)
 

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger("merilo")
 
 
-def _units(walk: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
+def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
     """Return the work units of the step that a plan run waits for; None if the plan did not yield a step, which ends
     the plan run.
     """
     try:
-        return answers.units(walk.step or ())
+        return answers.units(plan_run.step or ())
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001  a plan yielded something that is not a step
-        walk.broke(error)
+        plan_run.broke(error)
         return None
 
 
@@ -60,10 +60,10 @@ class _SharedSession:
     is abandoned.
     """
 
-    __slots__ = ("_driver", "_missing", "_replies", "block", "talk", "waiting")
+    __slots__ = ("_driver", "_missing", "_replies", "block", "session", "waiting")
 
-    def __init__(self, driver: AsyncDriver, talk: JudgeSession, block: int) -> None:
-        self.talk = talk
+    def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
+        self.session = session
         self.block = block
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
@@ -72,7 +72,7 @@ class _SharedSession:
 
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
-        sends = self.talk.sends or ()
+        sends = self.session.sends or ()
         self._missing = len(sends)
         self._replies = [None for _ in sends]
         for place, send in enumerate(sends):
@@ -80,7 +80,7 @@ class _SharedSession:
 
     def leave(self, answers: AnswerStore) -> None:
         """Store the replies received so far, for a session that is interrupted."""
-        self.talk.leave(answers, self._replies)
+        self.session.leave(answers, self._replies)
 
     def on_reply(self, place: int, reply: Reply | Failure) -> None:
         """Record one reply. With the last reply of the current requests, the session sends its next requests or
@@ -90,9 +90,9 @@ class _SharedSession:
         self._missing -= 1
         if self._missing:
             return
-        self.talk.reply(tuple(reply for reply in self._replies if reply is not None))
-        if self.talk.sends is None:
-            self._driver.land(self)
+        self.session.reply(tuple(reply for reply in self._replies if reply is not None))
+        if self.session.sends is None:
+            self._driver.finish(self)
         else:
             self.send(again=True)
 
@@ -102,10 +102,10 @@ class WaitingPlan:
     missing.
     """
 
-    __slots__ = ("abandoned", "block", "done", "held", "missing", "units", "walk")
+    __slots__ = ("abandoned", "block", "done", "held", "missing", "plan_run", "units")
 
-    def __init__(self, walk: PlanRun, block: int, done: Callable[[PlanRun], None]) -> None:
-        self.walk = walk
+    def __init__(self, plan_run: PlanRun, block: int, done: Callable[[PlanRun], None]) -> None:
+        self.plan_run = plan_run
         self.block = block
         self.done = done
         self.held: Held = {}
@@ -121,10 +121,10 @@ class AsyncDriver:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
-    def __init__(self, answers: AnswerStore, carrier: Dispatcher) -> None:
+    def __init__(self, answers: AnswerStore, dispatcher: Dispatcher) -> None:
         self._answers = answers
-        self._carrier = carrier
-        self._price = carrier.price
+        self._dispatcher = dispatcher
+        self._price = dispatcher.price
         self._flights: dict[bytes, _SharedSession] = {}  # by the key of each question in flight
         self.waiting = 0
         """Number of judge sessions that wait for a reply, sent or still queued."""
@@ -136,16 +136,16 @@ class AsyncDriver:
         self._commit: asyncio.TimerHandle | None = None
         self.ended: asyncio.Future[None] = self._loop.create_future()
         """Done when no more replies will be processed: with the error, or with None if a limit was reached."""
-        carrier.on_stop(self._stopped)
+        dispatcher.on_stop(self._stopped)
 
-    def begin(self, walk: PlanRun, done: Callable[[PlanRun], None], *, block: int = 0) -> WaitingPlan:
+    def begin(self, plan_run: PlanRun, done: Callable[[PlanRun], None], *, block: int = 0) -> WaitingPlan:
         """Register a plan run, to be started by the next `advance_ready`. `done` is called when it has an outcome.
 
         `block`: requests with a lower block number are sent first.
         """
-        going = WaitingPlan(walk.start(), block, done)
-        self._ready.append(going)
-        return going
+        waiting = WaitingPlan(plan_run.start(), block, done)
+        self._ready.append(waiting)
+        return waiting
 
     def advance_ready(self) -> None:
         """Advance every plan run that is ready until it waits for a judge session or has an outcome.
@@ -155,27 +155,27 @@ class AsyncDriver:
         """
         while self._ready:
             ready, self._ready = self._ready, []
-            steps = [(going, units) for going in ready if (units := self._cut(going)) is not None]
+            steps = [(waiting, units) for waiting in ready if (units := self._cut(waiting)) is not None]
             looked = iter(self._answers.known_all([unit for _, units in steps for unit in units]))
             fresh: Held = {}  # answered just now, without a request
-            for going, units in steps:
-                going.units, going.held = units, {}
+            for waiting, units in steps:
+                waiting.units, waiting.held = units, {}
                 flights: set[_SharedSession] = set()
                 # `looked` is one iterator over the units of all steps, so zip() must not check equal lengths
                 for unit, (held, rest) in zip(units, looked, strict=False):
                     if held:
                         self._count(unit, held)
-                        going.held.update(held)
+                        waiting.held.update(held)
                     if rest is not None:
-                        self._ask(rest, going, flights, fresh)
-                going.missing = len(flights)
+                        self._ask(rest, waiting, flights, fresh)
+                waiting.missing = len(flights)
                 for flight in flights:
-                    flight.waiting.append(going)
+                    flight.waiting.append(waiting)
                 if not flights:
-                    self._answered(going)
+                    self._answered(waiting)
         self._arm()
 
-    async def walk(self, walk: PlanRun) -> PlanRun:
+    async def plan_run(self, plan_run: PlanRun) -> PlanRun:
         """Run one plan until it has an outcome; return it. Raises the error that ends the run."""
         ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -183,7 +183,7 @@ class AsyncDriver:
             if not ended.done():
                 ended.set_result(None)
 
-        going = self.begin(walk, done)
+        waiting = self.begin(plan_run, done)
         self.advance_ready()
         try:
             await asyncio.wait({ended, self.ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -191,13 +191,13 @@ class AsyncDriver:
                 self.ended.result()
                 raise asyncio.CancelledError  # a limit was reached before this plan was done
         finally:
-            self.abandon(going)
-        return walk
+            self.abandon(waiting)
+        return plan_run
 
-    def abandon(self, going: WaitingPlan) -> None:
+    def abandon(self, waiting: WaitingPlan) -> None:
         """Close a plan run. The sessions that it started still finish, and their answers are stored."""
-        going.abandoned = True
-        going.walk.close()
+        waiting.abandoned = True
+        waiting.plan_run.close()
 
     async def close(self) -> None:
         """Store the partial replies of unfinished sessions, and stop."""
@@ -205,8 +205,8 @@ class AsyncDriver:
             self._commit.cancel()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
-        self._carrier.off_stop(self._stopped)
-        self._carrier.read_all()  # replies that have arrived are processed before partial replies are stored
+        self._dispatcher.off_stop(self._stopped)
+        self._dispatcher.read_all()  # replies that have arrived are processed before partial replies are stored
         # a session is listed under each of its keys; a dict removes the repetitions and keeps the order
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
         try:
@@ -221,35 +221,35 @@ class AsyncDriver:
         # the rubric, then the prompt, which starts with shared contexts: equal beginnings are sent one after another
         first = messages[0].text if messages else ""
         order = (flight.block, 0 if again else 1, first, messages[1].text if len(messages) > 1 else "")
-        self._carrier.post(send, flight, place, order, proven=id(flight.talk.unit.judge) in self._proven)
+        self._dispatcher.post(send, flight, place, order, proven=id(flight.session.unit.judge) in self._proven)
 
-    def land(self, flight: _SharedSession) -> None:
+    def finish(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
-        held = flight.talk.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
+        held = flight.session.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
-        for key in flight.talk.unit.keys:
+        for key in flight.session.unit.keys:
             self._flights.pop(key, None)
-        for going in flight.waiting:
-            going.held.update(held)
-            going.missing -= 1
-            if not going.missing and not going.abandoned:
-                self._answered(going)
+        for waiting in flight.waiting:
+            waiting.held.update(held)
+            waiting.missing -= 1
+            if not waiting.missing and not waiting.abandoned:
+                self._answered(waiting)
         self.advance_ready()
         self.on_reply()
 
-    def _cut(self, going: WaitingPlan) -> list[WorkUnit] | None:
+    def _cut(self, waiting: WaitingPlan) -> list[WorkUnit] | None:
         """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
-        units = None if going.walk.step is None else _units(going.walk, self._answers)
+        units = None if waiting.plan_run.step is None else _units(waiting.plan_run, self._answers)
         if units is None:
-            going.walk.close()
-            going.done(going.walk)
+            waiting.plan_run.close()
+            waiting.done(waiting.plan_run)
         return units
 
-    def _answered(self, going: WaitingPlan) -> None:
-        going.walk.send(_keyed(going.units, going.held))
-        self._ready.append(going)
+    def _answered(self, waiting: WaitingPlan) -> None:
+        waiting.plan_run.send(_keyed(waiting.units, waiting.held))
+        self._ready.append(waiting)
 
-    def _ask(self, unit: WorkUnit, going: WaitingPlan, flights: set[_SharedSession], fresh: Held) -> None:
+    def _ask(self, unit: WorkUnit, waiting: WaitingPlan, flights: set[_SharedSession], fresh: Held) -> None:
         """Join the sessions in flight that will answer part of this unit, and open a session for the rest."""
         rest: WorkUnit | None = unit
         in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
@@ -258,24 +258,24 @@ class AsyncDriver:
             rest = unit.without(self._flights)
         if rest is not None and fresh:
             held = {key: fresh[key] for key in rest.keys if key in fresh}
-            going.held.update(held)
+            waiting.held.update(held)
             rest = rest.without(held)
         if rest is None:
             return
-        talk = open_session(rest, self._answers, self._price)
-        if talk.sends is None:
-            kept = talk.keep(self._answers)
-            going.held.update(kept)
+        session = open_session(rest, self._answers, self._price)
+        if session.sends is None:
+            kept = session.keep(self._answers)
+            waiting.held.update(kept)
             fresh.update(kept)
             return
-        flight = _SharedSession(self, talk, going.block)
+        flight = _SharedSession(self, session, waiting.block)
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
         self.waiting += 1
-        flight.send(again=talk.begun)
+        flight.send(again=session.has_replies)
 
     def _count(self, unit: WorkUnit, held: Held) -> None:
-        self._carrier.count(len(held))
+        self._dispatcher.count(len(held))
         if id(unit.judge) not in self._proven and any(isinstance(answer, Verdict) for answer in held.values()):
             self._proven.add(id(unit.judge))
 
@@ -290,7 +290,7 @@ class AsyncDriver:
             self._answers.commit_if_due()
             self._arm()
         except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
-            self._carrier.stop(error)
+            self._dispatcher.stop(error)
 
     def _stopped(self, error: BaseException | None) -> None:
         if self.ended.done():
@@ -301,34 +301,34 @@ class AsyncDriver:
             self.ended.set_exception(error)
 
 
-def drive_blocking(walks: Iterable[PlanRun], answers: AnswerStore, send: Sender) -> Iterator[PlanRun]:
+def drive_blocking(plan_runs: Iterable[PlanRun], answers: AnswerStore, send: Sender) -> Iterator[PlanRun]:
     """Run plans one after another, with a blocking call for each request; yield each plan run when it is done."""
-    for walk in walks:
-        walk.start()
-        while walk.step is not None:
-            units = _units(walk, answers)
+    for plan_run in plan_runs:
+        plan_run.start()
+        while plan_run.step is not None:
+            units = _units(plan_run, answers)
             if units is None:
                 break
             held: Held = {}
             for unit in units:
                 held |= _answer_blocking(unit, answers, send)
-            walk.send(_keyed(units, held))
+            plan_run.send(_keyed(units, held))
         answers.commit_if_due()
-        yield walk
+        yield plan_run
 
 
 def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> Held:
     held, rest = answers.known(unit)
     if rest is None:
         return held
-    talk = open_session(rest, answers)
-    while talk.sends is not None:
-        talk.reply(tuple(send(request) for request in talk.sends))
-    return held | talk.keep(answers)
+    session = open_session(rest, answers)
+    while session.sends is not None:
+        session.reply(tuple(send(request) for request in session.sends))
+    return held | session.keep(answers)
 
 
 def drive_rounds(
-    walks: Sequence[PlanRun],
+    plan_runs: Sequence[PlanRun],
     answers: AnswerStore,
     send_batch: BatchSender,
     *,
@@ -341,18 +341,18 @@ def drive_rounds(
     Each answer is stored when its last reply arrives. If `send_batch` ends early, so does this function, and some plan
     runs still wait for answers. `count` is called with the number of answers that were known without a request.
     """
-    for walk in walks:
-        walk.start()
-    while waiting := [walk for walk in walks if walk.step is not None]:
-        cut = [_units(walk, answers) for walk in waiting]
-        talks, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
-        if not _held_out(talks, answers, send_batch, held):
+    for plan_run in plan_runs:
+        plan_run.start()
+    while waiting := [plan_run for plan_run in plan_runs if plan_run.step is not None]:
+        cut = [_units(plan_run, answers) for plan_run in waiting]
+        sessions, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
+        if not _held_out(sessions, answers, send_batch, held):
             break
-        for walk, units in zip(waiting, cut, strict=True):
+        for plan_run, units in zip(waiting, cut, strict=True):
             if units is not None:
-                walk.send(_keyed(units, held))
+                plan_run.send(_keyed(units, held))
         answers.commit_if_due()
-    return walks
+    return plan_runs
 
 
 def _looked_up(
@@ -360,51 +360,51 @@ def _looked_up(
 ) -> tuple[list[JudgeSession], Held]:
     """Return judge sessions for the questions without a known answer, equal questions once, and the known answers."""
     held: Held = {}
-    talks: list[JudgeSession] = []
+    sessions: list[JudgeSession] = []
     asked: set[bytes] = set()
     for known, missing in answers.known_all(units):
         count(len(known))
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            talks.append(open_session(rest, answers, price))
+            sessions.append(open_session(rest, answers, price))
             asked.update(rest.keys)
-    return talks, held
+    return sessions, held
 
 
-def _held_out(talks: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: Held) -> bool:
+def _held_out(sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: Held) -> bool:
     """Run all sessions and add their answers to `held`; return False if `send_batch` ended before all sessions
     finished.
     """
-    for talk in talks:
-        if talk.sends is None:
-            held |= talk.keep(answers)
-    while waiting := [talk for talk in talks if talk.sends is not None]:
+    for session in sessions:
+        if session.sends is None:
+            held |= session.keep(answers)
+    while waiting := [session for session in sessions if session.sends is not None]:
         left = len(waiting)
-        for talk in _replied(waiting, send_batch):
+        for session in _replied(waiting, send_batch):
             left -= 1
-            if talk.sends is None:
-                held |= talk.keep(answers)
+            if session.sends is None:
+                held |= session.keep(answers)
         if left:
             return False
     return True
 
 
-def _replied(talks: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
+def _replied(sessions: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
     """Yield each session once it has received all replies to its current requests and has processed them."""
     sends: list[OutgoingRequest] = []
     of: list[
         tuple[JudgeSession, int]
     ] = []  # for each request: its session, and the index of the session's first request
-    for talk in talks:
-        own = talk.sends or ()
-        of += [(talk, len(sends))] * len(own)
+    for session in sessions:
+        own = session.sends or ()
+        of += [(session, len(sends))] * len(own)
         sends += own
     replies: list[Reply | Failure | None] = [None] * len(sends)
     for place, reply in send_batch(sends):
         replies[place] = reply
-        talk, first = of[place]
-        got = tuple(each for each in replies[first : first + len(talk.sends or ())] if each is not None)
-        if len(got) == len(talk.sends or ()):
-            talk.reply(got)
-            yield talk
+        session, first = of[place]
+        got = tuple(each for each in replies[first : first + len(session.sends or ())] if each is not None)
+        if len(got) == len(session.sends or ()):
+            session.reply(got)
+            yield session

@@ -108,14 +108,14 @@ class DryRun:
     def add(self, sample: Sample, metrics: Mapping[str, Metric]) -> None:
         """Run the plans of all metrics on one sample."""
         for text, metric in metrics.items():
-            self._walk(sample, text, metric, self.counted.setdefault(text, QuestionCounts()))
+            self._plan_run(sample, text, metric, self.counted.setdefault(text, QuestionCounts()))
 
-    def _walk(self, sample: Sample, text: str, metric: Metric, counted: QuestionCounts) -> None:
-        walk = PlanRun(metric, text, sample).start()
+    def _plan_run(self, sample: Sample, text: str, metric: Metric, counted: QuestionCounts) -> None:
+        plan_run = PlanRun(metric, text, sample).start()
         held_here = 0
         largest: dict[int, list[_Asked]] = {}  # by judge
-        while walk.step is not None:
-            units = self._answers.units(walk.step)
+        while plan_run.step is not None:
+            units = self._answers.units(plan_run.step)
             held: Held = {}
             for unit in units:
                 found = self._held(unit)
@@ -133,7 +133,7 @@ class DryRun:
                             self._count(left, counted)
                     if _size(full) > _size(largest.get(id(rest.judge), [])):
                         largest[id(rest.judge)] = full
-            walk.send([(key, held[key]) for unit in units for key in unit.keys])
+            plan_run.send([(key, held[key]) for unit in units for key in unit.keys])
         counted.held += held_here
         worst = max((sum(map(self._worst, full), Amount()) for full in largest.values()), key=_weight, default=Amount())
         if worst.requests:

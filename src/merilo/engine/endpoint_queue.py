@@ -53,7 +53,7 @@ _GRACE_S = 5.0
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    parcel: PendingRequest | None = None
+    pending: PendingRequest | None = None
     task: asyncio.Task[None] | None = None
     rest: asyncio.Future[PendingRequest] | None = None
     began: float = 0.0
@@ -66,20 +66,20 @@ class _Worker:
 class EndpointQueue:
     """One endpoint's queue in one run."""
 
-    def __init__(self, carrier: Dispatcher, provider: Provider) -> None:
+    def __init__(self, dispatcher: Dispatcher, provider: Provider) -> None:
         self._local = asks_no_model(provider)
         self._drops = self._local and getattr(provider, "drops_at_limit", False)
-        limits = Limits(concurrency=carrier.limits.concurrency) if self._local else carrier.limits
+        limits = Limits(concurrency=dispatcher.limits.concurrency) if self._local else dispatcher.limits
         self.limiter = limiter_for(provider)
         self.title = self.limiter.title
         self.flying = 0
-        self._carrier = carrier
+        self._dispatcher = dispatcher
         self._loop = asyncio.get_running_loop()
         self._share = self.limiter.join(limits, self._wake)
         self._weighs = limits.tokens_per_minute is not None
         self._remote = "base_url" in provider.fingerprint()
         self._expected = TokenEstimator()
-        self._priced = carrier.price(provider, PRICED) is not None
+        self._priced = dispatcher.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
         self.left_out_usd: float | None = None
         """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None
@@ -111,7 +111,7 @@ class EndpointQueue:
 
         After a limit is reached, merilo's own work on this machine is not waited for, such as splitting a huge text.
         """
-        waited_for = self.flying and not (self._drops and self._carrier.halted)
+        waited_for = self.flying and not (self._drops and self._dispatcher.halted)
         return bool(waited_for or self._unread)
 
     @property
@@ -119,29 +119,29 @@ class EndpointQueue:
         """True if no request is queued or in flight, and no reply is unprocessed."""
         return not (self.busy or self.queued)
 
-    def post(self, parcel: PendingRequest) -> None:
+    def post(self, pending: PendingRequest) -> None:
         """Put a request into the queue."""
         self._number += 1
-        order = parcel.order if self._remote else (*parcel.order[:2], "", "")  # callables keep the order of the plans
-        heappush(self._heap, (order, self._number, parcel))  # the number keeps arrival order; requests do not compare
+        order = pending.order if self._remote else (*pending.order[:2], "", "")  # callables keep the order of the plans
+        heappush(self._heap, (order, self._number, pending))  # the number keeps arrival order; requests do not compare
         self.pump_soon()
 
     def pump_soon(self) -> None:
         """Schedule `_pump` for the next turn of the loop, when all requests being posted now are in the queue."""
-        if not self._pumping and (self._resting or len(self._workers) < self._carrier.limits.concurrency):
+        if not self._pumping and (self._resting or len(self._workers) < self._dispatcher.limits.concurrency):
             self._pumping = True
             self._loop.call_soon(self._pump)
 
     def check(self, now: float) -> None:
         """Cancel requests that exceeded their timeout. A worker that does not react to cancellation is abandoned."""
         for worker in [worker for worker in self._workers if now > worker.deadline]:
-            parcel, task = worker.parcel, worker.task
-            if parcel is None or task is None:
+            pending, task = worker.pending, worker.task
+            if pending is None or task is None:
                 continue
             if worker.overdue:  # its code swallowed the cancellation: settle the request without it
                 worker.abandoned = True
                 self._workers.discard(worker)
-                self._ended(parcel, self._too_late(worker))
+                self._ended(pending, self._too_late(worker))
                 self.pump_soon()
             else:
                 worker.overdue = True
@@ -172,39 +172,39 @@ class EndpointQueue:
     def _pump(self) -> None:
         self._pumping = False
         try:
-            while self._resting or len(self._workers) < self._carrier.limits.concurrency:
-                parcel = self._next()
-                if parcel is None:
+            while self._resting or len(self._workers) < self._dispatcher.limits.concurrency:
+                pending = self._next()
+                if pending is None:
                     return
                 if self._resting:
                     worker = self._resting.pop()
                     if worker.rest is not None:
-                        worker.rest.set_result(parcel)
+                        worker.rest.set_result(pending)
                 else:
                     worker = _Worker()
                     self._workers.add(worker)
-                    worker.task = asyncio.create_task(self._work(worker, parcel))
+                    worker.task = asyncio.create_task(self._work(worker, pending))
         except Exception as error:  # noqa: BLE001  an unknown price, a bug: the caller that runs the plans raises it
-            self._carrier.stop(error)
+            self._dispatcher.stop(error)
 
     def _next(self) -> PendingRequest | None:
         """Return the next request that may be sent now; None if none may."""
-        if not self._heap or self._carrier.halted:
+        if not self._heap or self._dispatcher.halted:
             self._share.waiting = False
             return None
         # requests that wait for a retry count too: their places are not given to new requests of a failing endpoint
-        if self._failing and self.flying + self._delayed >= self._carrier.limits.concurrency:
+        if self._failing and self.flying + self._delayed >= self._dispatcher.limits.concurrency:
             return None
-        doubt = self._breaker.doubt
-        if doubt is BreakerAction.NONE:
+        action = self._breaker.action
+        if action is BreakerAction.NONE:
             return self._first_that_fits(0)
-        if self.flying or doubt is BreakerAction.STOP:  # one of those in flight may still show that the endpoint works
+        if self.flying or action is BreakerAction.STOP:  # one of those in flight may still show that the endpoint works
             return None
         self._heap.sort()  # a sorted list is a heap
-        parcel = self._first_that_fits(self._breaker.probes)
-        if parcel is not None:
+        pending = self._first_that_fits(self._breaker.probes)
+        if pending is not None:
             self._breaker.probe()
-        return parcel
+        return pending
 
     def _first_that_fits(self, probes: int) -> PendingRequest | None:
         """Return the first request of the queue that may be sent; None if it has to wait for its permit or for budget.
@@ -214,10 +214,10 @@ class EndpointQueue:
         is tried.
         """
         while left := len(self._heap):
-            parcel = self._let_through(left * probes // (probes + 1))
-            if parcel is not None or len(self._heap) == left:
-                return parcel
-        self._carrier.on_reply()  # every request left was too expensive: the run may have to end
+            pending = self._let_through(left * probes // (probes + 1))
+            if pending is not None or len(self._heap) == left:
+                return pending
+        self._dispatcher.on_reply()  # every request left was too expensive: the run may have to end
         return None
 
     @property
@@ -226,20 +226,20 @@ class EndpointQueue:
         return not self._breaker.reached or self._failures >= FIRST
 
     def _let_through(self, index: int) -> PendingRequest | None:
-        parcel = self._heap[index][2]
-        if not self._affordable(index, parcel):
+        pending = self._heap[index][2]
+        if not self._affordable(index, pending):
             return None
-        permit = self._share.take(self._expected.tokens(parcel.send.request) if self._weighs else 0)
+        permit = self._share.take(self._expected.tokens(pending.send.request) if self._weighs else 0)
         if not isinstance(permit, Permit):
             self._again_in(permit)
             return None
         self._take_out(index)
-        parcel.permit = permit
+        pending.permit = permit
         if not self._local:
-            parcel.charge = self._charge(parcel.send)
-            parcel.entry = self._carrier.spending.begin(parcel.reserved_usd, parcel.charge)
+            pending.charge = self._charge(pending.send)
+            pending.entry = self._dispatcher.spending.begin(pending.reserved_usd, pending.charge)
         self.flying += 1
-        return parcel
+        return pending
 
     def _take_out(self, index: int) -> None:
         if index == 0:
@@ -248,20 +248,20 @@ class EndpointQueue:
             del self._heap[index]
             heapify(self._heap)
 
-    def _affordable(self, index: int, parcel: PendingRequest) -> bool:
-        spending, send, cost = self._carrier.spending, parcel.send, 0.0
+    def _affordable(self, index: int, pending: PendingRequest) -> bool:
+        spending, send, cost = self._dispatcher.spending, pending.send, 0.0
         if not self._local and spending.needs_price:  # the maximum, so that the limit holds whatever the reply costs
             cost = spending.max_cost_usd(send.provider, self._expected.most(send.provider, send.request))
-        over = spending.over(cost, free=self._local)
+        over = spending.check(cost, free=self._local)
         if over is None:
-            parcel.reserved_usd = cost
+            pending.reserved_usd = cost
             return True
         if over.limited is BudgetDecision.EXPENSIVE:
             # removed for good: spending only grows, so it will not fit later in this call either
             self._take_out(index)
             self.left_out_usd = cost if self.left_out_usd is None else min(cost, self.left_out_usd)
         elif over.reached is not None:
-            self._carrier.halt(over.reached)
+            self._dispatcher.halt(over.reached)
         return False
 
     def _charge(self, send: OutgoingRequest) -> Charge:
@@ -272,8 +272,8 @@ class EndpointQueue:
         tokens, reply_tokens = charged_tokens_of(request), self._expected.max_reply(provider, request)
         usd, whole_usd = None, None
         if self._priced:
-            usd = self._carrier.spending.highest_usd(provider, Usage(tokens, 0, 0))
-            whole_usd = self._carrier.spending.highest_usd(provider, Usage(tokens, reply_tokens, 0))
+            usd = self._dispatcher.spending.highest_usd(provider, Usage(tokens, 0, 0))
+            whole_usd = self._dispatcher.spending.highest_usd(provider, Usage(tokens, reply_tokens, 0))
         reply_usd = 0.0 if usd is None or whole_usd is None else whole_usd - usd
         return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
 
@@ -291,31 +291,31 @@ class EndpointQueue:
     # sending
 
     async def _work(self, worker: _Worker, first: PendingRequest) -> None:
-        parcel: PendingRequest | None = first
+        pending: PendingRequest | None = first
         try:
             while not worker.abandoned:
-                if parcel is None:
+                if pending is None:
                     worker.rest = self._loop.create_future()
                     self._resting.append(worker)
-                    parcel = await worker.rest
-                result = await self._sent(worker, parcel)
+                    pending = await worker.rest
+                result = await self._sent(worker, pending)
                 if not worker.abandoned:
-                    self._ended(parcel, result)
-                    parcel = self._next()
+                    self._ended(pending, result)
+                    pending = self._next()
                     if self._resting and self._heap:  # the limiter may have widened
                         self.pump_soon()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001  a missing key, a bug, an exiting callable: the caller raises it
-            self._carrier.stop(error)
+            self._dispatcher.stop(error)
 
-    async def _sent(self, worker: _Worker, parcel: PendingRequest) -> Reply | ProviderError | None:
+    async def _sent(self, worker: _Worker, pending: PendingRequest) -> Reply | ProviderError | None:
         """Send a request; return its reply or error, or None if it must be sent again with adapted parameters."""
-        carrier, send = self._carrier, parcel.send
-        carrier.tell(EventKind.SENT, self.title)
-        worker.parcel, worker.began = parcel, time.monotonic()
+        dispatcher, send = self._dispatcher, pending.send
+        dispatcher.tell(EventKind.SENT, self.title)
+        worker.pending, worker.began = pending, time.monotonic()
         try:
-            opened = carrier.opened(send.provider) or await self._open(parcel)
+            opened = dispatcher.opened(send.provider) or await self._open(pending)
             worker.limit_s = opened.limit_s
             worker.deadline = time.monotonic() + opened.limit_s
             return await opened.send(send.request)
@@ -326,186 +326,186 @@ class EndpointQueue:
                 raise
             return self._too_late(worker)
         finally:
-            worker.deadline, worker.parcel = inf, None
+            worker.deadline, worker.pending = inf, None
             if worker.overdue and worker.task is not None and not worker.abandoned:
                 # the cancellation was the timeout's: without uncancel(), the worker's task would count as cancelled
                 worker.overdue = False
                 worker.task.uncancel()
 
-    async def _open(self, parcel: PendingRequest) -> OpenConnection:
+    async def _open(self, pending: PendingRequest) -> OpenConnection:
         """Return the connection for a request. If it cannot be opened (no key, a cancelled run), cancel the request's
         reservation.
         """
         try:
-            return await self._carrier.open(parcel.send.provider)
+            return await self._dispatcher.open(pending.send.provider)
         except ProviderError:
             raise
         except BaseException:
-            self._cancel(parcel)
+            self._cancel(pending)
             raise
 
-    def _cancel(self, parcel: PendingRequest) -> None:
+    def _cancel(self, pending: PendingRequest) -> None:
         """Release the reservation of a request that was not sent after all."""
-        if parcel.entry:
-            self._carrier.spending.cancelled(parcel.entry, parcel.reserved_usd)
-            parcel.entry = 0
+        if pending.entry:
+            self._dispatcher.spending.cancelled(pending.entry, pending.reserved_usd)
+            pending.entry = 0
 
     def _too_late(self, worker: _Worker) -> TimedOut:
         return TimedOut(f"No reply from {self.title} within {worker.limit_s:g} s; the request was cancelled.")
 
-    def _ended(self, parcel: PendingRequest, result: Reply | ProviderError | None) -> None:
+    def _ended(self, pending: PendingRequest, result: Reply | ProviderError | None) -> None:
         """Process the result of a request: hand over the reply, retry, or record the failure."""
         self.flying -= 1
         if result is None:
-            self._adapted(parcel)
+            self._adapted(pending)
         elif isinstance(result, ProviderError):
-            if parcel.entry:
-                self._carrier.spending.failed(parcel.entry, parcel.reserved_usd, result)
-                parcel.entry = 0
-            self._carrier.timed_out += isinstance(result, TimedOut)
-            self._failed(parcel, result)
+            if pending.entry:
+                self._dispatcher.spending.failed(pending.entry, pending.reserved_usd, result)
+                pending.entry = 0
+            self._dispatcher.timed_out += isinstance(result, TimedOut)
+            self._failed(pending, result)
         else:
-            self._replied(parcel, result)
+            self._replied(pending, result)
         if not self.flying:
             self._on_idle()
-        self._carrier.on_reply()
+        self._dispatcher.on_reply()
 
-    def _adapted(self, parcel: PendingRequest) -> None:
+    def _adapted(self, pending: PendingRequest) -> None:
         """Send a request again after its server rejected a parameter. The rejected one counts as a request and costs
         nothing.
         """
-        self._share.land(parcel.permit, good=True)
-        if parcel.entry:
-            self._carrier.spending.refused(parcel.entry, parcel.reserved_usd)
-            parcel.entry = 0
-        parcel.order = (parcel.order[0], 0, *parcel.order[2:])
-        self.post(parcel)
+        self._share.land(pending.permit, good=True)
+        if pending.entry:
+            self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)
+            pending.entry = 0
+        pending.order = (pending.order[0], 0, *pending.order[2:])
+        self.post(pending)
 
-    def _replied(self, parcel: PendingRequest, reply: Reply) -> None:
-        carrier, found = self._carrier, self._settled(parcel, reply)
+    def _replied(self, pending: PendingRequest, reply: Reply) -> None:
+        dispatcher, found = self._dispatcher, self._settled(pending, reply)
         usage = found.usage
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
-        self._share.land(parcel.permit, good=True, tokens=total)
+        self._share.land(pending.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
         # replies correct the estimates, on which token limits and reserves are based
-        if self._weighs or carrier.spending.needs_price:
-            self._expected.learn(parcel.send.provider, parcel.send.request, usage)
-        if parcel.entry:
-            carrier.paid(parcel, found)
-            parcel.entry = 0
-        carrier.tell(EventKind.REPLIED, self.title, reply.seconds)
+        if self._weighs or dispatcher.spending.needs_price:
+            self._expected.learn(pending.send.provider, pending.send.request, usage)
+        if pending.entry:
+            dispatcher.paid(pending, found)
+            pending.entry = 0
+        dispatcher.tell(EventKind.REPLIED, self.title, reply.seconds)
         for waiting, failure in self._breaker.good():
             self._hand_over(waiting, failure)
-        self._hand_over(parcel, reply)
+        self._hand_over(pending, reply)
 
-    def _settled(self, parcel: PendingRequest, reply: Reply) -> Settled:
+    def _settled(self, pending: PendingRequest, reply: Reply) -> Settled:
         """Return the usage that the request is charged for, now that its reply is known."""
         if self._estimates and reply.path is not ReplyPath.LOCAL:
-            limit = 0 if parcel.charge is None else parcel.charge.reply_tokens
-            return settled(parcel.send.request, reply, max_reply_tokens=limit)
+            limit = 0 if pending.charge is None else pending.charge.reply_tokens
+            return settled(pending.send.request, reply, max_reply_tokens=limit)
         usage = UNPAID if reply.path is ReplyPath.LOCAL else reply.usage
         return Settled(usage, estimated=False, input_estimated=False)
 
-    def _failed(self, parcel: PendingRequest, error: ProviderError) -> None:
+    def _failed(self, pending: PendingRequest, error: ProviderError) -> None:
         if not isinstance(error, Unreachable):
             self._gone_since = inf
         if isinstance(error, RateLimited):
             asked_s = error.retry_after_s or 0.0
             # a longer pause ends this run; other runs of the process must not wait for it
             pause_s = asked_s if asked_s <= MAX_PAUSE_S else 0.0
-            self._share.limited(parcel.permit, pause_s)
-            self._carrier.tell(EventKind.LIMITED, self.title, pause_s, error)
+            self._share.limited(pending.permit, pause_s)
+            self._dispatcher.tell(EventKind.LIMITED, self.title, pause_s, error)
         else:
-            self._share.land(parcel.permit, good=False)
+            self._share.land(pending.permit, good=False)
         if isinstance(error, ProviderDown) and error.sent:
-            self._carrier.fail(error)
+            self._dispatcher.fail(error)
         elif isinstance(error, ProviderDown):  # there is no server, so no other request in flight was sent either
             for worker in self._workers:
-                if worker.parcel is not None:
-                    self._cancel(worker.parcel)
-            self._carrier.stop(error)
+                if worker.pending is not None:
+                    self._cancel(worker.pending)
+            self._dispatcher.stop(error)
         elif isinstance(error, Refused):  # a refusal is an answer too: the endpoint works
             self._failures = 0
             for waiting, failure in self._breaker.good():
                 self._hand_over(waiting, failure)
-            self._hand_over(parcel, Failure(FailureKind.REFUSED, str(error)))
+            self._hand_over(pending, Failure(FailureKind.REFUSED, str(error)))
         elif isinstance(error, RateLimited | Temporary):
-            self._retry(parcel, error)
+            self._retry(pending, error)
         else:
-            self._give_up(parcel, error, FailureKind.PERMANENT)
+            self._give_up(pending, error, FailureKind.PERMANENT)
 
     def _on_idle(self) -> None:
         """Act on withheld failures once nothing is in flight: stop the run, or attribute them to their questions."""
-        if self._breaker.doubt is BreakerAction.STOP:
+        if self._breaker.action is BreakerAction.STOP:
             count = self._breaker.count
             which = f"{count} consecutive requests" if self._breaker.reached else f"The first {count} requests"
-            self._carrier.stop(
+            self._dispatcher.stop(
                 ProviderDown(
                     f"{which} to {self.title} failed. Last error: {self._breaker.last} "
                     "They were not recorded; resuming the run retries them."
                 )
             )
-        elif not self._heap and not self._delayed and not self._carrier.halted:
+        elif not self._heap and not self._delayed and not self._dispatcher.halted:
             for waiting, failure in self._breaker.release():
                 self._hand_over(waiting, failure)
 
     # failing
 
-    def _retry(self, parcel: PendingRequest, error: RateLimited | Temporary) -> None:
+    def _retry(self, pending: PendingRequest, error: RateLimited | Temporary) -> None:
         self._failures += 1
-        wait_s = self._wait_s(parcel, error)
+        wait_s = self._wait_s(pending, error)
         if wait_s is None:
-            self._give_up(parcel, error, FailureKind.TEMPORARY)
+            self._give_up(pending, error, FailureKind.TEMPORARY)
             return
-        self._carrier.warn_once(f"{error} Retrying.")
+        self._dispatcher.warn_once(f"{error} Retrying.")
         _log.info("%s Retrying in %.1f s.", error, wait_s)
-        self._carrier.tell(EventKind.RETRIED, self.title, wait_s, error)
-        parcel.order = (parcel.order[0], 0, *parcel.order[2:])
+        self._dispatcher.tell(EventKind.RETRIED, self.title, wait_s, error)
+        pending.order = (pending.order[0], 0, *pending.order[2:])
         if wait_s <= 0:
-            self.post(parcel)
+            self.post(pending)
         else:
             self._delayed += 1
-            self._loop.call_later(wait_s, self._back, parcel)
+            self._loop.call_later(wait_s, self._back, pending)
 
-    def _wait_s(self, parcel: PendingRequest, error: RateLimited | Temporary) -> float | None:
+    def _wait_s(self, pending: PendingRequest, error: RateLimited | Temporary) -> float | None:
         """Return the seconds to wait before a retry; None if the request failed permanently or the run has to stop."""
         if isinstance(error, Unreachable):
             now = time.monotonic()
             self._gone_since = min(self._gone_since, now)
-            parcel.unreached += 1
-            if now - self._gone_since >= UNREACHABLE_RETRY_S or parcel.unreached > _MAX_TRIES:
-                self._carrier.fail(ProviderDown(str(error)))
+            pending.unreached += 1
+            if now - self._gone_since >= UNREACHABLE_RETRY_S or pending.unreached > _MAX_TRIES:
+                self._dispatcher.fail(ProviderDown(str(error)))
                 return None
-            return jitter_s(parcel.unreached, _MAX_GONE_WAIT_S)
+            return jitter_s(pending.unreached, _MAX_GONE_WAIT_S)
         if isinstance(error, RateLimited):
             if (asked_s := error.retry_after_s or 0.0) <= MAX_PAUSE_S:
-                return parcel.limited_again_s(error)
+                return pending.limited_again_s(error)
             wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {MAX_PAUSE_S:.0f} s)."
-            self._carrier.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
+            self._dispatcher.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
             return None
         # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
-        return parcel.failed_again_s() if self._breaker.doubt is BreakerAction.NONE else None
+        return pending.failed_again_s() if self._breaker.action is BreakerAction.NONE else None
 
-    def _back(self, parcel: PendingRequest) -> None:
+    def _back(self, pending: PendingRequest) -> None:
         self._delayed -= 1
-        self.post(parcel)
+        self.post(pending)
 
-    def _give_up(self, parcel: PendingRequest, error: ProviderError, kind: FailureKind) -> None:
-        if self._carrier.over or self._carrier.failing:  # not recorded, so that resuming the run asks again
+    def _give_up(self, pending: PendingRequest, error: ProviderError, kind: FailureKind) -> None:
+        if self._dispatcher.over or self._dispatcher.failing:  # not recorded, so that resuming the run asks again
             return
-        self._carrier.tell(EventKind.GAVE_UP, self.title, 0.0, error)
+        self._dispatcher.tell(EventKind.GAVE_UP, self.title, 0.0, error)
         failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT
-        if not self._breaker.bad(parcel, failure, wrong=wrong, proven=parcel.proven):
-            self._hand_over(parcel, failure)
+        if not self._breaker.bad(pending, failure, wrong=wrong, proven=pending.proven):
+            self._hand_over(pending, failure)
 
     # replies
 
-    def _hand_over(self, parcel: PendingRequest, reply: Reply | Failure) -> None:
+    def _hand_over(self, pending: PendingRequest, reply: Reply | Failure) -> None:
         """Pass a reply to its listener: at once if the judge is local, otherwise in turn, one per turn of the loop."""
         if self._local:
-            parcel.to.on_reply(parcel.place, reply)
+            pending.to.on_reply(pending.place, reply)
             return
-        self._unread.append((parcel, reply))
+        self._unread.append((pending, reply))
         if len(self._unread) > self._max_unread:
             self._read_one()
         elif not self._reading:
@@ -522,13 +522,13 @@ class EndpointQueue:
                 self._reading = True
                 self._loop.call_soon(self._read)
             else:
-                self._carrier.on_reply()
+                self._dispatcher.on_reply()
         except BaseException as error:  # noqa: BLE001  a full disk, a bug: the caller that runs the plans raises it
-            self._carrier.stop(error)
+            self._dispatcher.stop(error)
 
     def _read_one(self) -> None:
-        parcel, reply = self._unread.popleft()
-        parcel.to.on_reply(parcel.place, reply)
+        pending, reply = self._unread.popleft()
+        pending.to.on_reply(pending.place, reply)
 
     def read_all(self) -> None:
         """Process the replies received before the end. Errors are only logged: the run ends with an earlier one."""

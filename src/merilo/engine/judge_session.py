@@ -41,7 +41,7 @@ class JudgeSession(Protocol):
         ...
 
     @property
-    def begun(self) -> bool:
+    def has_replies(self) -> bool:
         """True if it has received a reply. Its requests then go before those of sessions without one."""
         ...
 
@@ -62,7 +62,7 @@ def open_session(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price
     consult: Callable[[Question[Any] | Pack], Plan[tuple[Answer, ...]]] | None = getattr(unit.judge, "consult", None)
     if consult is not None:
         return DelegatingSession(unit, consult(unit.asked), answers, price)
-    return DirectSession(unit, price, answers.heard(unit))
+    return DirectSession(unit, price, answers.saved_replies(unit))
 
 
 class DirectSession:
@@ -84,7 +84,7 @@ class DirectSession:
             self._recall(saved)
 
     @property
-    def begun(self) -> bool:
+    def has_replies(self) -> bool:
         """See `JudgeSession`."""
         return bool(self.replies or self._had)
 
@@ -165,19 +165,19 @@ class DelegatingSession:
         self._answers: tuple[Answer, ...] = ()
         self._units: list[WorkUnit] = []
         self._held: Held = {}
-        self._talks: list[JudgeSession] = []
+        self._sessions: list[JudgeSession] = []
         self._advance(None)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
         """Pass each inner session its replies. The answers of an inner session are stored as soon as it finishes."""
         coming = iter(replies)
-        for talk in self._talks:
-            talk.reply(tuple(next(coming) for _ in talk.sends or ()))
-            if talk.sends is None:
-                self._held |= talk.keep(self._known)
-        self._talks = [talk for talk in self._talks if talk.sends is not None]
-        if self._talks:
-            self.sends = tuple(send for talk in self._talks for send in talk.sends or ())
+        for session in self._sessions:
+            session.reply(tuple(next(coming) for _ in session.sends or ()))
+            if session.sends is None:
+                self._held |= session.keep(self._known)
+        self._sessions = [session for session in self._sessions if session.sends is not None]
+        if self._sessions:
+            self.sends = tuple(send for session in self._sessions for send in session.sends or ())
         else:
             self._advance(self._step_answers())
 
@@ -186,15 +186,15 @@ class DelegatingSession:
         return answers.keep(self.unit, self._answers, (), 0.0, time.monotonic() - self._began)
 
     @property
-    def begun(self) -> bool:
+    def has_replies(self) -> bool:
         """See `JudgeSession`."""
-        return any(talk.begun for talk in self._talks)
+        return any(session.has_replies for session in self._sessions)
 
     def leave(self, answers: AnswerStore, on_reply: Sequence[Reply | Failure | None]) -> None:
         """See `JudgeSession`."""
         coming = iter(on_reply)
-        for talk in self._talks:
-            talk.leave(answers, tuple(next(coming) for _ in talk.sends or ()))
+        for session in self._sessions:
+            session.leave(answers, tuple(next(coming) for _ in session.sends or ()))
 
     def _advance(self, answers: tuple[Answer, ...] | None) -> None:
         """Advance the plan until a request has to be sent or it has answered."""
@@ -202,8 +202,8 @@ class DelegatingSession:
             while True:
                 step = next(self._plan) if answers is None else self._plan.send(answers)
                 self._look_up(step)
-                if self._talks:
-                    self.sends = tuple(send for talk in self._talks for send in talk.sends or ())
+                if self._sessions:
+                    self.sends = tuple(send for session in self._sessions for send in session.sends or ())
                     return
                 answers = self._step_answers()
         except StopIteration as stop:
@@ -217,7 +217,7 @@ class DelegatingSession:
 
     def _look_up(self, step: Step) -> None:
         """Look up the answers to a step's questions, and open sessions for the rest, equal questions once."""
-        self._units, self._held, self._talks = self._known.units(step), {}, []
+        self._units, self._held, self._sessions = self._known.units(step), {}, []
         asked: set[bytes] = set()
         for known, missing in self._known.known_all(self._units):
             self._held |= known
@@ -225,11 +225,11 @@ class DelegatingSession:
             if rest is None:
                 continue
             asked.update(rest.keys)
-            talk = open_session(rest, self._known, self._price)
-            if talk.sends is None:
-                self._held |= talk.keep(self._known)
+            session = open_session(rest, self._known, self._price)
+            if session.sends is None:
+                self._held |= session.keep(self._known)
             else:
-                self._talks.append(talk)
+                self._sessions.append(session)
 
     def _step_answers(self) -> tuple[Answer, ...]:
         return tuple(self._held[key] for unit in self._units for key in unit.keys)

@@ -98,8 +98,8 @@ async def in_rounds(
     """
     loop, source, more = asyncio.get_running_loop(), iter(samples), True
 
-    def drive(walks: Sequence[PlanRun]) -> None:
-        drive_rounds(walks, answers, batches, price=price, count=count)
+    def drive(plan_runs: Sequence[PlanRun]) -> None:
+        drive_rounds(plan_runs, answers, batches, price=price, count=count)
         answers.commit()  # the next batch may take hours
 
     def work() -> _Done:
@@ -146,16 +146,16 @@ def _window(
     samples: Sequence[Sample], metrics: Mapping[str, Metric], drive: Callable[[Sequence[PlanRun]], None]
 ) -> _Done:
     """Return the results of some samples, up to the first that does not have all of them."""
-    walks = [[PlanRun(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
-    everyone = [walk for each in walks for walk in each]
+    plan_runs = [[PlanRun(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
+    everyone = [plan_run for each in plan_runs for plan_run in each]
     try:
         with suppress(Cancelled):  # as if the batch had ended early
             drive(everyone)
     finally:
-        for walk in everyone:
-            walk.close()
-    whole = takewhile(lambda each: all(walk.done for walk in each), walks)
-    results = [[walk.result() for walk in each] for each in whole]
+        for plan_run in everyone:
+            plan_run.close()
+    whole = takewhile(lambda each: all(plan_run.done for plan_run in each), plan_runs)
+    results = [[plan_run.result() for plan_run in each] for each in whole]
     return _Done(results, bool(samples))
 
 

@@ -57,11 +57,11 @@ def early_stop_bounds(concurrency: int) -> InFlightBounds:
 class _ActiveSample:
     """A sample in progress: its plan runs, then its results."""
 
-    __slots__ = ("goings", "left", "results", "walks")
+    __slots__ = ("goings", "left", "plan_runs", "results")
 
-    def __init__(self, walks: list[PlanRun]) -> None:
-        self.walks = walks
-        self.left = len(walks)
+    def __init__(self, plan_runs: list[PlanRun]) -> None:
+        self.plan_runs = plan_runs
+        self.left = len(plan_runs)
         self.goings: list[WaitingPlan] = []
         self.results: list[Result] = []
 
@@ -76,19 +76,19 @@ class _Stream:
         self._metrics = metrics
         self._driver = driver
         self._room = room
-        self.alive: deque[_ActiveSample] = deque()
+        self.active: deque[_ActiveSample] = deque()
         self._more = True
         self._unfinished = 0
         self._moved: asyncio.Future[None] | None = None
 
     @property
     def head_is_done(self) -> bool:
-        return bool(self.alive) and not self.alive[0].left
+        return bool(self.active) and not self.active[0].left
 
     @property
     def done(self) -> bool:
         """True when all samples were started and all results were yielded."""
-        return not self._more and not self.alive
+        return not self._more and not self.active
 
     @property
     def has_room(self) -> bool:
@@ -99,7 +99,7 @@ class _Stream:
     def _places(self) -> int:
         room = self._room
         # finished samples wait for older ones, since results are yielded in order: the second term bounds them
-        return min(room.window - self._unfinished, room.span * room.window - len(self.alive))
+        return min(room.window - self._unfinished, room.span * room.window - len(self.active))
 
     def begin_some(self) -> None:
         """Start the plans of the next few samples, as many as the bounds allow."""
@@ -135,25 +135,25 @@ class _Stream:
 
     def close(self) -> None:
         """Abandon the unfinished samples."""
-        for alive in self.alive:
-            for going in alive.goings:
-                self._driver.abandon(going)
+        for active in self.active:
+            for waiting in active.goings:
+                self._driver.abandon(waiting)
 
     def _begin(self, sample: Sample, block: int) -> None:
-        alive = _ActiveSample([PlanRun(metric, text, sample) for text, metric in self._metrics.items()])
-        self.alive.append(alive)
+        active = _ActiveSample([PlanRun(metric, text, sample) for text, metric in self._metrics.items()])
+        self.active.append(active)
         self._unfinished += 1
 
         def done(_: PlanRun) -> None:
-            alive.left -= 1
-            if not alive.left:
-                self._finished(alive)
+            active.left -= 1
+            if not active.left:
+                self._finished(active)
 
-        alive.goings = [self._driver.begin(walk, done, block=block) for walk in alive.walks]
+        active.goings = [self._driver.begin(plan_run, done, block=block) for plan_run in active.plan_runs]
 
-    def _finished(self, alive: _ActiveSample) -> None:
-        alive.results = [walk.result() for walk in alive.walks]
-        alive.walks, alive.goings = [], []  # frees memory: the plans hold the texts of all their questions
+    def _finished(self, active: _ActiveSample) -> None:
+        active.results = [plan_run.result() for plan_run in active.plan_runs]
+        active.plan_runs, active.goings = [], []  # frees memory: the plans hold the texts of all their questions
         self._unfinished -= 1
         self.wake()
 
@@ -165,25 +165,25 @@ async def stream(
 
     Ends early, after the last complete sample, if the dispatcher has reached a limit.
     """
-    alive = _Stream(samples, metrics, driver, room)
-    driver.ended.add_done_callback(alive.wake)
-    driver.on_reply = alive.on_reply
+    active = _Stream(samples, metrics, driver, room)
+    driver.ended.add_done_callback(active.wake)
+    driver.on_reply = active.on_reply
     breathed = time.monotonic()
     try:
-        while not alive.done and not alive.over:
-            if alive.has_room:
-                alive.begin_some()
-            elif not alive.head_is_done:
-                await alive.moved()
-            while alive.head_is_done:
-                yield alive.alive.popleft().results
+        while not active.done and not active.over:
+            if active.has_room:
+                active.begin_some()
+            elif not active.head_is_done:
+                await active.moved()
+            while active.head_is_done:
+                yield active.active.popleft().results
             if (
                 time.monotonic() - breathed > YIELD_INTERVAL_S
             ):  # cached answers need no await, so nothing else would run
                 await asyncio.sleep(0)
                 breathed = time.monotonic()
-        while alive.head_is_done:
-            yield alive.alive.popleft().results
+        while active.head_is_done:
+            yield active.active.popleft().results
     finally:
-        driver.ended.remove_done_callback(alive.wake)
-        alive.close()
+        driver.ended.remove_done_callback(active.wake)
+        active.close()

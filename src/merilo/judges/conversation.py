@@ -74,11 +74,11 @@ def read_answers(
     answers: list[Answer | None] = [None] * size
     fault = ""
     for _ in range(1 + reasks):
-        heard = yield from turn(provider, request)
-        if isinstance(heard.reply, Failure):
-            return tuple(heard.reply if answer is None else answer for answer in answers)
+        result = yield from turn(provider, request)
+        if isinstance(result.reply, Failure):
+            return tuple(result.reply if answer is None else answer for answer in answers)
         wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
-        reading = ParsedReply((), TOO_LONG) if heard.reply.truncated else read(heard.reply.text, wanted)
+        reading = ParsedReply((), TOO_LONG) if result.reply.truncated else read(result.reply.text, wanted)
         for index, verdict in enumerate(reading.verdicts):
             # The first readable verdict counts. A re-ask is about the missing ones, and a model may change the others
             # too.
@@ -86,7 +86,7 @@ def read_answers(
         fault = reading.fault
         if not fault:
             break
-        request = _reask(heard, heard.reply.text, fault, partly=any(answers))
+        request = _reask(result, result.reply.text, fault, partly=any(answers))
     given = tuple(answer for answer in answers if answer is not None)
     if len(given) == size:
         return given
@@ -129,13 +129,13 @@ def _advance(
         results[index] = stop.value
 
 
-def _reask(heard: TurnResult, text: str, fault: str, *, partly: bool) -> Request:
+def _reask(result: TurnResult, text: str, fault: str, *, partly: bool) -> Request:
     rest = "Reply again with JSON in the form you were given"
     rest += ", with verdicts on these statements only." if partly else ", and nothing else."
     # The whole unreadable reply may exceed the context window of the model.
     said = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]} ..."
     turns = (Message("assistant", said.strip() or "(no text)"), Message("user", f"{fault} {rest}"))
-    return replace(heard.request, messages=(*heard.request.messages, *turns))
+    return replace(result.request, messages=(*result.request.messages, *turns))
 
 
 def _truncated(request: Request, why: str) -> Failure:

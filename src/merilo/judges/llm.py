@@ -186,8 +186,8 @@ class LLMJudge:
             seed=self._seed(first.draw),
             samples=len(questions),
         )
-        heard = yield from turn(self.provider, request)
-        answers = _texts(heard, len(questions))
+        result = yield from turn(self.provider, request)
+        answers = _texts(result, len(questions))
         rest = questions[len(answers) :]
         # A provider may return fewer texts than requested.
         if rest and len(questions) > 1:
@@ -200,13 +200,13 @@ class LLMJudge:
         return None if self.seed is None else self.seed + draw
 
 
-def _texts(heard: TurnResult, wanted: int) -> tuple[Answer, ...]:
-    if isinstance(heard.reply, Failure):
-        return (heard.reply,) * wanted
-    truncated = {each.index: each for each in heard.reply.truncated}
+def _texts(result: TurnResult, wanted: int) -> tuple[Answer, ...]:
+    if isinstance(result.reply, Failure):
+        return (result.reply,) * wanted
+    truncated = {each.index: each for each in result.reply.truncated}
     return tuple(
         _too_long(truncated[index]) if index in truncated else CompletionVerdict(text)
-        for index, text in enumerate(heard.reply.texts[:wanted])
+        for index, text in enumerate(result.reply.texts[:wanted])
     )
 
 

@@ -40,7 +40,7 @@ class RecordedLLMJudge(LLMJudge):
 
         None if the current rules would need a reply that was not recorded, or if the rubric no longer exists.
         """
-        recorded = deque(map(heard, replies))
+        recorded = deque(map(saved_reply, replies))
         conversation = self.answer(asked)
         try:
             sends = next(conversation)
@@ -75,7 +75,7 @@ def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | Non
     )
 
 
-def heard(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
+def saved_reply(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
     """Return a recorded reply, or the failure that was recorded instead."""
     if "failure" in record:
         return Failure.from_fields(record["failure"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from merilo.providers.problems import error_of, problem_in, told_in
+from merilo.providers.problems import error_of, message_in, problem_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class ChatConnection:
         body = self._bodies.body_for(request)
         path = self._bodies.path_for(request)
         answer = await self._wire.post(self._route, body)
-        received = told_in(answer.text)
+        received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is None:
             return self._read(received, answer.text, path, perf_counter() - started)

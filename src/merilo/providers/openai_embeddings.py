@@ -13,7 +13,7 @@ from merilo.judging.verdicts import MatrixVerdict
 from merilo.providers.base import Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
 from merilo.providers.openai_replies import usage_of
-from merilo.providers.problems import OK, error_of, excerpt, problem_in, told_in
+from merilo.providers.problems import OK, error_of, excerpt, message_in, problem_in
 from merilo.providers.secrets import resolved_body
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _EmbeddingsConnection:
         body = {"model": self.endpoint.model, "input": list(request.inputs), **resolved_body(self.endpoint.body)}
         route = self.endpoint.route("/embeddings")
         answer = await self.wire.post(route, json_bytes(json_text(body)), largest=_LARGEST_REPLY_BYTES)
-        received = told_in(answer.text)
+        received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is not None:
             raise error_of(problem.cleaned(self.wire.clean), answer.headers, self.endpoint.address)

@@ -87,7 +87,7 @@ def unusable(sentence: str, text: str) -> Temporary:
     return Temporary(sentence, status=OK, received_bytes=len(text.encode("utf-8", "replace")))
 
 
-def told_in(text: str) -> Json:
+def message_in(text: str) -> Json:
     """Return the JSON object in a body; empty if the body is anything else."""
     try:
         return json_object(loaded(text)) or {}

@@ -29,7 +29,7 @@ class EvidenceGroup:
     """The sentences that the verdict names as evidence."""
 
 
-def behind(case: SampleDetail, metric: str) -> tuple[EvidenceGroup, ...]:
+def evidence_groups(case: SampleDetail, metric: str) -> tuple[EvidenceGroup, ...]:
     """Return the verdicts behind the value, or why there is none. Contexts without a quoted sentence are grouped."""
     outcome = case.result.outcomes.get(metric)
     match outcome:

@@ -50,7 +50,7 @@ class ProgressLine:
         self._traffic: Callable[[], Traffic] | None = None
         self._done = self._samples = self._told = 0
         self._pacer = ProgressMeter(0, 0.0)
-        self._told_at = 0.0
+        self._shown_at = 0.0
         self._began = 0.0
         self._over = True
 
@@ -58,7 +58,7 @@ class ProgressLine:
         """See `Progress`."""
         self.run, self._samples = run, samples
         self._done = self._told = 0
-        self._began = self._told_at = time.monotonic()
+        self._began = self._shown_at = time.monotonic()
         self._pacer = ProgressMeter(samples, self._began)
         self._over = self._quiet
         if not self._quiet and not self._plain and _takes_a_line(sys.stderr):
@@ -107,12 +107,12 @@ class ProgressLine:
 
     def _tell_if_due(self) -> None:
         now = time.monotonic()
-        silent_s = now - self._told_at
+        silent_s = now - self._shown_at
         every_s = min(max(LINE_EVERY_S, (now - self._began) / 10), _MAX_SILENT_S)
         share = (self._done - self._told) / self._samples
         due = silent_s >= every_s or (share >= LINE_EVERY_SHARE and silent_s >= MIN_SILENT_S)
         if due or self._done == self._samples:
-            self._told, self._told_at = self._done, now
+            self._told, self._shown_at = self._done, now
             tell(sentence(self._pace()))
 
 

@@ -91,15 +91,15 @@ class JudgedSample:
     def _computed(self, labels: Mapping[str, str], *, evidence: bool) -> float | str:
         if self.metric is None:
             return "the metric cannot be computed here"
-        walk = PlanRun(self.metric, self.text, self.sample).start()
-        while walk.step is not None:
-            answers = [self._answer(each, labels, evidence=evidence) for group in walk.step for each in group]
+        plan_run = PlanRun(self.metric, self.text, self.sample).start()
+        while plan_run.step is not None:
+            answers = [self._answer(each, labels, evidence=evidence) for group in plan_run.step for each in group]
             known = [each for each in answers if each is not None]
             if len(known) < len(answers):
-                walk.close()
+                plan_run.close()
                 return "with these labels the metric asks questions that the judge was not asked"
-            walk.send([(b"", each) for each in known])
-        outcome = walk.result().outcome
+            plan_run.send([(b"", each) for each in known])
+        outcome = plan_run.result().outcome
         match outcome:
             case Score():
                 return float(outcome.value)

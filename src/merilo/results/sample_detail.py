@@ -147,12 +147,12 @@ class SampleDetail:
             ]
         )
         sample = self.result.sample
-        found = [held_against(text, each.answer, self._behind(each.metrics), sample) for each in remarks]
+        found = [held_against(text, each.answer, self._evidence_of(each.metrics), sample) for each in remarks]
         if set(found) <= {"", "the contexts"}:
             return remarks
         return tuple(replace(each, against=against) for each, against in zip(remarks, found, strict=True))
 
-    def _behind(self, metrics: Sequence[str]) -> list[StoredQuestion]:
+    def _evidence_of(self, metrics: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions of the outcomes of these metrics."""
         keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]

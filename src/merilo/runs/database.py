@@ -25,7 +25,7 @@ _LOG_PAGES = 30_000
 """Pages of 4 kB, from about 12,000 rows, after which the log is merged into the file, which blocks a run for some 50
 ms."""
 _STATEMENTS = 256
-_SAID_CHARS = 120
+_MAX_MESSAGE_CHARS = 120
 
 _DAMAGED = frozenset(
     {
@@ -64,7 +64,7 @@ class StoreProblem(Enum):
     """The disk is full, a limit is reached, or it fails."""
 
 
-def trouble_of(error: Exception) -> StoreProblem:
+def problem_of(error: Exception) -> StoreProblem:
     """Return the kind of an error, which is one of ERRORS."""
     code: int | None = getattr(error, "sqlite_errorcode", None)  # a UnicodeDecodeError has none
     if code is None:
@@ -80,7 +80,7 @@ def trouble_of(error: Exception) -> StoreProblem:
 def said(error: Exception) -> str:
     """Return the message of an error on one line and truncated, since it may quote the content of a damaged file."""
     text = " ".join(str(error).split())
-    return text if len(text) <= _SAID_CHARS else f"{text[:_SAID_CHARS]}..."
+    return text if len(text) <= _MAX_MESSAGE_CHARS else f"{text[:_MAX_MESSAGE_CHARS]}..."
 
 
 def connected(path: Path, *, wait_s: float) -> sqlite3.Connection:

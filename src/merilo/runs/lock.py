@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, StoreProblem, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, problem_of
 from merilo.runs.files import LOCK, check_regular
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class RunLock:
 
     def _error(self, error: Exception) -> RunError:
         path = self._directory / LOCK
-        match trouble_of(error):
+        match problem_of(error):
             case StoreProblem.BUSY:
                 message = (
                     f"{self._directory} is being written by another process. Wait for it or choose another directory."

@@ -35,9 +35,9 @@ class PartialReplies:
     `write`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, telling: StoreErrorContext) -> None:
+    def __init__(self, connection: sqlite3.Connection, error_context: StoreErrorContext) -> None:
         self._db = connection
-        self._telling = telling
+        self._error_context = error_context
         self._read: dict[bytes, int] | None = None  # exchange number by key; read when first needed
         self._added: dict[bytes, tuple[int, int]] = {}  # pending inserts: exchange and seal by key
         self._over: list[tuple[bytes, int]] = []  # pending deletions: key and exchange
@@ -62,19 +62,19 @@ class PartialReplies:
         self._added[key] = (exchange, _seal_of(key, replies, cost_usd))
         self._exchanges[key] = exchange
 
-    def heard(self, key: bytes) -> SavedReplies:
+    def saved_replies(self, key: bytes) -> SavedReplies:
         """Return the partial replies under this key. They are returned only once, and must have been written before."""
-        from merilo.judges.recorded_replies import heard
+        from merilo.judges.recorded_replies import saved_reply
 
         self._handed_out.add(key)
-        with self._telling:
+        with self._error_context:
             joined = "unfinished JOIN exchanges ON id = exchange"
             statement = f"SELECT replies, cost_usd, unfinished.seal FROM {joined} WHERE key = ?"  # noqa: S608  our own
             row = self._db.execute(statement, (key,)).fetchone()
             if row is None or _seal_of(key, str(row[0]), row[1]) != row[2]:
                 raise CorruptRow("the replies of an interrupted conversation do not match their seal")
             replies = json.loads(row[0])
-            return SavedReplies(tuple(None if each is None else heard(each) for each in replies), row[1])
+            return SavedReplies(tuple(None if each is None else saved_reply(each) for each in replies), row[1])
 
     def drop(self, key: bytes) -> bool:
         """Drop the partial replies under this key; return True if there were any."""
@@ -104,7 +104,7 @@ class PartialReplies:
     @property
     def _exchanges(self) -> dict[bytes, int]:
         if self._read is None:
-            with self._telling:
+            with self._error_context:
                 rows = self._db.execute("SELECT key, exchange FROM unfinished").fetchall()
                 if not all(isinstance(key, bytes) and isinstance(number, int) for key, number in rows):
                     raise CorruptRow("an interrupted conversation has no key")

@@ -39,7 +39,7 @@ class StageAnswer:
     """The verdict as JSON; None for a failure."""
 
 
-def said_in(store: Path, role: str) -> Iterator[StageAnswer]:
+def answers_in(store: Path, role: str) -> Iterator[StageAnswer]:
     """Yield all committed answers to questions in this role, in the order in which they were answered.
 
     Raises RunError if the store cannot be read.

@@ -74,7 +74,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path, *, found: int = FORMAT) -> None:
         """`found`: the format of the file. Answers have seals from format 2 on, other rows from format 4 on."""
         self._db = connection
-        self._telling = StoreErrorContext(connection, path)
+        self._error_context = StoreErrorContext(connection, path)
         self._seal = "seal" if found >= _SEALED_ANSWERS else "NULL"
         self._rows_sealed = found >= _SEALED_ROWS
         self._due = CommitPolicy(COMMIT_ROWS, COMMIT_SECONDS)
@@ -88,7 +88,7 @@ class Store:
         self._absent: set[bytes] = set()  # known misses, so that storing these keys needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request share one row
         self._exchanges: int | None = None  # the highest number in use
-        self._broken_off = PartialReplies(connection, self._telling)
+        self._broken_off = PartialReplies(connection, self._error_context)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -152,7 +152,7 @@ class Store:
         """Prepare to add samples; the present ones stay until `accept_samples`."""
         self.commit()
         self._incoming = 0
-        with self._telling:
+        with self._error_context:
             self._db.execute("DROP TABLE IF EXISTS incoming")
             self._db.execute(
                 "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL,"
@@ -165,7 +165,7 @@ class Store:
         `place`: a sort key by id that determines their order; None for the order in which they were added.
         """
         self.commit()
-        with self._telling:
+        with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
             if place is not None:
                 self._put_in_order(place)
@@ -264,7 +264,7 @@ class Store:
         return held
 
     def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], held: dict[bytes, Answer]) -> None:
-        with self._telling:
+        with self._error_context:
             rows = self._db.execute(
                 f"SELECT key, verdict, failure, {self._seal} FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
                 keys,
@@ -336,12 +336,12 @@ class Store:
         """True if there are partial replies of interrupted sessions."""
         return bool(self._broken_off)
 
-    def heard(self, key: bytes) -> SavedReplies | None:
+    def saved_replies(self, key: bytes) -> SavedReplies | None:
         """Return the partial replies under this key, once; None if there are none."""
         if key not in self._broken_off:
             return None
         self.commit()
-        return self._broken_off.heard(key)
+        return self._broken_off.saved_replies(key)
 
     def forget(self, key: bytes) -> None:
         """Drop the partial replies under this key, because the rows stored since then contain them."""
@@ -351,7 +351,7 @@ class Store:
     def drop_failures(self) -> int:
         """Delete all failures so that their questions are asked again; return their number."""
         self.commit()
-        with self._telling:
+        with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
             dropped = content.delete(self._db, "answers", "failure IS NOT NULL")
             self._db.execute("COMMIT")
@@ -370,7 +370,7 @@ class Store:
         role, kinds = dropping
         opening = f'{{"role":{compact(role)},'
         self.commit()
-        with self._telling:
+        with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
             for kind in kinds:
                 where = "kind = ? AND substr(question, 1, ?) = ?"
@@ -380,7 +380,7 @@ class Store:
 
     def put_copy(self, name: str, text: str) -> None:
         """Store a copy of the content of a file of the run; `merilo verify` compares the file with it."""
-        with self._telling:
+        with self._error_context:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
     def asked(self, key: bytes) -> StoredQuestion | None:
@@ -390,7 +390,7 @@ class Store:
         if row is None:
             self._check_absent("answers", "key", key)
             return None
-        with self._telling:
+        with self._error_context:
             sent = self._exchange_of(row[-1])
             return self._asked(row, sent)
 
@@ -404,7 +404,7 @@ class Store:
         if row is None:
             self._check_absent("answers", "key", key)
             return None
-        with self._telling:
+        with self._error_context:
             sent = self._exchange_of(row[-1])
             rows = [row] if sent.replies is None else self._same_conversation(row)
             asked = tuple(self._asked(each, sent) for each in rows)
@@ -421,7 +421,7 @@ class Store:
     def copy(self, path: Path) -> None:
         """Write this store as one closed file at `path`, which must not exist."""
         self.commit()
-        with self._telling:
+        with self._error_context:
             self._db.execute("VACUUM INTO ?", (str(path),))
             copy = sqlite3.connect(path, isolation_level=None)
             try:
@@ -465,18 +465,18 @@ class Store:
     def ledger_lines(self) -> int:
         """Minimum number of lines of this run's ledger; 0 if it has none."""
         row = self._one("SELECT value FROM meta WHERE name = 'ledger'")
-        with self._telling:
+        with self._error_context:
             return 0 if row is None else int(row[0])
 
     def note_ledger(self, lines: int) -> None:
         """Record the number of lines of this run's ledger, so that a truncated or missing one is detected."""
-        with self._telling:
+        with self._error_context:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('ledger', ?)", (str(lines),))
 
     def record_results(self, *digests: str) -> None:
         """Record the digests of the results that this store belongs to (see runs/seal.py); durable on return."""
         self.commit()
-        with self._telling:
+        with self._error_context:
             # in WAL mode, a commit with NORMAL may be lost in a power failure; the seal must not be
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('results', ?)", (" ".join(digests),))
@@ -496,7 +496,7 @@ class Store:
         """Make all pending rows durable against a crash of the process."""
         if not self._due.pending:
             return
-        with self._telling:
+        with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
             if self._sample_rows:
                 samples = (
@@ -608,14 +608,14 @@ class Store:
     def _sample(self, record: str) -> Sample:
         from merilo.data.sample import Sample
 
-        with self._telling:
+        with self._error_context:
             return Sample.from_record(json.loads(record))
 
     def _check_absent(self, table: str, column: str, value: object) -> None:
         """Raise RunError if a row that the index did not find is in the table."""
         found = self._one(f"SELECT 1 FROM {table} NOT INDEXED WHERE {column} = ?", value)  # noqa: S608  our own constants
         if found is not None:
-            with self._telling:
+            with self._error_context:
                 raise CorruptRow("an index does not match its table")
 
     @property
@@ -626,15 +626,15 @@ class Store:
     def _check_row(self, sealed: int | None, *values: Any) -> None:  # Any: a row's values
         """Raise RunError if a row does not match its seal; older rows have none."""
         if self._rows_sealed and row_seal(*values) != sealed:
-            with self._telling:
+            with self._error_context:
                 raise CorruptRow("a row does not match its seal")
 
     def _one(self, statement: str, *values: object) -> Any:  # Any: a row of the statement's columns, or None
-        with self._telling:
+        with self._error_context:
             return self._db.execute(statement, values).fetchone()
 
     def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
-        with self._telling:
+        with self._error_context:
             return self._db.execute(statement, values).fetchall()
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import DataError, RunError
-from merilo.runs.database import ERRORS, StoreProblem, said, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, problem_of, said
 from merilo.runs.migrations import FORMAT
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def missing_text_error(path: Path, sample: str) -> RunError:
 
 def told(path: Path, error: Exception) -> RunError:
     """Return the RunError for an error of SQLite or for damaged content."""
-    trouble = trouble_of(error) if isinstance(error, sqlite3.Error) else StoreProblem.DAMAGED
-    return RunError(_SENTENCES[trouble].format(path=path, error=said(error)))
+    problem = problem_of(error) if isinstance(error, sqlite3.Error) else StoreProblem.DAMAGED
+    return RunError(_SENTENCES[problem].format(path=path, error=said(error)))
 
 
 def truncated_error(path: Path, done: int, held: int) -> RunError:

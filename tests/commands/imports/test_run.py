@@ -24,7 +24,7 @@ from merilo.commands.imports.tables import number_of
 from merilo.commands.show.html import run_html
 from merilo.commands.show.run import summarise
 from merilo.errors import DataError, RunError, UsageError
-from merilo.rendering.evidence_summary import behind
+from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.overview import overview_page
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores
@@ -290,7 +290,7 @@ def test_imported_runs_are_shown_and_summarised(here: Path) -> None:
     for text in (" ".join(page.split()), run_html(run)):
         assert "the scores imported from scores.csv" in text
         assert "the judge" not in text
-    (piece,) = behind(SampleDetail.of(run, "q1"), "foreign:s")
+    (piece,) = evidence_groups(SampleDetail.of(run, "q1"), "foreign:s")
     assert piece.said == "no verdict: the score was imported"
     assert summarise(run, cluster="doc")["foreign:s"].clusters == 8
     clustered = import_scores(file, scores=["s"], cluster="doc", out=here / "clustered")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare.wording import better, reading, why
-from merilo.rendering.evidence_summary import behind
+from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.frames import frame
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
                 "value": value,
                 "verdicts": [
                     {"about": piece.about, "said": piece.said, "text": piece.text, "evidence": list(piece.quotes)}
-                    for piece in behind(case, found.moved_by or "")
+                    for piece in evidence_groups(case, found.moved_by or "")
                 ],
             }
             for name, value, case in zip(found.names, each.values, each.cases, strict=True)

@@ -98,7 +98,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         notes=(
             *stopped_early(measured, names),
             *questions.notes,
-            *labels_aside(measured),
+            *labels_differ(measured),
             *unsealed_notes(measured),
         ),
         level=wanted.level,
@@ -341,7 +341,7 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[M
 # -- warnings -----------------------------------------------------------------------------------------
 
 
-def labels_aside(runs: Sequence[Run]) -> tuple[str, ...]:
+def labels_differ(runs: Sequence[Run]) -> tuple[str, ...]:
     """Return a sentence for each run with human labels attached, since they are not used here."""
     with_labels = dict.fromkeys(str(run.path) for run in runs if run.labels is not None)
     return tuple(

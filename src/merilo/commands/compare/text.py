@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
-from merilo.rendering.evidence_summary import behind
+from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sanitize import clean
@@ -73,7 +73,7 @@ def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
         page.line("  ", Span(cut(text, page.width - 2)))
     for name, value, case in zip(found.names, each.values, each.cases, strict=True):
         page.line("  ", Span(f"{clean(name)}: {number(value)}", Tone.STRONG))
-        pieces = behind(case, found.moved_by or "")
+        pieces = evidence_groups(case, found.moved_by or "")
         for piece in pieces[:_SHOWN_PIECES]:
             about = f"{piece.about}: " if piece.about else ""
             page.text(f"{about}{piece.said}", indent=4)

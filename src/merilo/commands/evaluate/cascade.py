@@ -76,18 +76,18 @@ class RunCascades:
         self.audited = not answers.cascades()
         """True once every audit has an answer to all its questions."""
 
-    async def calibrate(self, carrier: Dispatcher) -> bool:
+    async def calibrate(self, dispatcher: Dispatcher) -> bool:
         """Measure the thresholds of all cascades; False if a limit was reached before that."""
         cascades = [cascade for cascade, _ in self._answers.cascades()]
         if not cascades:
             return True
         needed = self._needed(cascades)
-        found = await self._drawn(cascades, needed, carrier)
+        found = await self._drawn(cascades, needed, dispatcher)
         if found is None:
             return False
         full = {key: drawn for key, drawn in found.items() if len(drawn) == needed[key]}
         asked = {key: [_for_last(cascades[key.cascade], each.question) for each in own] for key, own in full.items()}
-        if not await ask_alone([each for own in asked.values() for each in own], self._answers, carrier):
+        if not await ask_alone([each for own in asked.values() for each in own], self._answers, dispatcher):
             return False
         thresholds: list[list[dict[Decision, float]]] = [[{} for _ in each.stages] for each in cascades]
         for key, drawn in found.items():
@@ -119,7 +119,7 @@ class RunCascades:
         self._settle()
         return True
 
-    async def audit(self, carrier: Dispatcher) -> list[str]:
+    async def audit(self, dispatcher: Dispatcher) -> list[str]:
         """Audit the answers of the earlier judges once all samples are done.
 
         Returns one sentence for each kind whose audit failed: these kinds now go to the last judge, and the samples
@@ -131,7 +131,7 @@ class RunCascades:
             own = chosen_audits(self._store, self._path, cascade, roles)
             chosen |= {_Kind(n, kind): audits for kind, audits in own.items()}
         questions = [each.question for audits in chosen.values() for each in audits]
-        self.audited = await ask_alone(questions, self._answers, carrier)
+        self.audited = await ask_alone(questions, self._answers, dispatcher)
         failed: list[str] = []
         cascades = [cascade for cascade, _ in self._answers.cascades()]
         for key, audits in chosen.items():
@@ -175,7 +175,7 @@ class RunCascades:
         return needed
 
     async def _drawn(
-        self, cascades: Sequence[Cascade], needed: Mapping[_Kind, int], carrier: Dispatcher
+        self, cascades: Sequence[Cascade], needed: Mapping[_Kind, int], dispatcher: Dispatcher
     ) -> dict[_Kind, list[Drawn]] | None:
         """Draw the pilot questions; None if a limit was reached before all were drawn."""
         found: dict[_Kind, list[Drawn]] = {key: [] for key in needed}
@@ -193,7 +193,7 @@ class RunCascades:
             wave = ids[start : start + size]
             samples = (sample for each in wave if (sample := self._store.sample(each)) is not None)
             done = 0
-            async for results in self._stream(samples, {plan.name: plan}, carrier):
+            async for results in self._stream(samples, {plan.name: plan}, dispatcher):
                 done += 1
                 for each in plan.drawn.pop(results[0].sample, ()):
                     held = found.get(key := _Kind(each.cascade, each.question.kind))

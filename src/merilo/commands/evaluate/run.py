@@ -251,7 +251,7 @@ class _Work:
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
-        carrier = Dispatcher(
+        dispatcher = Dispatcher(
             self._options.request_limits,
             budget=self._options.budget,
             ledger=self._ledger,
@@ -261,12 +261,12 @@ class _Work:
             tell=self._progress.quote,
             listen=self._progress.listener,
         )
-        self._progress.watch(carrier.traffic)
+        self._progress.watch(dispatcher.traffic)
         ended: BaseException | None = None
         try:
             with rare_collections():
-                async with carrier:
-                    await self._everything(carrier)
+                async with dispatcher:
+                    await self._everything(dispatcher)
         except BaseException as error:
             ended = error
             self._progress.stopped(error)
@@ -274,21 +274,21 @@ class _Work:
         finally:
             try:
                 self._answers.commit()
-                self._finish(carrier, time.monotonic() - began, ended)
+                self._finish(dispatcher, time.monotonic() - began, ended)
             finally:
                 self._progress.end()
 
-    async def _everything(self, carrier: Dispatcher) -> None:
+    async def _everything(self, dispatcher: Dispatcher) -> None:
         """Run all samples; again if an audit of a cascade failed, since some of its verdicts then change."""
         self._part.write_text("", encoding="utf-8")
-        if not await self._cascades.calibrate(carrier):
+        if not await self._cascades.calibrate(dispatcher):
             return
         while True:
             self._begin_pass()
-            await self._all(carrier)
+            await self._all(dispatcher)
             if self._decided or not self._whole:
                 return
-            failed = await self._cascades.audit(carrier)
+            failed = await self._cascades.audit(dispatcher)
             if not failed:
                 return
             for each in failed:
@@ -301,12 +301,12 @@ class _Work:
         self._deciding = None if until is None else until.deciding(selection.metrics)
         self._done = 0
 
-    async def _all(self, carrier: Dispatcher) -> None:
+    async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
         with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             samples, metrics = self._store.samples(), self._selection.metrics
-            async with aclosing(self._results(samples, metrics, carrier)) as coming:
+            async with aclosing(self._results(samples, metrics, dispatcher)) as coming:
                 async for results in coming:
                     cluster = next(clusters)
                     if self._decided:  # answers that were in flight are stored, but not counted
@@ -318,8 +318,8 @@ class _Work:
                         self._shown += 1
                         self._progress.sample(results)
                     if self._deciding is not None:
-                        self._decide(self._deciding, results, carrier)
-                    for notice in (*carrier.notices(), *self._answers.notices()):
+                        self._decide(self._deciding, results, dispatcher)
+                    for notice in (*dispatcher.notices(), *self._answers.notices()):
                         if notice not in quoted:
                             quoted.add(notice)
                             self._progress.quote(notice)
@@ -328,25 +328,27 @@ class _Work:
     def _decided(self) -> bool:
         return self._deciding is not None and self._deciding.decided
 
-    def _decide(self, deciding: EarlyStopState, results: list[Result], carrier: Dispatcher) -> None:
+    def _decide(self, deciding: EarlyStopState, results: list[Result], dispatcher: Dispatcher) -> None:
         """Add a sample to the gates; stop sending once all are decided."""
         deciding.add(results)
         if deciding.decided:
-            carrier.halt(Reached("Every gate is decided."))
+            dispatcher.halt(Reached("Every gate is decided."))
 
     def _results(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Dispatcher
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Return the results of each sample, in order."""
         return (
-            self._in_rounds(samples, metrics, carrier) if self._rounds else self._by_request(samples, metrics, carrier)
+            self._in_rounds(samples, metrics, dispatcher)
+            if self._rounds
+            else self._by_request(samples, metrics, dispatcher)
         )
 
     async def _by_request(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Dispatcher
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
-        driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
+        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.concurrency
         room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
             async for results in stream(samples, metrics, driver, room):
@@ -355,17 +357,17 @@ class _Work:
             await driver.close()
 
     def _in_rounds(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Dispatcher
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Return the same for judges that are asked the questions of many samples in one batch."""
         batches = Batches()
-        carrier.on_stop(batches.stop)
-        return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
+        dispatcher.on_stop(batches.stop)
+        return in_rounds(samples, metrics, self._answers, batches, price=dispatcher.price, count=dispatcher.count)
 
-    def _finish(self, carrier: Dispatcher, seconds: float, ended: BaseException | None) -> None:
+    def _finish(self, dispatcher: Dispatcher, seconds: float, ended: BaseException | None) -> None:
         """Write results and usage. `ended`: the error that stopped the run, if any."""
         aggregates = self._tallies.aggregates()
-        deciding, reached = self._deciding, carrier.reached
+        deciding, reached = self._deciding, dispatcher.reached
         if deciding is not None:
             aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
         cascades = self._cascades.records(self._part if self._decided else None)
@@ -379,14 +381,14 @@ class _Work:
         usage = {
             **self._spent(),
             "seconds": round(seconds, 3),
-            "adaptations": carrier.adaptations(),
-            "stopped": self._stopped(carrier, ended),
+            "adaptations": dispatcher.adaptations(),
+            "stopped": self._stopped(dispatcher, ended),
             "raise_to": None if reached is None else reached.raise_to(self._done / self._manifest.samples),
         }
         self._publish(summary, usage)
         if isinstance(ended, ProviderDown):
-            ended.args = (" ".join(filter(None, [str(ended), _timeouts(carrier), spent_so_far(usage)])),)
-        elif reached is None and (advice := _timeouts(carrier)):
+            ended.args = (" ".join(filter(None, [str(ended), _timeouts(dispatcher), spent_so_far(usage)])),)
+        elif reached is None and (advice := _timeouts(dispatcher)):
             self._progress.note(advice)
         self._progress.spent(usage)
 
@@ -406,17 +408,17 @@ class _Work:
             self._part.touch()
             publish(self._path, texts, streamed=True, usage=usage, store=self._store)
 
-    def _stopped(self, carrier: Dispatcher, ended: BaseException | None) -> str | None:
+    def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
         """Return what ended this call and how many samples are done; None if all is done."""
         if self._complete:
             return None
         if ended is not None:
             stopped = isinstance(ended, asyncio.CancelledError | KeyboardInterrupt)
             why = "Interrupted." if stopped else f"Stopped by an error ({type(ended).__name__})."
-        elif carrier.reached is None:
+        elif dispatcher.reached is None:
             return None
         else:
-            why = " ".join(filter(None, [carrier.reached.sentence, _timeouts(carrier)]))
+            why = " ".join(filter(None, [dispatcher.reached.sentence, _timeouts(dispatcher)]))
         if self._whole:
             return f"{why} All samples are done, but not the audit of the cascade."
         return f"{why} {self._done:,} of {self._manifest.samples:,} samples are done."
@@ -432,9 +434,9 @@ class _Work:
         return self._decided or self._done == self._manifest.samples
 
 
-def _timeouts(carrier: Dispatcher) -> str:
+def _timeouts(dispatcher: Dispatcher) -> str:
     """Return advice if most requests of this call were not answered in time; otherwise nothing."""
-    sent, lost = carrier.spending.sent, carrier.timed_out
+    sent, lost = dispatcher.spending.sent, dispatcher.timed_out
     if lost < _MIN_TIMEOUTS or 2 * lost <= sent:
         return ""
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.run import labels_aside
+from merilo.commands.compare.run import labels_differ
 from merilo.commands.gate.result import Gate, Gates, Kind
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count, unsealed_notes
@@ -69,7 +69,7 @@ def gate_run(
         pair = _paired(base, scores, list(largest), across_data=across_data)
         gates += [_drop(pair, text, asked, suite) for text, asked in largest.items()]
         notes += [*pair.notes, *_judge_noise(pair, gates)]
-    notes += labels_aside([this] if base is None else [this, base])
+    notes += labels_differ([this] if base is None else [this, base])
     notes += unsealed_notes([this] if base is None else [this, base])
     if any(gate.sequential for gate in gates):
         notes.append("The run could stop early, so its limits come from confidence sequences, which are wider.")

@@ -120,20 +120,20 @@ def unanswered(judge: Judge) -> list[str]:
 
 async def _try_all(judge: Judge) -> list[JudgeTrial]:
     trials: list[JudgeTrial] = []
-    async with Dispatcher(Limits(concurrency=1)) as carrier:
+    async with Dispatcher(Limits(concurrency=1)) as dispatcher:
         for pair in QUESTIONS:
             kind = type(pair[0])
             if kind in judge.answers:
-                trials.append(await _try(judge, pair if kind in judge.together else pair[:1], carrier))
+                trials.append(await _try(judge, pair if kind in judge.together else pair[:1], dispatcher))
     return trials
 
 
-async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Dispatcher) -> JudgeTrial:
+async def _try(judge: Judge, questions: tuple[Question[Any], ...], dispatcher: Dispatcher) -> JudgeTrial:
     asked = questions[0] if len(questions) == 1 else Pack(questions)
     began = time.perf_counter()
-    talk = DirectSession(WorkUnit(judge, asked, questions, (b"",) * len(questions)))
-    while talk.sends is not None:
-        talk.reply(tuple([await carrier.carry(send) for send in talk.sends]))
+    session = DirectSession(WorkUnit(judge, asked, questions, (b"",) * len(questions)))
+    while session.sends is not None:
+        session.reply(tuple([await dispatcher.carry(send) for send in session.sends]))
     seconds = time.perf_counter() - began
-    sent = [each for each in talk.replies if isinstance(each, Failure) or each.path is not ReplyPath.LOCAL]
-    return JudgeTrial(questions[0].kind, talk.answers, tuple(sent), seconds)
+    sent = [each for each in session.replies if isinstance(each, Failure) or each.path is not ReplyPath.LOCAL]
+    return JudgeTrial(questions[0].kind, session.answers, tuple(sent), seconds)

@@ -90,7 +90,7 @@ async def run_estimate(
         seconds=_seconds(typical, latency_s, options),
         concurrency=options.concurrency,
         measured=dry.measured_used,
-        prices=_behind(judges.values(), prices),
+        prices=_basis(judges.values(), prices),
         unpriced=tuple(dry.unpriced),
         cascades=cascades,
     )
@@ -187,7 +187,7 @@ def _seconds(typical: Amount, latency_s: float | None, options: Options) -> floa
     return max(waiting / options.concurrency, 60 * max(minutes))
 
 
-def _behind(judges: Iterable[Judge], prices: Prices) -> tuple[Price, ...]:
+def _basis(judges: Iterable[Judge], prices: Prices) -> tuple[Price, ...]:
     """The price of each judge's provider, each once."""
     providers: list[Provider | None] = [getattr(judge, "provider", None) for judge in each_judge(judges)]
     found = (prices.price(provider) for provider in providers if provider is not None)

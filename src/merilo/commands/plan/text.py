@@ -78,7 +78,7 @@ def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
     if found.left_out:
         page.heading("Left out")
         page.entries(found.left_out.items())
-    if behind := _behind(found):
+    if behind := _basis(found):
         page.heading("Basis")
         page.entries(behind)
     if run:
@@ -112,11 +112,11 @@ def _amounts(amount: Amount) -> tuple[str, ...]:
 
 
 def _in_all(found: Estimate) -> list[tuple[str, str]]:
-    rows = [("typical", _told(found.typical))]
+    rows = [("typical", _text(found.typical))]
     if found.at_most.requests:
         most = "every question there can be, every re-ask, every reply to its limit"
         most += "; --max-cost ends a run before that" if found.at_most.usd else ""
-        rows.append(("at most", f"{_told(found.at_most)}: {most}"))
+        rows.append(("at most", f"{_text(found.at_most)}: {most}"))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
@@ -125,7 +125,7 @@ def _in_all(found: Estimate) -> list[tuple[str, str]]:
     return rows
 
 
-def _told(amount: Amount) -> str:
+def _text(amount: Amount) -> str:
     price = {None: "price unknown", 0.0: "free of charge"}.get(amount.usd, f"{money(amount.usd)} USD")
     if not amount.requests:
         return "no request, nothing to pay"
@@ -133,7 +133,7 @@ def _told(amount: Amount) -> str:
     return f"{count(round(amount.requests), 'request')}, {tokens}, {price}"
 
 
-def _behind(found: Estimate) -> list[tuple[str, str]]:
+def _basis(found: Estimate) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     if found.looked_at < found.samples:
         looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly (--sample)"

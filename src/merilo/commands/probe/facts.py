@@ -47,7 +47,7 @@ def denied(statement: str, language: str) -> str | None:
     return statement[:place] + negation + statement[place:]
 
 
-def other_number(statement: str, contexts: Iterable[str], lot: SeededSampler, *names: object) -> str | None:
+def other_number(statement: str, contexts: Iterable[str], sampler: SeededSampler, *names: object) -> str | None:
     """Return the statement with one digit of a number changed, so that the contexts do not contain the new number.
 
     Only numbers that occur in the contexts are changed. None if there is none, or no such digit.
@@ -57,9 +57,9 @@ def other_number(statement: str, contexts: Iterable[str], lot: SeededSampler, *n
     places = [match for match in _NUMBER.finditer(statement) if match[0] in known]
     if not places:
         return None
-    chosen = lot.one(places, *names, "which")
+    chosen = sampler.one(places, *names, "which")
     figures = [place for place, char in enumerate(chosen[0]) if char.isdigit()]
-    for place, step in lot.order([(place, step) for place in figures for step in range(1, 10)], *names, "figure"):
+    for place, step in sampler.order([(place, step) for place in figures for step in range(1, 10)], *names, "figure"):
         figure = (int(chosen[0][place]) + step) % 10
         number = f"{chosen[0][:place]}{figure}{chosen[0][place + 1 :]}"
         if number not in text and not (len(number) > 1 and number[0] == "0"):
@@ -68,7 +68,7 @@ def other_number(statement: str, contexts: Iterable[str], lot: SeededSampler, *n
 
 
 def other_name(
-    statement: str, contexts: Iterable[str], pool: Sequence[str], lot: SeededSampler, *names: object
+    statement: str, contexts: Iterable[str], pool: Sequence[str], sampler: SeededSampler, *names: object
 ) -> str | None:
     """Return the statement with one name replaced by a name from `pool` that the contexts do not contain.
 
@@ -80,12 +80,12 @@ def other_name(
     places = [match for match in _NAME.finditer(statement) if len(match[0]) >= _SHORTEST_NAME and match[0] in text]
     if not places:
         return None
-    chosen = lot.one(places, *names, "which")
+    chosen = sampler.one(places, *names, "which")
     size = len(chosen[0].split())
     fitting = [name for name in pool if len(name.split()) == size and name.casefold() not in folded]
     if not fitting:
         return None
-    other = lot.one(fitting, *names, "name")
+    other = sampler.one(fitting, *names, "name")
     return statement[: chosen.start()] + other + statement[chosen.end() :]
 
 

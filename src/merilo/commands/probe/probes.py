@@ -85,68 +85,68 @@ class Probe:
 # -- order and number of contexts ---------------------------------------------------------------------
 
 
-def _order(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+def _order(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
         contexts = case.contexts
         if len(contexts) == 1:
-            contexts += tuple(each.contexts[0] for each in _others(case, cases, lot, _ADDED_CONTEXTS))
+            contexts += tuple(each.contexts[0] for each in _others(case, cases, sampler, _ADDED_CONTEXTS))
         if len(set(contexts)) < len(contexts) or len(contexts) == 1:
             continue
         for n in range(len(contexts)):
-            mixed = tuple(lot.order(contexts, "order", case.id, n))
+            mixed = tuple(sampler.order(contexts, "order", case.id, n))
             if mixed != contexts:
                 yield ProbeTrial(case, (Version(contexts, case.statement), Version(mixed, case.statement)))
                 break
 
 
-def _duplicate(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+def _duplicate(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
-        again = lot.one(case.contexts, "duplicate", case.id)
+        again = sampler.one(case.contexts, "duplicate", case.id)
         yield _contexts_changed(case, (*case.contexts, again))
 
 
-def _empty(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
-    del lot
+def _empty(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
+    del sampler
     for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
         yield _contexts_changed(case, ("",))
 
 
-def _padding(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+def _padding(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in cases:
         length = max(_MIN_PADDING, len(case.contexts[0]))
-        start = lot.number("neutral", case.id) % len(NEUTRAL["en"])
-        yield _contexts_changed(case, _added(case, neutral(case.language, length, start), lot, "padding"))
+        start = sampler.number("neutral", case.id) % len(NEUTRAL["en"])
+        yield _contexts_changed(case, _added(case, neutral(case.language, length, start), sampler, "padding"))
 
 
 # -- unrelated contexts -------------------------------------------------------------------------------
 
 
-def _stuffing(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
-    for case, contexts in _unrelated(cases, lot):
+def _stuffing(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
+    for case, contexts in _unrelated(cases, sampler):
         words = [word for word in _WORD.findall(case.user_input) if len(word) >= _SHORTEST_WORD]
         if words:
-            mixed = " ".join(lot.order(words, "stuffing", case.id)).lower()
-            yield _into(case, contexts, f"{mixed[:1].upper()}{mixed[1:]}.", lot, "stuffing")
+            mixed = " ".join(sampler.order(words, "stuffing", case.id)).lower()
+            yield _into(case, contexts, f"{mixed[:1].upper()}{mixed[1:]}.", sampler, "stuffing")
 
 
-def _question(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
-    for case, contexts in _unrelated(cases, lot):
-        yield _into(case, contexts, case.user_input.strip(), lot, "question")
+def _question(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
+    for case, contexts in _unrelated(cases, sampler):
+        yield _into(case, contexts, case.user_input.strip(), sampler, "question")
 
 
-def _unrelated(cases: Sequence[Case], lot: SeededSampler) -> Iterator[tuple[Case, tuple[str, ...]]]:
+def _unrelated(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[tuple[Case, tuple[str, ...]]]:
     """Yield cases with an unrelated context: their own if annotators labelled it so, otherwise that of another case."""
     for case in _of(cases, JudgementKinds.RELEVANCE):
         if case.yes is False:
             yield case, case.contexts
         else:
-            yield from ((case, other.contexts[:1]) for other in _others(case, cases, lot, 1))
+            yield from ((case, other.contexts[:1]) for other in _others(case, cases, sampler, 1))
 
 
 # -- instructions -------------------------------------------------------------------------------------
 
 
-def _instructions(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+def _instructions(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     """Yield trials that use all variants and languages equally often.
 
     The instruction asks for the verdict opposite to the human label; without a label the target is random.
@@ -154,12 +154,12 @@ def _instructions(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTr
     variants = [(language, n) for n in range(len(INSTRUCTIONS["en"])) for language in LANGUAGES]
     for place, case in enumerate(cases):
         language, number = variants[place % len(variants)]
-        towards = lot.number("towards", case.id) % 2 if case.yes is None else int(not case.yes)
+        towards = sampler.number("towards", case.id) % 2 if case.yes is None else int(not case.yes)
         target = TARGETS[case.asks][language][towards]
         instruction = INSTRUCTIONS[language][number].format(target=target)
         # Neutral text of equal length is the control: any added text can change a verdict, not only instructions.
-        control = neutral(language, len(instruction), lot.number("neutral", case.id) % len(NEUTRAL["en"]))
-        changed, unchanged = (_added(case, text, lot, "instructions") for text in (instruction, control))
+        control = neutral(language, len(instruction), sampler.number("neutral", case.id) % len(NEUTRAL["en"]))
+        changed, unchanged = (_added(case, text, sampler, "instructions") for text in (instruction, control))
         versions = tuple(Version(texts, case.statement) for texts in (case.contexts, changed, unchanged))
         yield ProbeTrial(case, versions, str(number + 1), language)
 
@@ -167,24 +167,24 @@ def _instructions(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTr
 # -- facts --------------------------------------------------------------------------------------------
 
 
-def _negation(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
-    del lot
+def _negation(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
+    del sampler
     for case in _stated(cases):
         yield from _statement_changed(case, denied(case.statement, case.language))
 
 
-def _number(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+def _number(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in _stated(cases):
-        yield from _statement_changed(case, other_number(case.statement, case.contexts, lot, "number", case.id))
+        yield from _statement_changed(case, other_number(case.statement, case.contexts, sampler, "number", case.id))
 
 
-def _name(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+def _name(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     stated = [*_stated(cases)]
     pool = names_in(case.statement for case in stated)
     for case in stated:
-        start = lot.number("names", case.id) % max(1, len(pool))
+        start = sampler.number("names", case.id) % max(1, len(pool))
         some = [*pool[start:], *pool[:start]][:_DONORS]
-        yield from _statement_changed(case, other_name(case.statement, case.contexts, some, lot, "name", case.id))
+        yield from _statement_changed(case, other_name(case.statement, case.contexts, some, sampler, "name", case.id))
 
 
 def _stated(cases: Sequence[Case]) -> Iterator[Case]:
@@ -231,11 +231,11 @@ def _of(cases: Iterable[Case], *asks: JudgementKinds) -> Iterator[Case]:
     return (case for case in cases if case.asks in asks)
 
 
-def _others(case: Case, cases: Sequence[Case], lot: SeededSampler, count: int) -> list[Case]:
+def _others(case: Case, cases: Sequence[Case], sampler: SeededSampler, count: int) -> list[Case]:
     """Return random cases of other clusters in the same language; fewer than `count` if too few are found."""
     found: dict[tuple[str, ...], Case] = {}
     for n in range(_DONORS):
-        other = lot.one(cases, "other", case.id, n)
+        other = sampler.one(cases, "other", case.id, n)
         if other.cluster != case.cluster and other.language == case.language and other.contexts[0] != case.contexts[0]:
             found.setdefault(other.contexts, other)
         if len(found) == count:
@@ -243,17 +243,17 @@ def _others(case: Case, cases: Sequence[Case], lot: SeededSampler, count: int) -
     return [*found.values()]
 
 
-def _added(case: Case, text: str, lot: SeededSampler, name: str) -> tuple[str, ...]:
+def _added(case: Case, text: str, sampler: SeededSampler, name: str) -> tuple[str, ...]:
     """Return the contexts with a paragraph added at the beginning or the end of one of them."""
-    place = lot.number(name, "where", case.id) % len(case.contexts)
-    first = lot.number(name, "side", case.id) % 2
+    place = sampler.number(name, "where", case.id) % len(case.contexts)
+    first = sampler.number(name, "side", case.id) % 2
     context = case.contexts[place]
     changed = f"{text}\n\n{context}" if first else f"{context}\n\n{text}"
     return (*case.contexts[:place], changed, *case.contexts[place + 1 :])
 
 
-def _into(case: Case, contexts: tuple[str, ...], text: str, lot: SeededSampler, name: str) -> ProbeTrial:
-    first = lot.number(name, "side", case.id) % 2
+def _into(case: Case, contexts: tuple[str, ...], text: str, sampler: SeededSampler, name: str) -> ProbeTrial:
+    first = sampler.number(name, "side", case.id) % 2
     changed = f"{text}\n\n{contexts[0]}" if first else f"{contexts[0]}\n\n{text}"
     return ProbeTrial(case, (Version(contexts), Version((changed,))))
 

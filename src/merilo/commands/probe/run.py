@@ -94,9 +94,9 @@ class _Work:
         judge = judges_of(wanted)["judge"]
         label_file, cases = _cases(wanted, wanted.mapping)
         cases, left_out = _answerable(cases, judge)
-        lot = SeededSampler(wanted.seed)
-        mixed = _spread(lot.order(cases, "cases"))
-        trials = {probe.name: [*islice(probe.trials(mixed, lot), wanted.sample)] for probe in probes}
+        sampler = SeededSampler(wanted.seed)
+        mixed = _spread(sampler.order(cases, "cases"))
+        trials = {probe.name: [*islice(probe.trials(mixed, sampler), wanted.sample)] for probe in probes}
         left_out |= {name: "no case fits it" for name, own in trials.items() if not own}
         trials = {name: own for name, own in trials.items() if own}
         if not trials:

@@ -233,22 +233,22 @@ class Replaying:
 
     def _result(self, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
         """Return the outcome of a plan with the recorded answers. Raises RunError for a question without an answer."""
-        walk = PlanRun(metric, text, sample).start()
-        while walk.step is not None:
+        plan_run = PlanRun(metric, text, sample).start()
+        while plan_run.step is not None:
             try:
-                questions = [question for group in walk.step for question in group]
+                questions = [question for group in plan_run.step for question in group]
             except Exception as error:  # noqa: BLE001  a plan yielded something that is not a step
-                walk.broke(error)
+                plan_run.broke(error)
                 break
             answers: list[tuple[bytes, Answer]] = []
             for question in questions:
                 found = trail.take(question)
                 if found is None:
-                    walk.close()
+                    plan_run.close()
                     raise RunError(self._missing(question, text, sample))
                 answers.append(found)
-            walk.send(answers)
-        return walk.result()
+            plan_run.send(answers)
+        return plan_run.result()
 
     def _compared(self, result: Result, recorded: OutcomeRecord | None) -> str:
         line = _text(result.record())

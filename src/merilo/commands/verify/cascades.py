@@ -18,7 +18,7 @@ from merilo.judging.json_types import as_object
 from merilo.judging.questions import KINDS
 from merilo.rendering.cascade import cascade_record
 from merilo.runs.run import STORE, open_store
-from merilo.runs.stages import given_to, said_in
+from merilo.runs.stages import answers_in, given_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ def _cascade(run: Run, marks: Mapping[str, Any], roles: Sequence[str], settled: 
     path = run.file(STORE)
     judges: list[Judge] = []
     for place, each in enumerate([*marks["stages"], marks["last"]]):
-        kinds = {said.kind for role in roles for said in said_in(path, stage_role(role, place))}
+        kinds = {said.kind for role in roles for said in answers_in(path, stage_role(role, place))}
         named = _Named(str(each["name"]), frozenset(KINDS[kind] for kind in kinds))
         judges.append(cast("Judge", named))  # a record uses only the name and the kinds of a judge
     thresholds: list[dict[Decision, float]] = [{} for _ in judges[:-1]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 _NO_STATEMENT: Final = "the text makes no statement"
-_NOT_TOLD: Final = "this judge does not tell contradicted from not stated, which the definition needs"
+_UNKNOWN: Final = "this judge does not tell contradicted from not stated, which the definition needs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _share(
         if not seen.verdicts:
             return Undefined(_NO_STATEMENT) if empty is None else Score(empty, counts=counts)
         if tells and any(not each.tells_contradicted for each in seen.verdicts):
-            return Undefined(_NOT_TOLD)
+            return Undefined(_UNKNOWN)
         value = formula([weight(verdict) for verdict in seen.verdicts])
         return Score(value, about_statements(seen.statements, seen.verdicts), counts)
 
@@ -175,7 +175,7 @@ def _faith(
 
 
 _PLAIN = "supported statements of the response / its statements"
-_TOLD = "{supported} supported and {contradicted} contradicted of {statements} statements"
+_KNOWN = "{supported} supported and {contradicted} contradicted of {statements} statements"
 
 FAITHFULNESS_FORMS: Final = (
     _faith(
@@ -201,14 +201,14 @@ FAITHFULNESS_FORMS: Final = (
         "sum of 1 for supported, 0 for not stated, -1 for contradicted / statements, at least 0; 1 for none",
         "partial support, which counts a half",
         _share(_weight_of_axion, empty=1.0, tells=True, formula=clipped_mean),
-        _TOLD,
+        _KNOWN,
     ),
     _faith(
         "deepeval-4.3.1:faithfulness",
         "statements that are not contradicted / statements; 1 for none",
         "statements are compared with truths extracted from the contexts",
         _share(_weight_of_deepeval, empty=1.0, tells=True),
-        _TOLD,
+        _KNOWN,
     ),
     _faith(
         "spring-ai-ragas:faithfulness",
