@@ -8,6 +8,7 @@ from typing import Any, Final
 RENDERERS: Final = {
     ("Run", "frame"): "merilo.rendering.notebook:run_frame",
     ("Run", "html"): "merilo.rendering.notebook:run_table",
+    ("Run", "text"): "merilo.rendering.summary:run_text",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
     ("RunComparison", "html"): "merilo.commands.compare.html:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",

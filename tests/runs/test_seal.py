@@ -216,10 +216,10 @@ def test_a_link_to_the_store_of_another_run_is_noticed(here: Path, copy: Path) -
 def test_a_replay_that_is_not_kept_notices_another_store(here: Path, copy: Path) -> None:
     """Its seal names the store of its source, to which it has a link."""
     replayed = merilo.replay(copy)
-    assert next(replayed.run.samples)
+    assert next(iter(replayed.run.samples))
     shutil.copy(here / "elsewhere" / STORE, copy / STORE)
     with pytest.raises(RunError, match="is damaged or belongs to another run"):
-        next(replayed.run.samples)
+        next(iter(replayed.run.samples))
 
 
 def test_a_run_without_seal_and_store_is_not_an_older_run(here: Path, copy: Path) -> None:

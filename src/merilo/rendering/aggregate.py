@@ -22,11 +22,14 @@ def less_is_better(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
     return f"Lower is better: {', '.join(map(clean, names))}." if names else ""
 
 
-def weak_with_judge(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
-    """Return a sentence that names the run's metrics for which the judge reports weak agreement; empty if none."""
+def weak_with_judge(manifest: Manifest, aggregates: Sequence[Aggregate], *, where: str = "see below") -> str:
+    """Return a sentence that names the run's metrics for which the judge is weak; empty if there are none.
+
+    `where`: the place of the explanation.
+    """
     named = manifest.judges.get("judge", {}).get("weak")
     weak = [each.metric for each in aggregates if isinstance(named, list) and each.metric in named]
-    return f"Weak with this judge (see below): {', '.join(map(clean, weak))}." if weak else ""
+    return f"Weak with this judge ({where}): {', '.join(map(clean, weak))}." if weak else ""
 
 
 def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dict[str, Any]:  # Any: JSON

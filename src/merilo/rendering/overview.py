@@ -105,7 +105,7 @@ def overview_page(
     page = Page(width)
     known = corrections or {}
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
-    _title(page, run)
+    title(page, run)
     page.blank()
     table(page, aggregates, corrections=known)
     page.blank()
@@ -226,7 +226,8 @@ def _counted(aggregate: Aggregate) -> str:
     return "\n".join([*([counts_text(rest)] if rest else []), *lines])
 
 
-def _title(page: Page, run: Run) -> None:
+def title(page: Page, run: Run) -> None:
+    """Add the title: data, number of samples and judge; and whether the run is incomplete or has no seal."""
     manifest = run.manifest
     by = f"scores of {manifest.origin}" if manifest.origin else f"judged by {judge_name(run)}"
     what = f"{manifest.data}: {count(manifest.samples, 'sample')}, {by}"

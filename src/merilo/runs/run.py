@@ -23,6 +23,7 @@ import shlex
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -39,6 +40,7 @@ from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Store, StoredQuestion
 from merilo.runs.store_errors import missing_text_error, newer_format_error
+from merilo.runs.worst import metric_named, metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,6 +67,7 @@ __all__ = [
     "Manifest",
     "Run",
     "SampleResult",
+    "SampleResults",
     "Share",
     "json_text",
     "open_store",
@@ -234,6 +237,29 @@ class SampleResult:
         return cls(sample, outcomes, by_metric)
 
 
+@dataclass(frozen=True, slots=True)
+class SampleResults:
+    """The samples of a run with their outcomes, read from disk when they are used."""
+
+    run: Run
+
+    def __iter__(self) -> Iterator[SampleResult]:
+        """Yield every sample with outcomes, in dataset order."""
+        return self.run._read_samples()  # noqa: SLF001  the other half of this class
+
+    def __len__(self) -> int:
+        """Return the number of samples with outcomes."""
+        return self.run.done
+
+    def __getitem__(self, index: int) -> SampleResult:
+        """Return the sample at a position; a negative one counts from the end. Raises IndexError."""
+        position = index + len(self) if index < 0 else index
+        found = next(islice(self, position, None), None) if position >= 0 else None
+        if found is None:
+            raise IndexError(f"The run has {len(self):,} samples, so there is none at {index}.")
+        return found
+
+
 @dataclass(frozen=True, init=False)
 class Run:
     """A finished or interrupted run, read from its directory."""
@@ -360,8 +386,33 @@ class Run:
         return path if path.exists() else None
 
     @property
-    def samples(self) -> Iterator[SampleResult]:
-        """Every sample with outcomes, in dataset order, read lazily."""
+    def samples(self) -> SampleResults:
+        """The samples with outcomes, in dataset order: iterable, read lazily; `samples[0]` and `len(samples)` work."""
+        return SampleResults(self)
+
+    def __getitem__(self, sample_id: str) -> SampleResult:
+        """Return one sample by its id. Raises KeyError if the run has no such sample or no outcome of it yet."""
+        try:
+            return self.sample(sample_id)
+        except RunError as error:
+            raise KeyError(str(error)) from error
+
+    def worst(self, metric: str | None = None, count: int = 5) -> list[SampleResult]:
+        """Return the `count` samples with the worst scores of a metric, the worst first.
+
+        `metric`: its name or full text. None: the metric whose mean is farthest from its best value.
+
+        Raises UsageError if the run has no such metric.
+        """
+        wanted = (
+            metric_to_inspect(self.manifest, self.metrics) if metric is None else metric_named(self.manifest, metric)
+        )
+        if wanted is None:
+            return []
+        found = worst_scores(self.manifest, self.records(), wanted, count)
+        return [self.sample(sample) for sample, _ in found.samples]
+
+    def _read_samples(self) -> Iterator[SampleResult]:
         store = open_store(self)
         try:
             lines = self._grouped()
@@ -405,6 +456,10 @@ class Run:
                 own = answered_by(self.file(STORE), store, own, len(marks["stages"]) + 1)
                 found.update({each.key: each for each in own})
         return [found.get(each.key, each) for each in asked]
+
+    def __str__(self) -> str:
+        """Return the table of means and the worst samples, 80 columns wide."""
+        return str(render(self, "text"))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each sample and metric: sample, metric, outcome, value, reason. Needs pandas.

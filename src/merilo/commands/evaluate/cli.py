@@ -50,6 +50,7 @@ def run(
     max_failed: Annotated[
         str, typer.Option(metavar="RATE", help="Exit with 4 if a larger fraction of the outcomes failed.")
     ] = "1%",
+    full: Annotated[bool, typer.Option("--full", help="Print all details, as merilo show does.")] = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -57,7 +58,7 @@ def run(
     """Evaluate and report."""
     largest = share(max_failed)
     found = _evaluated(data, qrels, options, quiet=quiet, plain=debug)  # a progress line would cut tracebacks
-    _report(found, json=json)
+    _report(found, json=json, full=full)
     _check_whole(found)
     _check_failed(found, largest)
 
@@ -117,16 +118,18 @@ def _command(words: list[str], path: Path, *more: str) -> str:
     return command(*words, *([] if named else ["--out", str(path)]), *extra)
 
 
-def _report(found: Run, *, json: bool) -> None:
+def _report(found: Run, *, json: bool, full: bool) -> None:
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.sanitize import json_text
+    from merilo.rendering.summary import summary_page
     from merilo.rendering.terminal import page_width, show, write
 
     if json:
         write(json_text(overview_record(found)) + "\n")
     else:
         retry = "" if found.usage.get("stopped") else again(found.path, "--retry-failed")
-        show(overview_page(found, page_width(), again=retry))
+        page = overview_page if full else summary_page
+        show(page(found, page_width(), again=retry))
 
 
 def _check_whole(found: Run) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.metrics.text import is_called
 from merilo.rendering.overview import command
 from merilo.rendering.page import GAP, Page, Span, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import number
 from merilo.runs.run import open_store
-from merilo.runs.scales import recorded_scale
+from merilo.runs.worst import metric_named, metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from merilo.runs.run import Run
@@ -46,39 +43,27 @@ class Worst:
 
 
 def metric_of(run: Run, wanted: str | None) -> str:
-    """Return the full text of the run's metric with this text or bare name. Raises UsageError."""
-    texts = tuple(run.manifest.metrics)
-    if wanted is None and len(texts) == 1:
-        return texts[0]
-    named = [text for text in texts if wanted is not None and is_called(text, wanted)]
-    if wanted in named:
-        return wanted or ""
-    if len(named) == 1:
-        return named[0]
-    got = "" if wanted is None else f", got {wanted!r}"
-    raise UsageError(f"--metric must name one metric of this run{got}; its metrics: {', '.join(texts)}.")
+    """Return the full text of the metric with this name; for None, the one whose mean is farthest from its best value.
+
+    Raises UsageError if the run has no such metric or no score.
+    """
+    if wanted is not None:
+        return metric_named(run.manifest, wanted)
+    found = metric_to_inspect(run.manifest, run.metrics)
+    if found is None:
+        raise UsageError(f"{run.path} has no scored sample.")
+    return found
 
 
-def worst(run: Run, metric: str, most: int) -> Worst:
-    """Return the `most` worst samples of a metric, in one pass over the run's outcomes."""
-    higher = recorded_scale(run.manifest, metric).higher_is_better
-    tally: Counter[str] = Counter()
-    found: list[tuple[float, int, str]] = []
-    for record in run.records():
-        if record["metric"] == metric:
-            tally[record["outcome"]] += 1
-            value = record.get("value")
-            if value is not None:
-                found.append((value if higher else -value, len(found), record["sample"]))
-    chosen = heapq.nsmallest(most, found)
+def worst(run: Run, metric: str, count: int) -> Worst:
+    """Return the `count` worst samples of a metric with their user inputs."""
+    found = worst_scores(run.manifest, run.records(), metric, count)
     store = open_store(run)
     try:
-        samples = tuple(
-            Ranked(sample, value if higher else -value, _user_input(store, sample)) for value, _, sample in chosen
-        )
+        samples = tuple(Ranked(sample, value, _user_input(store, sample)) for sample, value in found.samples)
     finally:
         store.close()
-    return Worst(metric, higher, samples, tally["score"], tally["undefined"], tally["failed"])
+    return Worst(metric, found.higher_is_better, samples, found.scored, found.undefined, found.failed)
 
 
 def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON

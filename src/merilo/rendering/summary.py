@@ -1,0 +1,121 @@
+"""The short summary of a run: what `merilo run` and `print(run)` show, in at most 25 lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from merilo.rendering.aggregate import less_is_better, weak_with_judge
+from merilo.rendering.overview import command, intervals_text, table, title
+from merilo.rendering.page import GAP, Page, Tone, cut, pad
+from merilo.rendering.sanitize import clean
+from merilo.rendering.spent import spent_text
+from merilo.rendering.wording import count, number, span
+from merilo.runs.run import open_store
+from merilo.runs.worst import metric_to_inspect, worst_scores
+
+if TYPE_CHECKING:
+    from merilo.runs.run import Aggregate, Run
+
+MAX_LINES: Final = 25
+_MIN_ROWS: Final = 4
+_WORST: Final = 3
+_WIDEST_ID: Final = 33
+_WIDTH: Final = 80
+_MAX_BOUNDS: Final = 2
+
+
+def run_text(run: Run) -> str:
+    """Return the summary without the next commands, 80 columns wide."""
+    return str(summary_page(run, _WIDTH, commands=False))
+
+
+def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True) -> Page:
+    """Return the summary: the table of means, cautions, the three worst samples and the next commands.
+
+    A run with many metrics shows the first ones, so that the page has at most `MAX_LINES` lines; the full page of
+    `merilo show` has them all.
+
+    `again`: the command that asks failed questions again. `commands`: False to leave out what to do next.
+    """
+    aggregates = tuple(run.metrics.values())
+    rest = Page(width)
+    _cautions(rest, run, aggregates)
+    _worst(rest, run)
+    if commands:
+        _next(rest, run, again)
+    rows = len(aggregates)
+    while True:
+        page = Page(width)
+        title(page, run)
+        page.blank()
+        table(page, aggregates[:rows])
+        if rows < len(aggregates):
+            page.text(f"and {count(len(aggregates) - rows, 'more metric')}: merilo show", tone=Tone.QUIET)
+        page.blank()
+        page.lines.extend(rest.lines)
+        if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:
+            return page
+        rows -= 1
+
+
+def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...]) -> None:
+    for text in (
+        less_is_better(run.manifest, aggregates),
+        _missing(aggregates),
+        _bounds(aggregates),
+        weak_with_judge(run.manifest, aggregates, where="merilo show"),
+        intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin),
+    ):
+        if text:
+            page.line(cut(text, page.width))
+
+
+def _missing(aggregates: tuple[Aggregate, ...]) -> str:
+    """Return why samples are not scored: the first metrics with their most frequent reason."""
+    named = [
+        f"{clean(each.metric)} {each.undefined + each.failed:,} ({clean(next(iter(each.reasons), 'no reason'))})"
+        for each in aggregates
+        if (each.undefined or each.failed) and not each.parts
+    ]
+    return f"Not scored: {'; '.join(named)}." if named else ""
+
+
+def _bounds(aggregates: tuple[Aggregate, ...]) -> str:
+    """Return the bounds of means with failed samples; an interval alone would hide what is missing."""
+    failed = [each for each in aggregates if each.failed and each.scored and not each.parts]
+    named = [f"{clean(each.metric)} {span(each.bounds)}" for each in failed[:_MAX_BOUNDS]]
+    more = f" and {len(failed) - _MAX_BOUNDS} more" if len(failed) > _MAX_BOUNDS else ""
+    return f"Bounds with failed samples: {', '.join(named)}{more}." if named else ""
+
+
+def _worst(page: Page, run: Run) -> None:
+    metric = metric_to_inspect(run.manifest, run.metrics)
+    if metric is None:
+        return
+    found = worst_scores(run.manifest, run.records(), metric, _WORST)
+    if len(found.samples) < 2:
+        return
+    page.heading(f"Worst samples by {metric}")
+    column = max(len(cut(clean(sample), _WIDEST_ID)) for sample, _ in found.samples)
+    store = open_store(run)
+    try:
+        for name, value in found.samples:
+            sample = store.sample(name)
+            text = "" if sample is None or sample.user_input is None else sample.user_input
+            start = f"  {pad(number(value), 5, right=True)}  {pad(cut(clean(name), _WIDEST_ID), column)}"
+            page.line(start, "  ", cut(text, page.width - len(start) - GAP))
+    finally:
+        store.close()
+
+
+def _next(page: Page, run: Run, again: str) -> None:
+    path = str(run.path)
+    page.blank()
+    if not run.manifest.origin:
+        page.text(f"Cost: {spent_text(run.usage)}.")
+    page.line(f"Details: {command('show', path)}")
+    metric = metric_to_inspect(run.manifest, run.metrics)
+    if metric is not None:
+        page.line(f"Worst samples: {command('show', path, '--worst', '5')}")
+    if again and any(each.failed for each in run.metrics.values()):
+        page.line(f"Retry what failed: {again}")

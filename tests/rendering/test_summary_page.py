@@ -1,0 +1,82 @@
+"""The short summary: at most 25 lines, with what a reader must not miss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import merilo
+from merilo.metrics.registry import default_metrics
+from merilo.rendering.summary import MAX_LINES, summary_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.runs.run import Run
+
+ROWS = [
+    {
+        "id": f"q{n}",
+        "user_input": f"When was house {n} built?",
+        "retrieved_contexts": [f"House {n} was built in 19{n:02}.", "Rome has seven hills."],
+        "response": f"House {n} was built in 19{n:02}." if n % 3 else "Nobody knows that.",
+        "reference": f"In 19{n:02}.",
+        "retrieved_context_ids": ["a", "b"],
+        "reference_context_ids": ["a"],
+    }
+    for n in range(8)
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    cuts = [f"{name}@{cutoff}" for name in ("hit_rate", "precision", "recall", "nDCG") for cutoff in (1, 2)]
+    names = [name for name in default_metrics() if name not in {"context_entity_recall", "answer_completeness"}]
+    names = [*names, *cuts]
+    return merilo.evaluate(ROWS, metrics=names, out=tmp_path_factory.mktemp("run") / "out", cache=False)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_many_metrics_fit(run: Run, width: int) -> None:
+    """Whatever does not fit is counted, and the command that shows it is named."""
+    page = summary_page(run, width, again="merilo run again --retry-failed")
+    lines = str(page).splitlines()
+    assert len(lines) <= MAX_LINES
+    assert any("more metric" in line for line in lines)
+    assert any(line.startswith("Details: merilo show") for line in lines)
+    assert sum(line.startswith("Worst samples by") for line in lines) == 1
+
+
+def test_a_failure_shows_the_bounds_of_its_mean(tmp_path: Path) -> None:
+    """An interval beside failed samples says how far the mean could move."""
+    judge = merilo.ScriptedJudge.by(
+        lambda asked: merilo.Failure("refused", "no") if "1900" in str(asked) else {"grade": 2, "evidence": [0]}
+    )
+    run = merilo.evaluate(ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
+    text = str(summary_page(run, 80, again="merilo run again --retry-failed"))
+    assert "Bounds with failed samples: context_relevance 0.875 - 1.000." in text
+    assert "Retry what failed: merilo run again --retry-failed" in text
+
+
+def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
+    """`print(run)` is the table; samples are found by position, by id and from the worst."""
+    assert "faithfulness" in str(run)
+    assert "Details:" not in str(run)
+    assert len(run.samples) == len(ROWS)
+    assert (run.samples[0].sample.id, run.samples[-1].sample.id) == ("q0", "q7")
+    assert run["q3"].sample.id == "q3"
+    assert {found.sample.id for found in run.worst("faithfulness", 3)} == {"q0", "q3", "q6"}
+    assert len(run.worst()) == 5
+    with pytest.raises(IndexError, match="8 samples"):
+        run.samples[8]
+    with pytest.raises(KeyError, match="nowhere"):
+        run["nowhere"]
+    with pytest.raises(merilo.UsageError, match="got 'faith'"):
+        run.worst("faith")
+
+
+def test_the_metric_to_inspect_asks_a_judge_that_is_not_weak(run: Run) -> None:
+    """A metric of ids, or one that the judge is weak for, is chosen only if there is no other."""
+    line = next(line for line in str(run).splitlines() if line.startswith("Worst samples by"))
+    assert line.removeprefix("Worst samples by ") not in {"answer_relevancy", "answer_correctness", "id_precision"}
