@@ -25,6 +25,8 @@ from typing import Final
 
 from merilo.errors import UsageError
 
+OWN_PACKAGE: Final = "merilo"
+
 
 class Group(StrEnum):
     """The entry points that merilo reads."""
@@ -71,7 +73,7 @@ def plugins(group: Group) -> tuple[Plugin, ...]:
     """Return the plug-ins of a group, merilo's own first, in the order of declaration; the first of equal names."""
     found: dict[str, Plugin] = {}
     declared = [Plugin(group, entry) for entry in entry_points(group=group.value)]
-    for each in sorted(declared, key=lambda plugin: plugin.package != "merilo"):
+    for each in sorted(declared, key=lambda plugin: plugin.package != OWN_PACKAGE):
         found.setdefault(each.name, each)
     return tuple(found.values())
 
@@ -84,6 +86,12 @@ def plugin(group: Group, name: str) -> object | None:
 def names_file(text: str) -> bool:
     """Return True for a text such as `path/to/file.py:Name`."""
     return _IN_FILE.fullmatch(text) is not None
+
+
+def split_file(text: str) -> tuple[str, str]:
+    """Split `path/to/file.py:Name(...)` into the object and the rest; the first is empty for other texts."""
+    name, bracket, rest = text.strip().partition("(")
+    return (name, bracket + rest) if names_file(name) else ("", text)
 
 
 @cache

@@ -33,7 +33,7 @@ NO_KEY: Final = "MERILO_NO_KEY"
 _JUDGE: Final = ("base_url", "api_key_env", "judged", "max_error", "cascade_pilot")
 """Settings that belong to the file's judge."""
 _ADDRESSES: Final = (("base_url", "api_key_env"), ("embedder_base_url", "embedder_api_key_env"))
-_CODE: Final = re.compile(r"(?:[^=:]+=)?[^:]*\.py:")
+_CODE: Final = re.compile(r"(?P<role>[^=:/\\]+=)?(?P<path>[^:]*\.py):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag])
         problem = _wrong_type(name, value, known.get(name))
         if problem:
             raise UsageError(f"{path}: {name} must be {problem}, got {value!r}.")
-        settings[name] = _relative(value, path.parent) if name in {"prices", SUITE} else value
+        settings[name] = _relative(name, value, path.parent)
     text = json.dumps(table, sort_keys=True, ensure_ascii=False, default=str)
     return ProjectFile(path, settings, hashlib.sha256(text.encode()).hexdigest())
 
@@ -198,8 +198,16 @@ _TYPES_OF_FLAGS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
 }
 
 
-def _relative(value: object, folder: Path) -> object:
-    return str(folder / value) if isinstance(value, str) else value
+def _relative(name: str, value: object, folder: Path) -> object:
+    """Return the value with the paths that it names relative to the project file's folder."""
+    if isinstance(value, list) and name != "prices":
+        return [_relative(name, each, folder) for each in value]
+    if not isinstance(value, str):
+        return value
+    if name in {"prices", SUITE}:
+        return str(folder / value)
+    code = _CODE.match(value)
+    return f"{code['role'] or ''}{folder / code['path']}{value[code.end('path') :]}" if code else value
 
 
 def _names_code(value: object) -> bool:

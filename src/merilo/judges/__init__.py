@@ -1,0 +1,40 @@
+"""Use or write a judge.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from merilo.lazy import exports
+
+if TYPE_CHECKING:
+    from merilo.judges.base import Conversation, Judge, OutgoingRequest
+    from merilo.judges.callables import CallableJudge
+    from merilo.judges.embedded import EmbeddedJudge
+    from merilo.judges.llm import LLMJudge, StatementMode
+    from merilo.judges.scripted import ScriptedJudge
+    from merilo.judges.spec import judge_from
+
+__all__ = [
+    "CallableJudge",
+    "Conversation",
+    "EmbeddedJudge",
+    "Judge",
+    "LLMJudge",
+    "OutgoingRequest",
+    "ScriptedJudge",
+    "StatementMode",
+    "judge_from",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "merilo.judges.base": ("Conversation", "Judge", "OutgoingRequest"),
+        "merilo.judges.callables": ("CallableJudge",),
+        "merilo.judges.embedded": ("EmbeddedJudge",),
+        "merilo.judges.llm": ("LLMJudge", "StatementMode"),
+        "merilo.judges.scripted": ("ScriptedJudge",),
+        "merilo.judges.spec": ("judge_from",),
+    },
+)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
+from merilo.errors import UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
@@ -133,6 +134,13 @@ class EmbeddedJudge:
         own = [QuestionRequest((), question=each) for each in questions if type(each) in RULES]
         replies = iter((yield tuple(OutgoingRequest(_PROVIDER, request) for request in own)) if own else ())
         return tuple(_read(each, next(replies)) if type(each) in RULES else _unknown(each) for each in questions)
+
+
+def embedded_judge(text: str) -> EmbeddedJudge:
+    """Return the embedded judge, for the judge spec `embedded`. Raises UsageError for text after a colon."""
+    if text:
+        raise UsageError(f"The embedded judge takes no argument, got 'embedded:{text}'.")
+    return EmbeddedJudge()
 
 
 def _unknown(question: Question[Any]) -> Failure:

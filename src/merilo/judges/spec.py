@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from merilo.errors import UsageError
 from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
 from merilo.judging.questions import Embeddings, Question, Similarities
+from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugin, plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from merilo.judges.base import Judge
-    from merilo.providers.anthropic import AnthropicProvider
-    from merilo.providers.azure import AzureProvider
+    from merilo.providers.base import Provider
     from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider
 
@@ -29,7 +30,6 @@ JudgeLike: TypeAlias = "str | Judge | AnswerWith"
 KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", "FIRST>SECOND")
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "scripted:FILE")
-_WIRES = ("openai", "anthropic", "azure")
 _AT_AN_ADDRESS = "judges at an address (openai:, anthropic:, azure:)"
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
 
@@ -67,19 +67,34 @@ def judge_from(
         return _from_object(spec)
     if SIGN in spec:
         return _cascade(spec, {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, cascades)
+    if names_file(spec.strip()):
+        return _in_file(spec.strip())
     scheme, _, rest = spec.strip().partition(":")
-    if scheme in _WIRES and rest:
+    if scheme in _wires() and rest:
         return _llm(scheme, rest, _given(base_url, api_key_env), judged)
     _refuse_options({"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, f"the judge {spec!r}")
-    if spec.strip() == "embedded":
-        from merilo.judges.embedded import EmbeddedJudge
+    factory = plugin(Group.JUDGES, scheme)
+    if factory is not None and (rest or scheme == "embedded"):
+        return _checked_judge(cast("Callable[[str], object]", factory)(rest), spec)
+    others = [f"{each.name}:..." for each in plugins(Group.JUDGES) if each.package != OWN_PACKAGE]
+    raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join([*KNOWN_FORMS, *others])}, or FILE.py:NAME.")
 
-        return EmbeddedJudge()
-    if scheme == "scripted" and rest:
-        from merilo.judges.scripted import ScriptedJudge
 
-        return ScriptedJudge.from_file(rest)
-    raise UsageError(f"A judge is one of {', '.join(KNOWN_FORMS)}; got {spec!r}.")
+def _wires() -> frozenset[str]:
+    """Return the providers, which are the judges and embedders with an address."""
+    return frozenset(each.name for each in plugins(Group.PROVIDERS))
+
+
+def _in_file(spec: str) -> Judge:
+    """Return the judge that a Python file holds: a judge, an async function, or a class of judges without arguments."""
+    found = object_in_file(spec)
+    return _from_object(cast("Judge | AnswerWith", found() if isinstance(found, type) else found))
+
+
+def _checked_judge(found: object, spec: str) -> Judge:
+    if not (hasattr(found, "answer") and hasattr(found, "answers")):
+        raise UsageError(f"The plug-in for {spec!r} returned {type(found).__name__}, which is not a judge.")
+    return cast("Judge", found)
 
 
 def judges_from(
@@ -133,10 +148,11 @@ def _split(given: JudgeLike) -> tuple[str | None, JudgeLike]:
 
 def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
     """Return the kinds of provider among judges and embedders that have an address: `openai`, `azure`, ..."""
+    wires = _wires()
     named = (_split(spec)[1] for spec in specs)
     texts = (part for each in named if isinstance(each, str) for part in each.split(SIGN))
     kinds = (text.partition(":")[0].strip() for text in texts if ":" in text)
-    return frozenset(kind for kind in kinds if kind in _WIRES)
+    return frozenset(kind for kind in kinds if kind in wires)
 
 
 def is_wire(spec: JudgeLike) -> bool:
@@ -198,7 +214,7 @@ def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: 
         from merilo.judges.embeddings import OpenAIEmbeddingsJudge
         from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 
-        endpoint = _endpoint(scheme, model, _given(base_url, api_key_env))
+        endpoint = cast("OpenAIProvider", _provider(scheme, model, _given(base_url, api_key_env)))
         return OpenAIEmbeddingsJudge(OpenAIEmbeddingsProvider(endpoint))
     _refuse_options({"base_url": base_url, "api_key_env": api_key_env}, f"the embedder {_shown(spec)}")
     return _measuring(spec, Embeddings, "An embedder", _EMBEDDER_FORMS)
@@ -236,7 +252,7 @@ class _Given(TypedDict, total=False):
 def _llm(scheme: str, model: str, given: _Given, judged: str | None) -> Judge:
     from merilo.judges.llm import LLMJudge, StatementMode
 
-    provider = _anthropic(model, given) if scheme == "anthropic" else _endpoint(scheme, model, given)
+    provider = _provider(scheme, model, given)
     if judged is None:
         return LLMJudge(provider)
     if judged not in set(StatementMode):
@@ -244,20 +260,14 @@ def _llm(scheme: str, model: str, given: _Given, judged: str | None) -> Judge:
     return LLMJudge(provider, judged=StatementMode(judged))
 
 
-def _anthropic(model: str, given: _Given) -> AnthropicProvider:
-    from merilo.providers.anthropic import AnthropicProvider
-
-    return AnthropicProvider(model, **given)
-
-
-def _endpoint(scheme: str, model: str, given: _Given) -> OpenAIProvider | AzureProvider:
-    if scheme == "azure":
-        from merilo.providers.azure import AzureProvider
-
-        return AzureProvider(model, **given)
-    from merilo.providers.openai import OpenAIProvider
-
-    return OpenAIProvider(model, **given)
+def _provider(scheme: str, model: str, given: _Given) -> Provider:
+    """Return the provider of a model. Raises UsageError if a plug-in does not take an address or a key."""
+    factory = cast("Callable[..., Provider]", plugin(Group.PROVIDERS, scheme))
+    try:
+        signature(factory).bind(model, **given)
+    except TypeError as error:
+        raise UsageError(f"The provider {scheme} cannot be used so: {error}.") from None
+    return factory(model, **given)
 
 
 def _given(base_url: str | None, api_key_env: str | None) -> _Given:

@@ -1,0 +1,142 @@
+"""Write a metric: outcomes, questions to ask, and the plan that asks them.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from merilo.lazy import exports
+
+if TYPE_CHECKING:
+    from merilo.judging.ask import AskFailed, Plan, ask, ask_each, attempt, attempt_each, both, draws, together
+    from merilo.judging.questions import (
+        Addresses,
+        Answered,
+        Choice,
+        Completion,
+        Embeddings,
+        Entities,
+        Mentions,
+        Noncommittal,
+        Parts,
+        Question,
+        Relevance,
+        Sentences,
+        Similarities,
+        Statements,
+        Sufficiency,
+        Support,
+        Usefulness,
+    )
+    from merilo.judging.verdicts import Failure, SufficiencyLabel, SupportLabel, Verdict
+    from merilo.metrics.base import (
+        Card,
+        Composite,
+        Evidence,
+        EvidenceTarget,
+        Failed,
+        Family,
+        Kinds,
+        Metric,
+        MetricDefaults,
+        Score,
+        Undefined,
+    )
+    from merilo.metrics.registry import parse_metric, register
+
+__all__ = [
+    "Addresses",
+    "Answered",
+    "AskFailed",
+    "Card",
+    "Choice",
+    "Completion",
+    "Composite",
+    "Embeddings",
+    "Entities",
+    "Evidence",
+    "EvidenceTarget",
+    "Failed",
+    "Failure",
+    "Family",
+    "Kinds",
+    "Mentions",
+    "Metric",
+    "MetricDefaults",
+    "Noncommittal",
+    "Parts",
+    "Plan",
+    "Question",
+    "Relevance",
+    "Score",
+    "Sentences",
+    "Similarities",
+    "Statements",
+    "Sufficiency",
+    "SufficiencyLabel",
+    "Support",
+    "SupportLabel",
+    "Undefined",
+    "Usefulness",
+    "Verdict",
+    "ask",
+    "ask_each",
+    "attempt",
+    "attempt_each",
+    "both",
+    "draws",
+    "parse_metric",
+    "register",
+    "together",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "merilo.judging.ask": (
+            "AskFailed",
+            "Plan",
+            "ask",
+            "ask_each",
+            "attempt",
+            "attempt_each",
+            "both",
+            "draws",
+            "together",
+        ),
+        "merilo.judging.questions": (
+            "Addresses",
+            "Answered",
+            "Choice",
+            "Completion",
+            "Embeddings",
+            "Entities",
+            "Mentions",
+            "Noncommittal",
+            "Parts",
+            "Question",
+            "Relevance",
+            "Sentences",
+            "Similarities",
+            "Statements",
+            "Sufficiency",
+            "Support",
+            "Usefulness",
+        ),
+        "merilo.judging.verdicts": ("Failure", "SufficiencyLabel", "SupportLabel", "Verdict"),
+        "merilo.metrics.base": (
+            "Card",
+            "Composite",
+            "Evidence",
+            "EvidenceTarget",
+            "Failed",
+            "Family",
+            "Kinds",
+            "Metric",
+            "MetricDefaults",
+            "Score",
+            "Undefined",
+        ),
+        "merilo.metrics.registry": ("parse_metric", "register"),
+    },
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from merilo.errors import MeriloError, UsageError
@@ -36,6 +36,7 @@ from merilo.metrics.lineage.same_verdicts import SameVerdicts
 from merilo.metrics.noise_sensitivity import NoiseSensitivity
 from merilo.metrics.rubric_metric import RubricMetric
 from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
+from merilo.plugins import OWN_PACKAGE, Group, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NATIVE",
-    "PUBLISHED",
     "Parameter",
     "RecordedMetric",
     "default_metrics",
@@ -94,21 +94,6 @@ NATIVE: Final[tuple[type[Metric], ...]] = (
 _CHOSEN: Final[frozenset[type[Metric]]] = frozenset({HitRate, Precision, Recall, Critique, RubricMetric})
 """Metrics that need a choice first (a cutoff, an aspect, a file), so a run computes them only if named."""
 
-PUBLISHED: Final = (
-    "ragas_v0_0.metrics",
-    "ragas_v0_1.metrics",
-    "ragas_v0_4.metrics",
-    "nvidia",
-    "axion.metrics",
-    "spring_ai_ragas.metrics",
-    "deepeval.metrics",
-    "trulens",
-    "umbrela",
-    "ragchecker.metrics",
-    "ares",
-)
-"""The modules of published definitions, in the order in which they are shown; imported at first use."""
-
 _ALSO_CALLED: Final = {
     "mrr": "reciprocal_rank",
     "map": "average_precision",
@@ -144,11 +129,35 @@ def published_metrics() -> tuple[type[Definition], ...]:
 
     Metrics of samples first, then composites, module by module.
     """
-    found: list[type[Definition]] = []
-    for name in PUBLISHED:
-        module = import_module(f"merilo.metrics.published.{name}")
-        found.extend(register(metric) for metric in (*module.METRICS, *getattr(module, "COMPOSITES", ())))
-    return tuple(found)
+    own = [each for each in plugins(Group.METRICS) if each.package == OWN_PACKAGE]
+    return tuple(register(metric) for each in own for metric in _definitions_in(each.load(), each.name))
+
+
+@cache
+def _plugin_problems() -> tuple[str, ...]:
+    """Register the metrics of all other packages; return one sentence for each package that cannot be used."""
+    problems: list[str] = []
+    published_metrics()
+    for each in plugins(Group.METRICS):
+        if each.package != OWN_PACKAGE:
+            try:
+                for metric in _definitions_in(each.load(), each.name):
+                    register(metric)
+            except UsageError as error:  # a broken package must not stop the others
+                problems.append(str(error))
+    return tuple(problems)
+
+
+def _definitions_in(found: object, name: str) -> list[type[Definition]]:
+    """Return the metric classes of a plug-in: a class, a sequence of classes, or a module with METRICS."""
+    if isinstance(found, ModuleType):
+        listed = (*getattr(found, "METRICS", ()), *getattr(found, "COMPOSITES", ()))
+    else:
+        listed = tuple(found) if isinstance(found, list | tuple) else (found,)
+    wrong = next((each for each in listed if not (isinstance(each, type) and hasattr(each, "name"))), None)
+    if wrong is not None or not listed:
+        raise UsageError(f"The plug-in {name} must name metric classes, got {wrong or found!r}.")
+    return [cast("type[Definition]", each) for each in listed]
 
 
 def systems() -> dict[str, tuple[str, ...]]:
@@ -192,7 +201,7 @@ def default_metrics() -> tuple[str, ...]:
 
 def metric_names() -> tuple[str, ...]:
     """Return the names of all known metrics, native ones first."""
-    published_metrics()
+    _plugin_problems()
     return tuple(_known)
 
 
@@ -208,16 +217,28 @@ def families() -> dict[str, tuple[str, ...]]:
 def find_metric(name: str) -> type[Definition]:
     """Return the class of the metric or composite with this name; a system without a version is its newest.
 
-    Raises UsageError that names the nearest ones.
+    Names are those of merilo and of installed plug-ins.
+
+    Raises UsageError that names the nearest ones, and the plug-ins that could not be loaded.
     """
     if ":" in name and name not in _known:
         published_metrics()
     if (found := _known.get(name) or _known.get(with_version(name))) is not None:
         return found
+    problems = _plugin_problems()
+    if (found := _known.get(name)) is not None:
+        return found
     near = _near(name)
     there = [*native_metrics(), *(f"{system}:..." for system in systems() if ":" in name)]
     advice = f"did you mean {' or '.join(near)}?" if near else f"metrics: {', '.join(there)}."
-    raise UsageError(f"No metric {name!r}; {advice}")
+    raise UsageError(" ".join([f"No metric {name!r}; {advice}", *problems]))
+
+
+def _in_file(text: str) -> type[Definition]:
+    found = object_in_file(text)
+    if not (isinstance(found, type) and hasattr(found, "name") and hasattr(found, "plan")):
+        raise UsageError(f"{text} is not a metric class; a metric has a name and a plan.")
+    return register(cast("type[Definition]", found))
 
 
 def _near(name: str) -> list[str]:
@@ -234,9 +255,14 @@ def _near(name: str) -> list[str]:
 def parse_metric(text: str) -> Definition:
     """Return the metric or composite that a text names, as `metric_text` writes it; defaults may be written out.
 
+    `path/to/file.py:ClassName` is the class in that file, which runs as code; parameters may follow.
+
     Raises UsageError for an unknown name (with the nearest ones), for an invalid parameter (with those allowed), and
     for a missing required parameter.
     """
+    file, parameters = split_file(text)
+    if file:
+        text = f"{_in_file(file).name}{parameters}"
     call = read_call(text)
     return build(find_metric(call.name), call)
 

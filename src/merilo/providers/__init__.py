@@ -1,0 +1,75 @@
+"""Use or write a provider: the code that sends a request to a model.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from merilo.lazy import exports
+
+if TYPE_CHECKING:
+    from merilo.errors import (
+        Permanent,
+        ProviderDown,
+        ProviderError,
+        RateLimited,
+        Refused,
+        Temporary,
+        TimedOut,
+        Unreachable,
+    )
+    from merilo.providers.anthropic import AnthropicProvider
+    from merilo.providers.azure import AzureProvider
+    from merilo.providers.base import Connection, Finish, Message, Provider, Reply, ReplyPath, Request, Usage
+    from merilo.providers.openai import OpenAIProvider
+
+__all__ = [
+    "AnthropicProvider",
+    "AzureProvider",
+    "Connection",
+    "Finish",
+    "Message",
+    "OpenAIProvider",
+    "Permanent",
+    "Provider",
+    "ProviderDown",
+    "ProviderError",
+    "RateLimited",
+    "Refused",
+    "Reply",
+    "ReplyPath",
+    "Request",
+    "Temporary",
+    "TimedOut",
+    "Unreachable",
+    "Usage",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "merilo.errors": (
+            "Permanent",
+            "ProviderDown",
+            "ProviderError",
+            "RateLimited",
+            "Refused",
+            "Temporary",
+            "TimedOut",
+            "Unreachable",
+        ),
+        "merilo.providers.anthropic": ("AnthropicProvider",),
+        "merilo.providers.azure": ("AzureProvider",),
+        "merilo.providers.base": (
+            "Connection",
+            "Finish",
+            "Message",
+            "Provider",
+            "Reply",
+            "ReplyPath",
+            "Request",
+            "Usage",
+        ),
+        "merilo.providers.openai": ("OpenAIProvider",),
+    },
+)

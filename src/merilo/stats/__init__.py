@@ -1,0 +1,55 @@
+"""Intervals, tests and agreement from numbers alone.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from merilo.lazy import exports
+
+if TYPE_CHECKING:
+    from merilo.stats.agreement import cohen_kappa, gwet_ac1, kendall_tau_b, krippendorff_alpha
+    from merilo.stats.compare import holm
+    from merilo.stats.correction import correct, ppi_mean
+    from merilo.stats.gate import gate_drop, gate_minimum
+    from merilo.stats.intervals import wilson_ends
+    from merilo.stats.means import mean_interval, ratio_interval
+    from merilo.stats.paired import paired_test
+    from merilo.stats.power import samples_needed
+    from merilo.stats.rogan_gladen import corrected_rate
+    from merilo.stats.sequential import confidence_sequence
+
+__all__ = [
+    "cohen_kappa",
+    "confidence_sequence",
+    "correct",
+    "corrected_rate",
+    "gate_drop",
+    "gate_minimum",
+    "gwet_ac1",
+    "holm",
+    "kendall_tau_b",
+    "krippendorff_alpha",
+    "mean_interval",
+    "paired_test",
+    "ppi_mean",
+    "ratio_interval",
+    "samples_needed",
+    "wilson_ends",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "merilo.stats.agreement": ("cohen_kappa", "gwet_ac1", "kendall_tau_b", "krippendorff_alpha"),
+        "merilo.stats.compare": ("holm",),
+        "merilo.stats.correction": ("correct", "ppi_mean"),
+        "merilo.stats.gate": ("gate_drop", "gate_minimum"),
+        "merilo.stats.intervals": ("wilson_ends",),
+        "merilo.stats.means": ("mean_interval", "ratio_interval"),
+        "merilo.stats.paired": ("paired_test",),
+        "merilo.stats.power": ("samples_needed",),
+        "merilo.stats.rogan_gladen": ("corrected_rate",),
+        "merilo.stats.sequential": ("confidence_sequence",),
+    },
+)
