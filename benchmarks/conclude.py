@@ -47,7 +47,8 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
     """Write a sealed run of made-up scores; 1 in 50 outcomes is undefined."""
     from merilo.data.sample import Sample
     from merilo.runs.lock import RunLock
-    from merilo.runs.run import MANIFEST, STORE, SUMMARY, Manifest, write_json
+    from merilo.runs.manifest import Manifest
+    from merilo.runs.run import MANIFEST, STORE, SUMMARY, write_json
     from merilo.runs.seal import publish
     from merilo.runs.store import Store
 

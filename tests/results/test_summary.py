@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.data.sample import Sample
-    from merilo.runs.run import Aggregate
+    from merilo.runs.manifest import Aggregate
 
 SOURCE = np.random.default_rng(5)
 

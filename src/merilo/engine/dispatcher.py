@@ -6,19 +6,19 @@ import asyncio
 import dataclasses
 import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.engine.budget import Budget, Spending, own_price
 from merilo.engine.endpoint_queue import EndpointQueue
 from merilo.engine.pending_request import PendingRequest
+from merilo.engine.queue_owner import OpenConnection
 from merilo.engine.rate_limits import Limits, asks_no_model, title_of
 from merilo.engine.request_stats import Event, EventKind, Traffic
 from merilo.providers.base import AdaptingConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from merilo.engine.amounts import Settled
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.errors import ProviderError
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
-    from merilo.providers.base import Connection, Provider, Reply, Request
+    from merilo.providers.base import Provider, Reply
     from merilo.runs.ledger import Balance, Ledger
 
 DEFAULT_TIMEOUT_S = 600.0
@@ -41,16 +41,6 @@ _MAX_CLOSING_S = 5.0
 _DRAIN_S = 2.0
 """Seconds to wait for the requests in flight after an error has ended the run. Replies that arrive in this time are
 stored, and requests that are refused do not count as unanswered."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenConnection:
-    """An open connection, and the seconds after which a request on it is cancelled."""
-
-    connection: Connection
-    limit_s: float
-    send: Callable[[Request], Awaitable[Reply | None]]
-    """Sends a request once. Returns None if the request must be sent again with adapted parameters."""
 
 
 class Dispatcher:

@@ -36,7 +36,7 @@ from merilo.runs.database import MAX_UNREAD
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
-    from merilo.engine.dispatcher import Dispatcher, OpenConnection
+    from merilo.engine.queue_owner import OpenConnection, QueueOwner
     from merilo.judges.base import OutgoingRequest
     from merilo.providers.base import Provider, Reply
 
@@ -66,7 +66,7 @@ class _Worker:
 class EndpointQueue:
     """One endpoint's queue in one run."""
 
-    def __init__(self, dispatcher: Dispatcher, provider: Provider) -> None:
+    def __init__(self, dispatcher: QueueOwner, provider: Provider) -> None:
         self._local = asks_no_model(provider)
         self._drops = self._local and getattr(provider, "drops_at_limit", False)
         limits = Limits(concurrency=dispatcher.limits.concurrency) if self._local else dispatcher.limits

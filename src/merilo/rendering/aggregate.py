@@ -12,7 +12,7 @@ from merilo.runs.scales import recorded_scale
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.runs.run import Aggregate, Manifest
+    from merilo.runs.manifest import Aggregate, Manifest
     from merilo.stats.correction import Correction
 
 

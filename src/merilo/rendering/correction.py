@@ -11,7 +11,7 @@ from merilo.rendering.wording import NONE, count, number, percent, span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.runs.run import Aggregate
+    from merilo.runs.manifest import Aggregate
     from merilo.stats.agreement_intervals import Agreement, AnnotatorAgreement, GradeAgreement
     from merilo.stats.correction import Correction
     from merilo.stats.intervals import Interval

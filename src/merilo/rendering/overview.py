@@ -33,7 +33,8 @@ from merilo.rendering.wording import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from merilo.runs.run import Aggregate, Run
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 _GAPS = (2, 2, 1, 1)  # the headings of the last three columns keep them apart already

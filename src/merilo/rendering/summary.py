@@ -14,7 +14,8 @@ from merilo.runs.run import open_store
 from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
-    from merilo.runs.run import Aggregate, Run
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
 
 MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4

@@ -12,7 +12,8 @@ from merilo.runs.manifest_diff import judge_difference
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from merilo.runs.run import Manifest, Run
+    from merilo.runs.manifest import Manifest
+    from merilo.runs.run import Run
 
     Judge = Mapping[str, object]
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.metrics.base import Metric, Outcome
+    from merilo.runs.manifest import Aggregate
     from merilo.runs.outcomes import Result
-    from merilo.runs.run import Aggregate
 
 STOPPED_NOTE = (
     "Intervals are confidence sequences: this run could stop as soon as its gates were decided, after which an "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from merilo.runs.run import Share
+from merilo.runs.manifest import Share
 from merilo.stats.running import RunningRatio
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.results.shares import RunningShares, ends
-from merilo.runs.run import Aggregate
+from merilo.runs.manifest import Aggregate
 from merilo.stats.bootstrap import percentile_interval
 from merilo.stats.column import bounds
 from merilo.stats.intervals import LEVEL, Interval

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from zlib import crc32
 
 from merilo.errors import RunError
-from merilo.runs.files import LEDGER, STORE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -308,22 +307,6 @@ class Ledger:
                 raise ValueError("unknown first item")
         self.lines += 1
         self._size += len(line) + 1
-
-
-def balance_in(directory: Path) -> Balance:
-    """Return the requests and spending of the run in this directory; empty if there is no run. Raises RunError."""
-    from merilo.runs.store import Store
-
-    if not (directory / STORE).exists():
-        return Balance()
-    store = Store.read(directory / STORE)
-    try:
-        lines = store.ledger_lines
-        if lines or (directory / LEDGER).exists():
-            return Ledger.read(directory / LEDGER, lines=lines).balance
-        return Balance(store.charges())
-    finally:
-        store.close()
 
 
 def _charge(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.runs.run import Manifest
+    from merilo.runs.manifest import Manifest
 
     Judges = Mapping[str, Mapping[str, object]]
 

@@ -21,18 +21,18 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError
-from merilo.judging.json_types import plain
 from merilo.metrics.text import is_called
 from merilo.renderers import render
 from merilo.runs import shapes
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
+from merilo.runs.manifest import Aggregate, Manifest, Share
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -62,13 +62,10 @@ __all__ = [
     "SUMMARY",
     "UNSPENT",
     "USAGE",
-    "Aggregate",
     "ByMetric",
-    "Manifest",
     "Run",
     "SampleResult",
     "SampleResults",
-    "Share",
     "json_text",
     "open_store",
     "opened",
@@ -87,118 +84,6 @@ UNSPENT: Final[Mapping[str, object]] = {
     "adaptations": {},
 }
 """The usage of a run without requests, except its seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A ratio of two counts summed over the scored samples, such as relevant contexts to all contexts."""
-
-    value: float
-    interval: tuple[float, float] | None
-    """Confidence interval over questions (or clusters of them), at the aggregate's level; None if it cannot be
-    computed."""
-    note: str = ""
-    """The reason why there is no interval; empty if there is one."""
-    remark: str = ""
-    """A caveat about the interval; often empty."""
-    method: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """One metric over the samples of a run."""
-
-    metric: str
-    mean: float | None
-    """Mean over the scored samples; None if none was scored."""
-    interval: tuple[float, float] | None
-    """Confidence interval of the mean over questions (or clusters of them); None if it cannot be computed (see
-    `note`).     It covers the sampling of questions, not judge error."""
-    level: float
-    """The interval's confidence level, e.g. 0.95."""
-    bounds: tuple[float | None, float | None] | None
-    """The mean if every failed sample had the worst value of the metric's range, and if every one had the best. None
-    for an infinite end."""
-    scored: int
-    undefined: int
-    failed: int
-    counts: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
-    """Sums of the scores' counts; None for a count that some verdict cannot provide."""
-    reasons: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Reasons why samples are undefined or failed → number of samples; the most frequent reasons."""
-    note: str = ""
-    """The reason why there is no interval; empty if there is one."""
-    flagged: int = 0
-    """Scored samples with a part that could not be parsed."""
-    flags: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Kind of that part → number of samples; the most frequent kinds."""
-    parts: tuple[str, ...] = ()
-    """The metrics whose means a composite combines (a composite has no value per sample); otherwise empty."""
-    bounds_with_undefined: tuple[float | None, float | None] | None = None
-    """Like `bounds`, but including the undefined samples; None in older runs."""
-    remark: str = ""
-    """A caveat about the interval; often empty."""
-    method: str | None = None
-    """Method of the interval (design/intervals.md); None if there is none, and in older runs."""
-    seed: int | None = None
-    """Seed of the interval's resamples; None if there are none."""
-    clusters: int | None = None
-    """Number of clusters of the scored samples; None if samples are not clustered."""
-    shares: Mapping[str, Share] = field(default_factory=dict[str, Share])
-    """Ratios of contexts, statements and the like by `part/whole`, such as `relevant/contexts`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Data, metrics and judges of an evaluation; equal input gives equal bytes."""
-
-    merilo: str
-    data: str
-    fingerprint: str
-    """Digest of the evaluated samples, in order."""
-    samples: int
-    skipped: tuple[str, ...]
-    """One sentence for each skipped record."""
-    metrics: Mapping[str, int]
-    """Text of each metric → its version, in the order given, including the parts of composites."""
-    left_out: Mapping[str, str]
-    """Metrics that could not be computed → why."""
-    judges: Mapping[str, Mapping[str, object]]
-    """Role → name and fingerprint of the judge."""
-    splitter: str
-    language: str | None = None
-    notes: tuple[str, ...] = ()
-    composites: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Text of each composite → its version, in the order given."""
-    rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Kind of question that the metrics may ask → version of its rubrics for language models."""
-    scales: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
-    """Text of each metric → `Scale.record()`; empty in older runs."""
-    cluster: str | None = None
-    """Field or metadata key whose equal values put samples in one cluster; None if samples are not clustered."""
-    origin: str | None = None
-    """Source of the scores if merilo did not compute them; otherwise None."""
-    until: Mapping[str, object] | None = None
-    """The minimums and the seed of a run that could stop early. Its samples, and so its outcomes, are in the random
-    order of that seed. None: all samples were taken, in the order of the data."""
-    format: int = FORMAT
-
-    def differences(self, other: Manifest) -> tuple[str, ...]:
-        """Return the fields that move numbers and differ between two manifests; empty if there are none."""
-        names: tuple[str, ...] = (
-            "fingerprint",
-            "metrics",
-            "composites",
-            "judges",
-            "splitter",
-            "language",
-            "cluster",
-            "until",
-        )
-        if self.rubrics and other.rubrics:  # older runs do not record them
-            names = (*names, "rubrics")
-        mine, theirs = asdict(self), asdict(other)
-        return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
 class ByMetric(dict[str, T]):

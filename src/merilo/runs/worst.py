@@ -16,8 +16,8 @@ from merilo.runs.scales import recorded_scale
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.run import Aggregate, Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Undefined
-    from merilo.runs.run import Aggregate
+    from merilo.runs.manifest import Aggregate
 
 FORMAT_1 = Path(__file__).parents[2] / "runs" / "format1" / "run"
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")

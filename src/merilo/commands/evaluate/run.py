@@ -33,15 +33,17 @@ from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
 from merilo.rendering.wording import count
 from merilo.results.summary import Tallies
+from merilo.runs.balance import balance_in
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory
 from merilo.runs.files import LEDGER
 from merilo.runs.ingest import Intake, take_in
-from merilo.runs.ledger import Balance, Ledger, balance_in
+from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
+from merilo.runs.manifest import Manifest
 from merilo.runs.manifest_diff import resumed
 from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Manifest, Run, json_text, write_json
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, json_text, write_json
 from merilo.runs.scales import scales_of
 from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store

@@ -24,9 +24,10 @@ from merilo.runs.directory import run_directory, settle, staging_directory
 from merilo.runs.files import RUN_FILES
 from merilo.runs.ingest import take_in
 from merilo.runs.lock import RunLock
+from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
 from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, Manifest, Run, json_text, read_manifest
+from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, Run, json_text, read_manifest
 from merilo.runs.scales import Scale
 from merilo.runs.seal import digest_of_file, publish, recover
 from merilo.runs.store import Store

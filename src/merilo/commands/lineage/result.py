@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from merilo.metrics.base import Metric
     from merilo.metrics.lineage.formula import Lineage
-    from merilo.runs.run import Aggregate, Run
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
 
 _Values = dict[str, float]
 """Sample → value, in dataset order."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from merilo.commands.lineage.result import CommonSamples, DefinitionRow, LineageTables
     from merilo.metrics.base import Outcome
-    from merilo.runs.run import Aggregate, Run
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
 
 _ALIKE: Final[Sequence[str]] = ("definition", "mean", "95 % interval", "scored", "flags", "asked", "tau-b")
 """The headings if every definition scored the same samples."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.replay.recorded_answers import Recorded
     from merilo.metrics.base import Definition, Metric
-    from merilo.runs.run import Manifest
+    from merilo.runs.manifest import Manifest
     from merilo.runs.store import Store
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.runs.run import Manifest
+    from merilo.runs.manifest import Manifest
     from merilo.runs.store import Conversation, Store, StoredQuestion
 
 _EXCERPT = 60

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Definition, Metric
+    from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
-    from merilo.runs.run import Aggregate, Manifest
 
     Outcomes = dict[str, OutcomeRecord]
 

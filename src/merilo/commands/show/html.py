@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from merilo.results.sample_detail import SampleDetail
-    from merilo.runs.run import Aggregate, Run
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 SHOWN = 20

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.results.scores import RunScores
-    from merilo.runs.run import Aggregate, Run, Share
+    from merilo.runs.manifest import Aggregate, Share
+    from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stats.intervals import Interval
 

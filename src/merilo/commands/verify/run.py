@@ -29,9 +29,10 @@ from merilo.judges.cascade import SIGN
 from merilo.judging.json_types import compact
 from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
+from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import LEDGER
-from merilo.runs.ledger import Balance, Ledger, balance_in
+from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.publish import PART

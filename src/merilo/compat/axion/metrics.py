@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
+from merilo.compat.axion.evaluation import Setting, results_of
 from merilo.compat.axion.grades import JoinedRelevance
 from merilo.compat.axion.results import Interpretation, MetricResult, reason
 from merilo.errors import DataError, UsageError
@@ -76,8 +77,6 @@ class AxionMetric:
 
         Raises DataError if a needed field is missing, UsageError if the judge cannot answer.
         """
-        from merilo.compat.axion.runners import Setting, results_of
-
         found = item_from(item)
         self.check(found)
         (result,) = await results_of([self], [found], Setting())
