@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data import check
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
     except OSError:
         return None
     tool = read_document(shared).get("tool")
-    table = tool.get("merilo") if isinstance(tool, dict) else None
-    return (shared, table) if isinstance(table, dict) else None
+    table = tool.get("merilo") if check.is_record(tool) else None
+    return (shared, table) if check.is_record(table) else None
 
 
 def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag]) -> ProjectFile:
@@ -168,15 +169,15 @@ def _is_text(value: object) -> bool:
 
 
 def _is_texts(value: object) -> bool:
-    return _is_text(value) or (isinstance(value, list) and bool(value) and all(map(_is_text, value)))
+    return _is_text(value) or (check.is_list(value) and bool(value) and all(map(_is_text, value)))
 
 
 def _is_text_table(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
+    return check.is_mapping(value) and all(map(_is_text, value.values()))
 
 
 def _is_prices(value: object) -> bool:
-    return _is_text(value) or (isinstance(value, list) and all(isinstance(row, dict) for row in value))
+    return _is_text(value) or (check.is_list(value) and all(map(check.is_mapping, value)))
 
 
 def _is_number(value: object) -> bool:
@@ -200,7 +201,7 @@ _TYPES_OF_FLAGS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
 
 def _relative(name: str, value: object, folder: Path) -> object:
     """Return the value with the paths that it names relative to the project file's folder."""
-    if isinstance(value, list) and name != "prices":
+    if check.is_list(value) and name != "prices":
         return [_relative(name, each, folder) for each in value]
     if not isinstance(value, str):
         return value
@@ -211,7 +212,7 @@ def _relative(name: str, value: object, folder: Path) -> object:
 
 
 def _names_code(value: object) -> bool:
-    texts = value if isinstance(value, list) else [value]
+    texts = value if check.is_list(value) else [value]
     return any(isinstance(text, str) and _CODE.match(text) for text in texts)
 
 
@@ -231,4 +232,4 @@ def _allowed() -> dict[str, str]:
         found = json.loads(_allowed_path().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(path): str(digest) for path, digest in found.items()} if isinstance(found, dict) else {}
+    return {path: str(digest) for path, digest in found.items()} if check.is_record(found) else {}

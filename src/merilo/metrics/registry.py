@@ -8,6 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
+from merilo.data import check
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
@@ -151,9 +152,9 @@ def _plugin_problems() -> tuple[str, ...]:
 def _definitions_in(found: object, name: str) -> list[type[Definition]]:
     """Return the metric classes of a plug-in: a class, a sequence of classes, or a module with METRICS."""
     if isinstance(found, ModuleType):
-        listed = (*getattr(found, "METRICS", ()), *getattr(found, "COMPOSITES", ()))
+        listed: tuple[object, ...] = (*getattr(found, "METRICS", ()), *getattr(found, "COMPOSITES", ()))
     else:
-        listed = tuple(found) if isinstance(found, list | tuple) else (found,)
+        listed = tuple(found) if check.is_list(found) else (found,)
     wrong = next((each for each in listed if not (isinstance(each, type) and hasattr(each, "name"))), None)
     if wrong is not None or not listed:
         raise UsageError(f"The plug-in {name} must name metric classes, got {wrong or found!r}.")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _GAPS = (2, 2, 1, 1)  # the headings of the last three columns keep them apart already
 _SHOWN_SKIPPED = 3
-_NOT_DISTINGUISHED = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
+_NOT_DISTINGUISHED: Mapping[str, str] = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
 
 
 def overview_record(

@@ -130,7 +130,7 @@ class SampleResults:
 
     def __iter__(self) -> Iterator[SampleResult]:
         """Yield every sample with outcomes, in dataset order."""
-        return self.run._read_samples()  # noqa: SLF001  the other half of this class
+        return self.run.read_samples()
 
     def __len__(self) -> int:
         """Return the number of samples with outcomes."""
@@ -297,7 +297,8 @@ class Run:
         found = worst_scores(self.manifest, self.records(), wanted, count)
         return [self.sample(sample) for sample, _ in found.samples]
 
-    def _read_samples(self) -> Iterator[SampleResult]:
+    def read_samples(self) -> Iterator[SampleResult]:
+        """Yield every sample with outcomes, in dataset order; `samples` is the public way to them."""
         store = open_store(self)
         try:
             lines = self._grouped()

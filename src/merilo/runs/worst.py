@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from merilo.data import check
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
 from merilo.metrics.text import is_called
@@ -54,7 +55,7 @@ def metric_to_inspect(manifest: Manifest, aggregates: Mapping[str, Aggregate]) -
     has a score.
     """
     named = manifest.judges.get("judge", {}).get("weak")
-    weak = set(named) if isinstance(named, list) else set[object]()
+    weak = set[object](named) if check.is_list(named) else set[object]()
     scored = [each for each in aggregates.values() if each.scored and each.mean is not None and not each.parts]
     judged = [each for each in scored if (known := known_metric(each.metric)) is None or known.asks] or scored
     chosen = [each for each in judged if each.metric not in weak] or judged

@@ -8,9 +8,12 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug, Json
+from merilo.data import check
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.commands.project_file import ProjectFile
 
 HELP = """Show the settings of merilo.toml that apply here, and where each comes from.
@@ -60,8 +63,8 @@ def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
 
     from merilo.commands.evaluate.options import Options
 
-    settings = {} if found is None else found.settings
-    rows = [
+    settings: Mapping[str, Any] = {} if found is None else found.settings  # Any: values of options
+    rows: list[dict[str, Any]] = [
         {"option": each.name, "value": settings.get(each.name, each.default), "from": _source(each.name, found)}
         for each in fields(Options)
         if each.metadata.get("flag") is not None and each.metadata["flag"].in_project_file
@@ -101,7 +104,7 @@ def _text(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list):
+    if check.is_list(value):
         return ", ".join(map(str, value))
     return str(value)
 
