@@ -63,7 +63,7 @@ class Grader:
     name: str = "grader"
     answers = frozenset({Relevance})
     together: frozenset[Any] = frozenset()
-    rates = None
+    agreement_note = None
     cacheable = True
 
     def fingerprint(self) -> Mapping[str, object]:

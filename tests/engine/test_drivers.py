@@ -60,7 +60,7 @@ def test_asyncio_and_blocking_agree(answers: AnswerStore, tmp_path: Path) -> Non
     async def concurrently() -> list[PlanRun]:
         async with Dispatcher(Limits(concurrency=8)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
-            return list(await asyncio.gather(*map(driver.walk, walks())))
+            return list(await asyncio.gather(*map(driver.run_plan, walks())))
 
     other = AnswerStore(
         JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None

@@ -191,8 +191,8 @@ def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
         sample = Sample("1", user_input="q?", retrieved_contexts=["a river"])
         async with Dispatcher(Limits(concurrency=2)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
-            first = asyncio.create_task(driver.walk(PlanRun(metric, "m", sample)))
-            second = asyncio.create_task(driver.walk(PlanRun(metric, "m", sample)))
+            first = asyncio.create_task(driver.run_plan(PlanRun(metric, "m", sample)))
+            second = asyncio.create_task(driver.run_plan(PlanRun(metric, "m", sample)))
             await asyncio.sleep(0.01)
             first.cancel()
             return await second

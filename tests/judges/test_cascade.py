@@ -277,7 +277,7 @@ def test_a_cascade_in_words() -> None:
         ("embedded>", {}, "each side of >"),
         ("openai:a>anthropic:b", {"base_url": URL}, "one kind of provider"),
         ("embedded>embedded", {"base_url": URL}, "only for judges at an address"),
-        ("embedded>gpt", {}, "A judge is one of"),
+        ("embedded>gpt", {}, "Unknown judge"),
     ],
 )
 def test_wrong_words(spec: str, options: dict[str, str], says: str) -> None:

@@ -105,7 +105,7 @@ async def _play(case: Case, store: Store) -> Played:
     async with Dispatcher(Limits(concurrency=1)) as dispatcher:
         driver = AsyncDriver(AnswerStore(roles, store, None), dispatcher)
         try:
-            await driver.walk(walk)
+            await driver.run_plan(walk)
         finally:
             await driver.close()
     result = walk.result()

@@ -130,7 +130,7 @@ async def ask_alone(questions: Iterable[Question[Any]], answers: AnswerStore, di
         return all(answer is not None for answer in answers_to(wanted, answers))
     driver = AsyncDriver(answers, dispatcher)
     try:
-        await driver.plan_run(PlanRun(_Again(wanted), _Again.name, Sample("cascades")))
+        await driver.run_plan(PlanRun(_Again(wanted), _Again.name, Sample("cascades")))
     except asyncio.CancelledError:
         if dispatcher.reached is None:
             raise

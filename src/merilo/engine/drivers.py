@@ -175,7 +175,7 @@ class AsyncDriver:
                     self._answered(waiting)
         self._arm()
 
-    async def plan_run(self, plan_run: PlanRun) -> PlanRun:
+    async def run_plan(self, plan_run: PlanRun) -> PlanRun:
         """Run one plan until it has an outcome; return it. Raises the error that ends the run."""
         ended: asyncio.Future[None] = self._loop.create_future()
 

@@ -100,8 +100,8 @@ def test_a_limit_stops_it(labelled: Here) -> None:
     ("arguments", "says"),
     [
         (("--labels", "none.jsonl"), "No such file"),
-        (("--task", "chunks"), "A task is one of"),
-        (("--judge", "gpt"), "A judge is one of"),
+        (("--task", "chunks"), "No task 'chunks'"),
+        (("--judge", "gpt"), "Unknown judge"),
         (("--sample", "0"), "at least 1"),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_plan_is_a_page(here: Here) -> None:
     assert done.stdout.startswith(PAGE)
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert any(line.startswith("typical 8 requests, ") and line.endswith(" USD") for line in lines)
-    assert "time about 1 s with 16 requests in the air" in lines
+    assert "time about 1 s with 16 requests in flight" in lines
     assert any(line.startswith("price gpt-4.1-mini: 0.4 USD per million tokens in, 1.6 out") for line in lines)
     assert "read on 2026-" in done.stdout.replace("\n          ", " ")
     assert lines[-1] == shlex.join(["merilo", "run", *words])

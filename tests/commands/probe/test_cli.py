@@ -99,11 +99,11 @@ def test_a_limit_stops_it_and_it_goes_on(here: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--probe", "noise"), "A probe is one of"),
+        (("--probe", "noise"), "No probe 'noise'"),
         (("--limit", "order"), "NAME=SHARE"),
         (("--limit", "order=2"), "A share is"),
         (("--labels", "none.jsonl"), "No such file"),
-        (("--judge", "gpt"), "A judge is one of"),
+        (("--judge", "gpt"), "Unknown judge"),
     ],
 )
 def test_wrong_use(here: Here, arguments: tuple[str, ...], says: str) -> None:
