@@ -42,6 +42,15 @@ test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run al
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
 	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live" $(ARGS)
 
+.PHONY: house
+house: $(STAMPS)/dev  ## measure the structure of the code: size, layers, cycles, repeated code, wording
+	@$(BIN)/python tools/house.py
+	@$(BIN)/python tools/phrases.py
+
+.PHONY: reference
+reference: $(STAMPS)/test $(STAMPS)/merilo  ## write the generated parts of the documentation again
+	@$(BIN)/python tools/docs.py
+
 .PHONY: test-lowest
 test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits
 	@$(MAKE) --no-print-directory test VENV=$(VENV)-lowest RUNTIME=lowest TOOLS=lowest

@@ -70,7 +70,9 @@ def _mentions(texts: dict[Path, str], kind: str) -> int:
 
 
 def _layers(root: Path) -> int:
-    found = re.search(r"^layers = \[\n(.*?)^\]", (root / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S)
+    found = re.search(
+        r"^layers = \[\n(.*?)^\]", (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     return 0 if found is None else sum(line.strip().startswith('"') for line in found[1].splitlines())
 
 

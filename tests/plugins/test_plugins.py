@@ -136,6 +136,50 @@ def test_a_run_with_a_plugin_is_shown_without_it(here: Here, installed: Path) ->
     assert "No metric 'first_context_relevance'" in again.stderr
 
 
+ADAPTER = """
+class Trace:
+    def __init__(self, question, chunks):
+        self.question, self.chunks = question, chunks
+
+
+def adapt(source):
+    if isinstance(source, Trace):
+        return [{"user_input": source.question, "retrieved_contexts": source.chunks}]
+    return None
+"""
+ADAPTED = """
+import merilo
+from traces import Trace
+
+run = merilo.evaluate(Trace("When?", ["In 1889.", "It rains."]), metrics=["context_relevance"], cache=False)
+print(len(run.samples))
+try:
+    merilo.evaluate(object())
+except merilo.UsageError as error:
+    print(error)
+"""
+
+
+def test_an_adapter_reads_objects_of_another_system(tmp_path: Path) -> None:
+    """An object that no adapter knows is refused as before."""
+    (tmp_path / "traces.py").write_text(ADAPTER)
+    info = tmp_path / "traces-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: traces\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[merilo.adapters]\ntraces = traces:adapt\n")
+    done = subprocess.run(
+        [sys.executable, "-c", ADAPTED],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "1"
+    assert lines[1].startswith("Data must be a path or a list of records, got ")
+
+
 def test_code_in_files_is_used_from_the_command_line(here: Here) -> None:
     """`--metrics FILE.py:CLASS` and `--judge FILE.py:NAME`, also with parameters and a module beside the file."""
     (here.path / "code").mkdir()

@@ -31,9 +31,10 @@ SUITE: Final = "suite"
 """The only setting besides the options of an evaluation: the suite file of `merilo gate`."""
 NO_KEY: Final = "MERILO_NO_KEY"
 """The key variable of an address in a project file that names none. It is not set, so no key is sent."""
+_EMBEDDER: Final = "embedder_"
 _JUDGE: Final = ("base_url", "api_key_env", "judged", "max_error", "cascade_pilot")
 """Settings that belong to the file's judge."""
-_ADDRESSES: Final = (("base_url", "api_key_env"), ("embedder_base_url", "embedder_api_key_env"))
+_ADDRESSES: Final = tuple((f"{whose}base_url", f"{whose}api_key_env") for whose in ("", _EMBEDDER))
 _CODE: Final = re.compile(r"(?P<role>[^=:/\\]+=)?(?P<path>[^:]*\.py):")
 
 
@@ -81,8 +82,8 @@ class ProjectFile:
         found = {name: value for name, value in self.settings.items() if name in wanted and name not in given}
         if "judge" in given or "base_url" in given:
             found = {name: value for name, value in found.items() if name not in _JUDGE}
-        if "embedder" in given or "embedder_base_url" in given:
-            found = {name: value for name, value in found.items() if not name.startswith("embedder_")}
+        if "embedder" in given or f"{_EMBEDDER}base_url" in given:
+            found = {name: value for name, value in found.items() if not name.startswith(_EMBEDDER)}
         if any(map(_names_code, found.values())) and not self.allowed:
             raise UsageError(f"{self.name} names a file with code. {self._advice}")
         for address, key in _ADDRESSES:

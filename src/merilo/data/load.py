@@ -17,6 +17,7 @@ from merilo.data.problem_report import mapping_advice
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
+from merilo.plugins import Group, plugins
 
 __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 
@@ -70,11 +71,22 @@ def load(
         name = file.name if path is None else data_name(path)
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
     if not check.is_ordered(source):
+        source = _adapted(source)
+    if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
     records: Records = source  # type: ignore[assignment]  # ordered: checked just above
     name = source.name if isinstance(source, Dataset) else "records"
     reader = _Reader(name, "record", lambda: _raw_records(records), rules, limit, cells=False)
     return Dataset(name, _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
+
+
+def _adapted(source: object) -> Any:  # Any: records, or the source itself
+    """Return the records that a plug-in makes of an object of another system; the object if no plug-in knows it."""
+    for each in plugins(Group.ADAPTERS):
+        found = cast("Callable[[object], Records | None]", each.load())(source)
+        if found is not None:
+            return found
+    return source
 
 
 def _check_arguments(language: str | None, limit: int | None) -> None:

@@ -330,7 +330,7 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
     rows += cascade_rows(run.cascades)
     rows += [("cost", spent_text(run.usage))]
-    rows += [("price", text) for text in _unpriced(run)]
+    rows += [("price", text) for text in unpriced(run)]
     rows += [("data", note) for note in manifest.notes]
     adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
     rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
@@ -338,7 +338,7 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     page.entries(rows)
 
 
-def _unpriced(run: Run) -> list[str]:
+def unpriced(run: Run) -> list[str]:
     """Return one line on how to provide prices; empty if the cost is known or no model was asked."""
     usage = run.usage
     if not usage.get("requests") or usage.get("cost_usd") is not None:

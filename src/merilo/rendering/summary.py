@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.aggregate import less_is_better, weak_with_judge
-from merilo.rendering.overview import command, intervals_text, table, title
+from merilo.rendering.overview import command, intervals_text, table, title, unpriced
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
@@ -114,6 +114,8 @@ def _next(page: Page, run: Run, again: str) -> None:
     page.blank()
     if not run.manifest.origin:
         page.text(f"Cost: {spent_text(run.usage)}.")
+        for text in unpriced(run):
+            page.text(f"Price {text}.")
     page.line(f"Details: {command('show', path)}")
     metric = metric_to_inspect(run.manifest, run.metrics)
     if metric is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.evaluate.options import Options
-from merilo.commands.option import Flag, OptionGroup, option
+from merilo.commands.option import Flag, OptionGroup, flags_of, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +23,9 @@ RETRY_FAILED: Final = Flag(
     help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
 )
 ABOUT_DATA: Final = (
+    *(name for name in flags_of(Options) if name.startswith("embedder")),
     "metrics",
-    "embedder",
     "cross_encoder",
-    "embedder_base_url",
-    "embedder_api_key_env",
     "limit",
     "language",
     "cluster",
