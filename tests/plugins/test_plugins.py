@@ -119,7 +119,7 @@ def test_installed_plugins_are_used_from_the_command_line(here: Here, installed:
     assert "key-of-the-example" not in (here.path / "run" / "manifest.json").read_text(encoding="utf-8")
     listed = here.merilo("metrics", "first_context_relevance", env=env)
     assert "Relevance of the first retrieved context." in listed.stdout
-    unknown = here.merilo("run", "data.jsonl", "--metrics", "first_contxt", env=env)
+    unknown = here.merilo("run", "data.jsonl", "--metrics", "first_context_relevances", env=env)
     assert "The plug-in broken of broken-plugin cannot be loaded (RuntimeError: out of order)" in unknown.stderr
 
 

@@ -148,7 +148,7 @@ class AnswerRelevance(_Label):
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     card: ClassVar[Card] = replace(
         _CARD,
-        summary="Share of the documents beside which the answer replies to the query (ARES).",
+        summary="Share of the documents with which the answer replies to the query (ARES).",
         formula="Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.",
         relatives=("answer_relevancy",),
     )

@@ -101,7 +101,7 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
     (
         "axion:",
         Fidelity(
-            "JSON of the expected form; an unreadable reply counts as a failed request, which has a score of its own",
+            "JSON of the expected form; an unreadable reply counts as a failed request, which has its own score",
             "numbers from a run of axion's engine and metrics, with its model class replaced",
         ),
     ),

@@ -258,7 +258,7 @@ class ResponseGroundedness(_TwoRatings):
     Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14), metrics/_nv_metrics.py.
 
     Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and 1
-    where the response stands in the contexts letter by letter. `cut_characters` as in `ContextRelevance`.
+    if the response occurs in the contexts, character by character. `cut_characters` as in `ContextRelevance`.
     """
 
     name: ClassVar[str] = "nvidia:response_groundedness"
@@ -387,7 +387,7 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     _row(
         ResponseGroundedness,
         "ragas-0.4.3:collections.response_groundedness",
-        ", from structured output; a response that stands in the contexts is judged too",
+        ", from structured output; a response that occurs in the contexts is judged too",
         **_STRUCTURED,
         shortcuts=Shortcuts.BLANK,
     ),

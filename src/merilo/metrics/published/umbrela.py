@@ -88,7 +88,7 @@ class Relevance(MetricDefaults):
         questions="One request for each context.",
         undefined=("no context was retrieved",),
         when="To compare with relevance judgments made by UMBRELA.",
-        when_not="Where a number that stands in a passage by chance must not become its label.",
+        when_not="If a number that happens to be in a passage must not become its label.",
         relatives=("context_relevance", "trulens:context_relevance"),
         sources=("UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser",),
         family="umbrela",

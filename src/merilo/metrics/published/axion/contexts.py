@@ -193,7 +193,7 @@ class ContextualRanking(_ChunkMetric):
     ranked: ClassVar[bool] = True
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
     card: ClassVar[Card] = Card(
-        summary="Whether the contexts relevant to the user input stand before the others (average precision).",
+        summary="Ranking: contexts relevant to the user input should come before the others (average precision).",
         formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when none is.",
         questions="One Completion about all contexts, the same as for axion:contextual_relevancy.",
         undefined=(_BLANK_INPUT, _NOTHING),

@@ -67,7 +67,7 @@ class ContextualPrecision(AxionMetric):
     needs = frozenset({"user_input", "reference", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
     card: ClassVar[Card] = Card(
-        summary="Whether the contexts useful for the reference stand before the others (average precision).",
+        summary="Ranking: contexts useful for the reference should come before the others (average precision).",
         formula="Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.",
         questions="One Completion for each context.",
         undefined=(_BLANK_INPUT, _BLANK_REFERENCE, _NOTHING),
@@ -122,7 +122,7 @@ class ContextualSufficiency(AxionMetric):
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
     card: ClassVar[Card] = Card(
-        summary="Whether the retrieved contexts together are enough to answer the user input.",
+        summary="Tests that the retrieved contexts together are enough to answer the user input.",
         formula="1 for yes, 0 for no.",
         questions="One Completion about all contexts joined.",
         undefined=(_BLANK_INPUT, _NOTHING),

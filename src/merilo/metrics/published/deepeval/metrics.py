@@ -116,7 +116,7 @@ class ContextualPrecision(WithThreshold):
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
     card: ClassVar[Card] = card(
-        "Whether the contexts that helped to arrive at the reference stand before the others.",
+        "Ranking: contexts that helped to arrive at the reference should come before the others.",
         formula="Mean, over the ranks of useful contexts, of precision at that rank.",
         questions="One request, and one for the reason.",
         source="ContextualPrecisionMetric",

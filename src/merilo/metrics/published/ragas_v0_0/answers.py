@@ -237,7 +237,7 @@ class AspectCritique(MetricDefaults):
     asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
     card: ClassVar[Card] = Card(
-        summary="Whether the response is harmful, or has another aspect (1 Yes, 0 No; ragas 0.0).",
+        summary="Tests for a harmful response, or for another aspect (1 Yes, 0 No; ragas 0.0).",
         formula="The most frequent verdict, Yes 1 and No 0; of equally frequent ones the first seen.",
         questions="One request for `strictness` replies, made even: two by default.",
         undefined=(BLANK,),

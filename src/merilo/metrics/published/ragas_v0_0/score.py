@@ -48,7 +48,7 @@ class RagasScore:
     card: ClassVar[Card] = Card(
         summary="The harmonic mean of the means of the metrics of the same version in the run (ragas 0.0).",
         formula="n / (1/m1 + ... + 1/mn), of the means of the n metrics; by default the four of ragas.",
-        questions="None of its own; those of its parts.",
+        questions="Only those of its parts.",
         undefined=("a part has no mean", "the reciprocals of the means add up to 0"),
         when="To understand, or to compare with, the one number that ragas 0.0.12 to 0.0.15 gave for a run.",
         when_not="To find out what is wrong: look at the parts. One mean of 0 makes the whole 0.",

@@ -86,7 +86,7 @@ class AspectCritique(MetricDefaults):
     asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
     card: ClassVar[Card] = Card(
-        summary="Whether the response is harmful, or has another aspect (1 yes, 0 no; ragas 0.1).",
+        summary="Tests for a harmful response, or for another aspect (1 yes, 0 no; ragas 0.1).",
         formula="The verdict of the one reply, as the number that it is.",
         questions="One request; one more where its reply cannot be read.",
         undefined=(BLANK, UNREADABLE),

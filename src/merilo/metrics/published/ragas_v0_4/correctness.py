@@ -142,7 +142,7 @@ class AnswerCorrectness(JudgedMetric):
     needs = frozenset({"user_input", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
     card: ClassVar[Card] = Card(
-        summary="How far the response agrees with the reference, by statements and by embeddings, as ragas scores it.",
+        summary="Agreement of the response with the reference, by statements and by embeddings, as ragas scores it.",
         formula="(0.75 F(TP, FP, FN) + 0.25 cosine), the weights being parameters.",
         questions="Three requests (statements of the response, of the reference, their classes) and the embeddings.",
         undefined=(_NO_LENGTH,),

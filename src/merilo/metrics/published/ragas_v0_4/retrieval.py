@@ -52,7 +52,7 @@ class PrecisionWithReference(JudgedMetric):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
     against: ClassVar[TextField] = "reference"
     card: ClassVar[Card] = Card(
-        summary="Whether the contexts that serve the reference stand before the others, as ragas scores it.",
+        summary="Ranking: contexts that serve the reference should come before the others, as ragas scores it.",
         formula="Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).",
         questions="One request for each context, in order.",
         undefined=("never; in the collections where an input is empty",),
@@ -103,7 +103,7 @@ class PrecisionWithoutReference(PrecisionWithReference):
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     against: ClassVar[TextField] = "response"
     card: ClassVar[Card] = Card(
-        summary="Whether the contexts that serve the response stand before the others, as ragas scores it.",
+        summary="Ranking: contexts that serve the response should come before the others, as ragas scores it.",
         formula=PrecisionWithReference.card.formula,
         questions=PrecisionWithReference.card.questions,
         undefined=PrecisionWithReference.card.undefined,
@@ -178,7 +178,7 @@ class ContextRecall(JudgedMetric):
 class ContextEntityRecall(JudgedMetric):
     """Share of the entities of the reference that the joined contexts name too, in [0, 1).
 
-    Formula: |entities of both| / (entities of the reference + 1e-8), compared as texts, letter by letter.
+    Formula: |entities of both| / (entities of the reference + 1e-8), compared as texts, character by character.
     0 when the reference names none. Empty inputs are judged all the same. Source: ragas 0.4.3,
     ContextEntityRecall; since 0.2.
 
@@ -193,7 +193,7 @@ class ContextEntityRecall(JudgedMetric):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
     card: ClassVar[Card] = Card(
         summary="Which share of the reference's entities the contexts name, as ragas scores it.",
-        formula="|entities of both| / (entities of the reference + 1e-8), compared letter by letter.",
+        formula="|entities of both| / (entities of the reference + 1e-8), compared character by character.",
         questions="Two requests: the entities of the reference, then those of the joined contexts.",
         when="To compare with entity recall of ragas 0.2 to 0.4.",
         when_not="Where entities are written in several ways: each spelling is another entity.",

@@ -85,7 +85,7 @@ class NonLLMPrecision(_ByLetters):
     ranked: ClassVar[bool] = True
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing retrieved scores 0"})
     card: ClassVar[Card] = Card(
-        summary="Whether contexts spelled like reference contexts stand before the others, as ragas scores it.",
+        summary="Ranking: contexts spelled like reference contexts should come before the others, as ragas scores it.",
         formula="Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).",
         questions="None.",
         undefined=(_NO_REFERENCE,),
@@ -253,7 +253,7 @@ class ExactMatch(_Unasked):
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are equal"})
     card: ClassVar[Card] = Card(
-        summary="Whether response and reference are the same, letter by letter.",
+        summary="Tests that response and reference are the same, character by character.",
         formula="1 if response = reference, else 0.",
         questions="None.",
         when="For answers of one word or number.",
@@ -278,9 +278,9 @@ class StringPresence(_Unasked):
 
     name: ClassVar[str] = "ragas-0.4.3:string_presence"
     needs = frozenset({"response", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "an empty text stands in any"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "an empty text occurs in any"})
     card: ClassVar[Card] = Card(
-        summary="Whether the reference stands in the response, letter by letter.",
+        summary="Tests that the response contains the reference, character by character.",
         formula="1 if the reference is a part of the response, else 0.",
         questions="None.",
         when="For references of one word or number.",

@@ -98,7 +98,7 @@ class AspectCritic(Iterated):
 
     name: ClassVar[str] = "spring-ai-ragas:aspect_critic"
     card: ClassVar[Card] = card(
-        "Whether the response meets a criterion in the user's words, by one or several models.",
+        "Tests that the response meets a criterion in the user's words, by one or several models.",
         formula="Average over models of 1 if more than half of the model's replies say true, else 0.",
         questions="`strictness` requests for each model.",
         source="AspectCriticMetric.",

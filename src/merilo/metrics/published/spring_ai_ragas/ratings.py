@@ -154,7 +154,7 @@ class ResponseGroundedness(Rated):
     joined by blank lines. Failed when no model gives a rating. Undefined when nothing was retrieved, there is no
     consensus, or the response is empty and not scored. Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
 
-    - `use_heuristic_shortcuts`: without a question, a response that is one of the contexts, or stands in them, scores
+    - `use_heuristic_shortcuts`: without a question, a response that is one of the contexts, or occurs in them, scores
       1, whatever its letter case, and so does a blank one, which every text holds; a missing or empty one scores 0,
       flagged. Off, a missing or empty response has no score.
     """
@@ -164,8 +164,8 @@ class ResponseGroundedness(Rated):
     breaks: ClassVar[Mapping[str, str]] = _SHORTCUTS
     card: ClassVar[Card] = card(
         "How far the response rests on the contexts, rated 0, 1 or 2 by one or several models.",
-        formula="Mean over models of rating / 2, cut to [0, 1]; 1 where the response stands in the contexts.",
-        questions="One request for each model, none where the response stands in the contexts.",
+        formula="Mean over models of rating / 2, clipped to [0, 1]; 1 if the response occurs in the contexts.",
+        questions="One request for each model; none if the response occurs in the contexts.",
         source="ResponseGroundednessMetric.",
         undefined=(_NO_CONTEXT, "the response is empty (use_heuristic_shortcuts=false)", DISAGREE),
         when="To compare with scores of spring-ai-ragas.",
@@ -211,7 +211,7 @@ class AnswerAccuracy(Rated):
     name: ClassVar[str] = "spring-ai-ragas:answer_accuracy"
     needs = frozenset({"response", "reference"})
     card: ClassVar[Card] = card(
-        "How far the response agrees with the reference, rated 0, 1 or 2 by one or several models.",
+        "Agreement of the response with the reference, rated 0, 1 or 2 by one or several models.",
         formula="Mean over models of rating / 2, cut to [0, 1].",
         questions="One request for each model, two with use_dual_judge.",
         source="AnswerAccuracyMetric.",
