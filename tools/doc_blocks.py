@@ -212,17 +212,6 @@ def agreement() -> str:
     return table(head, rows)
 
 
-def agreement_line() -> str:
-    """Return the agreement with human labels in one line, for the README."""
-    model = _model()
-    parts = [
-        f"{TASKS[name][0]} {_figures(tables, ())[0].partition(' (')[0]}"
-        for name, tables in _measured(model).items()
-        if tables.get("people")
-    ]
-    return f"Cohen's kappa with human labels: {'; '.join(parts)}.\n" if parts else agreement()
-
-
 def _model() -> dict[str, Any]:  # Any: parsed JSON
     found: dict[str, Any] = json.loads(files("merilo.judges").joinpath(CURVES_FILE).read_text("utf-8"))
     return found
@@ -252,7 +241,6 @@ def _is_fitted(source: str, fitted: Collection[str]) -> bool:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "agreement": agreement,
-    "agreement-line": agreement_line,
     "aliases": aliases,
     "api": api,
     "api-verbs": api_verbs,

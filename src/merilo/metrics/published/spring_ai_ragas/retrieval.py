@@ -232,7 +232,7 @@ class ContextEntityRecall(ScoresEmpty):
         source="ContextEntityRecallMetric.",
         undefined=(DISAGREE,),
         when="To compare with scores of spring-ai-ragas.",
-        when_not="Where one thing has several spellings: texts are compared character by character, except for their case.",
+        when_not="If one thing has several spellings: texts are compared character by character, ignoring case.",
         relatives=("spring-ai-ragas:context_recall", "context_recall"),
     )
 
