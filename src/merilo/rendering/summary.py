@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.aggregate import less_is_better, weak_with_judge
+from merilo.rendering.early_stop_note import until_title
 from merilo.rendering.overview import command, intervals_text, table, title, unpriced
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
@@ -61,14 +62,22 @@ def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True
 
 def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...]) -> None:
     for text in (
+        until_title(run),
+        _skipped(run),
         less_is_better(run.manifest, aggregates),
         _missing(aggregates),
         _bounds(aggregates),
+        _remarks(aggregates),
         weak_with_judge(run.manifest, aggregates, where="merilo show"),
         intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin),
     ):
         if text:
             page.line(cut(text, page.width))
+
+
+def _skipped(run: Run) -> str:
+    skipped = run.manifest.skipped
+    return f"Skipped: {count(len(skipped), 'invalid record')}: {clean(skipped[0])}" if skipped else ""
 
 
 def _missing(aggregates: tuple[Aggregate, ...]) -> str:
@@ -87,6 +96,15 @@ def _bounds(aggregates: tuple[Aggregate, ...]) -> str:
     named = [f"{clean(each.metric)} {span(each.bounds)}" for each in failed[:_MAX_BOUNDS]]
     more = f" and {len(failed) - _MAX_BOUNDS} more" if len(failed) > _MAX_BOUNDS else ""
     return f"Bounds with failed samples: {', '.join(named)}{more}." if named else ""
+
+
+def _remarks(aggregates: tuple[Aggregate, ...]) -> str:
+    """Return the first remark on an interval, such as too few clusters, and the number of the others."""
+    remarked = [each for each in aggregates if each.remark]
+    if not remarked:
+        return ""
+    more = f" (and {count(len(remarked) - 1, 'more metric')})" if len(remarked) > 1 else ""
+    return f"Interval of {clean(remarked[0].metric)}{more}: {clean(remarked[0].remark)}."
 
 
 def _worst(page: Page, run: Run) -> None:
