@@ -74,7 +74,7 @@ def test_a_reader_that_leaves_is_no_error(run: Here) -> None:
 def test_an_encoding_that_lacks_signs_does_not_break_the_output(here: Here) -> None:
     """Where standard output is ASCII, other letters are written as codes."""
     here.write("data.jsonl", [{"id": "я", "user_input": "Кто?", "retrieved_contexts": ["Король."]}])
-    done = here.merilo("run", "data.jsonl", env={"PYTHONIOENCODING": "ascii"})
+    done = here.merilo("run", "data.jsonl", "--full", env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert "\\u044f" in done.stdout
 

@@ -127,7 +127,7 @@ def test_a_russian_run(here: Here) -> None:
     """A definition and a weather forecast make 0.5, told in Russian by the summary and by the sample's page."""
     here.write("data.jsonl", [LEARNING])
     judge = _script(here, "judge.jsonl", {"Машинное обучение — это": 2, "облачность": 0}, "ru")
-    ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--out", "out")
+    ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--out", "out", "--full")
     assert ran.returncode == 0, ran.stderr
     assert RESULT in ran.stdout
     shown = here.merilo("show", "out", "--sample", "ml").stdout
@@ -140,13 +140,13 @@ def test_several_models(here: Here) -> None:
     first = _script(here, "first.jsonl", {"Машинное обучение — это": 2, "облачность": 0}, "ru")
     second = _script(here, "second.jsonl", {"Машинное обучение — это": 1, "облачность": None}, "ru")
     judges = ("--judge", f"a={first}", "--judge", f"b={second}")
-    ran = here.merilo("run", "data.jsonl", *judges, "--metrics", METRIC, "--out", "out")
+    ran = here.merilo("run", "data.jsonl", *judges, "--metrics", METRIC, "--out", "out", "--full")
     assert ran.returncode == 0, ran.stderr
     shown = here.merilo("show", "out", "--sample", "ml").stdout
     assert "  0.375 (37.5%) — Низкая релевантность\n" in shown
     assert "сырая оценка (0–2): 2, 1, нормализованная оценка (0–1):" in shown
     assert "сырая оценка (0–2): 0, нормализованная оценка (0–1): 0.0" in shown
-    only = here.merilo("run", "data.jsonl", *judges, "--metrics", f"{METRIC}(models=b)", "--out", "only")
+    only = here.merilo("run", "data.jsonl", *judges, "--metrics", f"{METRIC}(models=b)", "--out", "only", "--full")
     assert only.returncode == 0, only.stderr
     assert "  0.5 (50%) — Смешанная релевантность\n" in only.stdout
 
@@ -155,7 +155,9 @@ def test_an_unknown_model(here: Here) -> None:
     """A model that is no judge of the run is refused before the first question."""
     here.write("data.jsonl", [LEARNING])
     judge = _script(here, "judge.jsonl", {"": 1}, "ru")
-    ran = here.merilo("run", "data.jsonl", "--judge", f"a={judge}", "--metrics", f"{METRIC}(models=c)", "--out", "out")
+    ran = here.merilo(
+        "run", "data.jsonl", "--judge", f"a={judge}", "--metrics", f"{METRIC}(models=c)", "--out", "out", "--full"
+    )
     assert ran.returncode == 2
     assert "asks the model 'c', which is no judge of this run; there are a." in ran.stderr
 
@@ -165,7 +167,9 @@ def test_an_english_run(here: Here) -> None:
     data = {"id": "x", "user_input": "Who?", "retrieved_contexts": ["Ann."]}
     here.write("data.jsonl", [data])
     judge = _script(here, "judge.jsonl", {"Ann.": 2}, "en")
-    ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--language", "de", "--out", "out")
+    ran = here.merilo(
+        "run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--language", "de", "--out", "out", "--full"
+    )
     assert ran.returncode == 0, ran.stderr
     assert (
         "  1.0 (100%) — High relevance\n  Interpretation: Excellent — all contexts are highly relevant\n" in ran.stdout
@@ -176,7 +180,7 @@ def test_no_score_no_words(here: Here) -> None:
     """Where there is no score, nothing is said of relevance."""
     here.write("data.jsonl", [{**LEARNING, "retrieved_contexts": []}])
     judge = _script(here, "judge.jsonl", {"": 1}, "ru")
-    ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--out", "out")
+    ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--out", "out", "--full")
     assert ran.returncode == 0, ran.stderr
     shown = here.merilo("show", "out", "--sample", "ml").stdout
     assert "undefined: no context was retrieved" in shown

@@ -70,7 +70,7 @@ def test_from_a_plan_to_a_run(here: Here) -> None:
         }
         page = " ".join(here.merilo("plan", *given).stdout.split())
         assert "150 to 240 of 240 questions reach openai:m" in page
-        done = here.merilo("run", *given, "--out", "out", env=KEY)
+        done = here.merilo("run", *given, "--out", "out", "--full", env=KEY)
         assert done.returncode == 0, done.stderr
         assert server.count < COUNT
     shown = here.json("show", "out")["cascades"][0]

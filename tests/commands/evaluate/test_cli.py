@@ -112,7 +112,6 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
         (("frobnicate",), "merilo --help"),
         (("show", "nothing-here"), "manifest.json"),
         (("show", "out", "--sample", "nobody"), "nobody"),
-        (("show", "out", "--worst", "3"), "--metric"),
         (("metrics", "nope"), "No metric"),
         (("judge", "test", "scripted:none.json"), "none.json"),
     ],

@@ -134,6 +134,6 @@ def test_lineage_takes_what_run_takes() -> None:
     """All options of `merilo run` are those of `merilo lineage` too, but for what bounds or tells its cost."""
     missing = set(inspect.signature(run).parameters) - set(inspect.signature(lineage).parameters)
     assert missing == {
-        *("metrics", "qrels", "max_failed", "record", "prices", "until_decided"),
+        *("metrics", "qrels", "max_failed", "record", "prices", "until_decided", "full"),
         *("max_cost", "max_requests", "max_seconds", "unanswered"),
     }
