@@ -80,7 +80,9 @@ def test_a_judge_is_itself_and_a_callable_becomes_one() -> None:
 @pytest.mark.parametrize("spec", ["", "gpt-4.1", "openai:", "openai", "scripted:", "azure:", "gemini:x", "embedded:x"])
 def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
     """The error says what may be written."""
-    with pytest.raises(UsageError, match="Unknown judge embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOY"):
+    with pytest.raises(
+        UsageError, match=r"; judges: embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOY|takes no argument"
+    ):
         judge_from(spec)
 
 

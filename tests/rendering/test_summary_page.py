@@ -61,7 +61,7 @@ def test_a_failure_shows_the_bounds_of_its_mean(tmp_path: Path) -> None:
 
 def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
     """`print(run)` is the table; samples are found by position, by id and from the worst."""
-    assert "faithfulness" in str(run)
+    assert "context_relevance " in str(run)
     assert "Details:" not in str(run)
     assert len(run.samples) == len(ROWS)
     assert (run.samples[0].sample.id, run.samples[-1].sample.id) == ("q0", "q7")

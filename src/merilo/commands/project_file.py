@@ -122,6 +122,22 @@ def project_file(flags: Mapping[str, Flag], start: Path | None = None) -> Projec
     return None
 
 
+def project_suite() -> tuple[str, str] | None:
+    """Return the name of the nearest project file and the suite that it names; None if there is none.
+
+    Raises UsageError for an unreadable file or a suite that is not a text. Other settings are not checked.
+    """
+    for place in (Path.cwd(), *Path.cwd().parents):
+        table = _table_in(place)
+        if table is not None:
+            path, found = table
+            suite = found.get(SUITE)
+            if suite is not None and not isinstance(suite, str):
+                raise UsageError(f"{path}: {SUITE} must be a text, got {suite!r}.")
+            return None if suite is None else (path.name, str(path.parent / suite))
+    return None
+
+
 def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
     from merilo.data.config_files import read_document
 

@@ -21,7 +21,8 @@ def until_section(page: Page, run: Run) -> None:
     found = run.until_decided
     if found is None:
         return
-    page.heading(until_title(run))
+    taken, saved = int(found["samples"]), int(found["saved"])
+    page.heading(_title(taken, saved, decided=bool(found["decided"])))
     for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = GateVerdict(gate["verdict"])
         page.entry(verdict.value, _gate_text(gate, verdict), column=15, indent=2, tone=_TONES[verdict])
@@ -29,14 +30,9 @@ def until_section(page: Page, run: Run) -> None:
     page.text(f"Samples were taken in random order (seed {seed}). {found['note']}", indent=2, tone=Tone.QUIET)
 
 
-def until_title(run: Run) -> str:
-    """Return whether and when all gates were decided; empty if the run could not stop early."""
-    found = run.until_decided
-    if found is None:
-        return ""
-    taken, saved = int(found["samples"]), int(found["saved"])
+def _title(taken: int, saved: int, *, decided: bool) -> str:
     of = f"{count(taken, 'sample')} of {taken + saved:,}"
-    if found["decided"]:
+    if decided:
         return f"All gates decided after {of}: {count(saved, 'sample')} saved"
     return f"Not all gates decided after {of}"
 

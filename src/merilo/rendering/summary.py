@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.aggregate import less_is_better, weak_with_judge
-from merilo.rendering.early_stop_note import until_title
+from merilo.rendering.early_stop_note import until_section
 from merilo.rendering.overview import command, intervals_text, table, title, unpriced
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
@@ -42,6 +42,7 @@ def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True
     aggregates = tuple(run.metrics.values())
     rest = Page(width)
     _cautions(rest, run, aggregates)
+    until_section(rest, run)
     _worst(rest, run)
     if commands:
         _next(rest, run, again)
@@ -62,7 +63,6 @@ def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True
 
 def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...]) -> None:
     for text in (
-        until_title(run),
         _skipped(run),
         less_is_better(run.manifest, aggregates),
         _missing(aggregates),

@@ -179,3 +179,16 @@ def test_the_settings_are_shown_with_their_source(here: Here) -> None:
     _, printed, errors = run(here, "run", "data.jsonl", "--json", "--no-config")
     assert "merilo.toml" not in errors
     assert len(json.loads(printed)["metrics"]) > 1
+
+
+def test_the_gate_takes_the_suite_of_the_file(here: Here) -> None:
+    """`merilo gate` checks the suite of merilo.toml; a gate given as a flag replaces it."""
+    (here.path / "gates.toml").write_text("[minimums]\ncontext_relevance = 0.9\n", encoding="utf-8")
+    written(here, "suite = 'gates.toml'\nmetrics = 'context_relevance'\n")
+    assert run(here, "run", "data.jsonl", "--out", "out")[0] == 0
+    _, printed, errors = run(here, "gate", "out")
+    assert "Suite from merilo.toml: " in errors
+    assert "minimum 0.9" in printed or "0.9" in printed
+    _, printed, errors = run(here, "gate", "out", "--min", "context_relevance=0.1")
+    assert "Suite from" not in errors
+    assert "No gate given" in run(here, "gate", "out", "--no-config")[2]

@@ -72,6 +72,7 @@ def gate(
         float | None, typer.Option(metavar="L", help="Confidence level of each one-sided limit. [default: 0.95]")
     ] = None,
     across_data: AcrossData = False,
+    no_config: Annotated[bool, typer.Option("--no-config", help="Ignore the suite of merilo.toml.")] = False,
     junit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML, one test per gate.")
     ] = None,
@@ -83,6 +84,8 @@ def gate(
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
 
+    if suite is None and not no_config and not (minimum or max_drop or strict):
+        suite = _suite_of_project()
     asked = suite_from(
         suite,
         minimums=_pairs(minimum or (), "--min"),
@@ -96,6 +99,18 @@ def gate(
     found = gate_run(run, asked, baseline=baseline, across_data=across_data)
     _report(found, junit, json=json)
     raise typer.Exit({"pass": Exit.DONE, "fail": Exit.GATE_FAILED}.get(found.verdict.value, Exit.CANNOT_TELL))
+
+
+def _suite_of_project() -> str | None:
+    """Return the suite file that merilo.toml names, if it names one."""
+    from merilo.commands.project_file import project_suite
+    from merilo.rendering.terminal import tell
+
+    found = project_suite()
+    if found is None:
+        return None
+    tell(f"Suite from {found[0]}: {found[1]}")
+    return found[1]
 
 
 def _drops(texts: list[str]) -> float | dict[str, float]:
