@@ -42,14 +42,15 @@ def takes_options(
     }
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        def command(context: typer.Context, no_config: bool, **values: Any) -> None:  # noqa: FBT001  Any: from typer
+        def command(context: typer.Context, **values: Any) -> None:  # Any: what typer read
+            no_config = values.pop("no_config", True)
             given = {name for name, flag in flags.items() if _is_given(context, _parameter(name, flag))}
             read = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
-            if not no_config and names is None:
+            if not no_config:
                 read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
             function(**values, options=make(**read))
 
-        _sign(command, function, flags)
+        _sign(command, function, flags, configurable=names is None)
         return command
 
     return decorate
@@ -110,7 +111,9 @@ def _value(flag: Flag, value: Any) -> Any:  # Any: as above
     return value if flag.read is None else flag.read(value)
 
 
-def _sign(command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag]) -> None:
+def _sign(
+    command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag], *, configurable: bool
+) -> None:
     """Give the new command the parameters of the function, with the flags in place of `options`."""
     hints = get_type_hints(function, include_extras=True)
     own = [
@@ -121,7 +124,7 @@ def _sign(command: Callable[..., None], function: Callable[..., None], flags: Ma
     made = [_flag_parameter(name, flag) for name, flag in flags.items()]
     command.__doc__ = function.__doc__
     command.__name__, command.__module__ = function.__name__, function.__module__
-    made += [_CONTEXT, _NO_CONFIG]
+    made += [_CONTEXT, *([_NO_CONFIG] if configurable else [])]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *made)}
     command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
 

@@ -1,8 +1,8 @@
 """Settings of a project: `merilo.toml`, or `[tool.merilo]` in `pyproject.toml`, for the command line.
 
-The file may come from someone else's checkout, so it can name neither output files nor a server that gets a key
-unasked: the key of an address in the file is sent only if the same file names its environment variable and the user has
-allowed this content of the file (`merilo config --allow`). The same holds for files with code.
+The file may come from someone else's checkout, so it cannot name output files, and it is not trusted with keys or code.
+A key that the file names is used, and code that it names runs, only after the user has allowed this content of the file
+and of the code (`merilo config --allow`). An address in the file without a key variable is sent no key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _EMBEDDER: Final = "embedder_"
 _JUDGE: Final = ("base_url", "api_key_env", "judged", "max_error", "cascade_pilot")
 """Settings that belong to the file's judge."""
 _ADDRESSES: Final = tuple((f"{whose}base_url", f"{whose}api_key_env") for whose in ("", _EMBEDDER))
-_CODE: Final = re.compile(r"(?P<role>[^=:/\\]+=)?(?P<path>[^:]*\.py):")
+_CODE: Final = re.compile(r"[^:=>]+\.py(?=:)")
+"""The path of a code file within a setting; a named judge or a cascade has more text around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ProjectFile:
     settings: Mapping[str, Any]  # Any: the values that the options take
     """Option of an evaluation, or `suite` → its value. Paths are relative to the current directory."""
     digest: str
-    """SHA-256 of the settings in the file; the user's permission is for this content."""
+    """SHA-256 of the settings and of the code files that they name; the user's permission is for this content."""
 
     @property
     def allowed(self) -> bool:
@@ -68,9 +69,8 @@ class ProjectFile:
         part.replace(path)
 
     def needs_permission(self) -> bool:
-        """True if the file names code, or an address together with the variable of its key."""
-        keyed = any(address in self.settings and key in self.settings for address, key in _ADDRESSES)
-        return keyed or any(map(_names_code, self.settings.values()))
+        """True if the file names code or the environment variable of a key."""
+        return any(key in self.settings for _, key in _ADDRESSES) or any(map(_names_code, self.settings.values()))
 
     def options(self, wanted: Collection[str], given: Collection[str]) -> dict[str, Any]:  # Any: as above
         """Return the file's values of the wanted options, except those given on the command line.
@@ -87,20 +87,15 @@ class ProjectFile:
         if any(map(_names_code, found.values())) and not self.allowed:
             raise UsageError(f"{self.name} names a file with code. {self._advice}")
         for address, key in _ADDRESSES:
+            if address in found and key in given:
+                flag = "--" + address.replace("_", "-")
+                raise UsageError(f"The {address} in {self.name} gets no key from the command line; add {flag}.")
+            if key in found and not self.allowed:
+                server = found.get(address, "the judge's server")
+                raise UsageError(f"{self.name} sends the key in {found[key]} to {server}. {self._advice}")
             if address in found:
-                self._check_key(address, key, found, given)
+                found.setdefault(key, NO_KEY)
         return found
-
-    def _check_key(
-        self, address: str, key: str, found: dict[str, Any], given: Collection[str]
-    ) -> None:  # Any: as above
-        if key in given:
-            flag = "--" + address.replace("_", "-")
-            raise UsageError(f"The {address} in {self.name} gets no key from the command line; add {flag}.")
-        if key not in found:
-            found[key] = NO_KEY
-        elif not self.allowed:
-            raise UsageError(f"{self.name} sends the key in {found[key]} to {found[address]}. {self._advice}")
 
     @property
     def _advice(self) -> str:
@@ -171,8 +166,18 @@ def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag])
         if problem:
             raise UsageError(f"{path}: {name} must be {problem}, got {value!r}.")
         settings[name] = _relative(name, value, path.parent)
-    text = json.dumps(table, sort_keys=True, ensure_ascii=False, default=str)
-    return ProjectFile(path, settings, hashlib.sha256(text.encode()).hexdigest())
+    return ProjectFile(path, settings, _digest(table, settings))
+
+
+def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
+    """Return a digest of the settings and of the content of the code files that they name."""
+    digest = hashlib.sha256(json.dumps(table, sort_keys=True, ensure_ascii=False, default=str).encode())
+    for value in settings.values():
+        for text in value if check.is_list(value) else [value]:
+            for path in map(Path, _CODE.findall(text) if isinstance(text, str) else ()):
+                if path.is_file():
+                    digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _wrong_type(name: str, value: object, flag: Flag | None) -> str:
@@ -224,13 +229,13 @@ def _relative(name: str, value: object, folder: Path) -> object:
         return value
     if name in {"prices", SUITE}:
         return str(folder / value)
-    code = _CODE.match(value)
-    return f"{code['role'] or ''}{folder / code['path']}{value[code.end('path') :]}" if code else value
+    return _CODE.sub(lambda code: str(folder / code[0].strip()), value)
 
 
 def _names_code(value: object) -> bool:
     texts = value if check.is_list(value) else [value]
-    return any(isinstance(text, str) and _CODE.match(text) for text in texts)
+    # Anywhere in the text: a cascade or a named judge may contain a file too.
+    return any(isinstance(text, str) and ".py:" in text for text in texts)
 
 
 def _allowed_path() -> Path:

@@ -119,7 +119,12 @@ def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(tmp_path: Pa
 def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metric or judge in a file of Python runs only after the user has allowed the project file."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for text in ("metrics = ['faithfulness', 'mine.py:Mine']", "judge = 'own=judges/mine.py:judge'"):
+    for text in (
+        "metrics = ['faithfulness', 'mine.py:Mine']",
+        "judge = 'own=judges/mine.py:judge'",
+        "judge = 'openai:small>mine.py:judge'",
+        "judge = ['embedded', 'second=openai:small>mine.py:judge']",
+    ):
         (tmp_path / "merilo.toml").write_text(text)
         found = project_file(FLAGS, tmp_path)
         assert found is not None
@@ -127,6 +132,36 @@ def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             found.options(FLAGS, set())
         found.allow()
         assert found.options(FLAGS, set())
+
+
+@pytest.mark.parametrize("setting", ["metrics = ['mine.py:Mine']", "judge = 'own=openai:small>mine.py:Mine'"])
+def test_permission_for_code_ends_when_the_code_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """The user allows the code that he has read, not what a later checkout puts in its place."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "merilo.toml").write_text(setting)
+    (tmp_path / "mine.py").write_text("Mine = 1\n")
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    found.allow()
+    (tmp_path / "mine.py").write_text("Mine = 2\n")
+    changed = project_file(FLAGS, tmp_path)
+    assert changed is not None
+    with pytest.raises(UsageError, match="names a file with code"):
+        changed.options(FLAGS, set())
+
+
+def test_a_variable_that_the_file_names_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an address too: another secret of the user would go to the usual server as a key."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "merilo.toml").write_text("judge = 'openai:small'\napi_key_env = 'DATABASE_PASSWORD'\n")
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    with pytest.raises(UsageError, match="sends the key in DATABASE_PASSWORD"):
+        found.options(FLAGS, set())
+    found.allow()
+    assert found.options(FLAGS, set())["api_key_env"] == "DATABASE_PASSWORD"
 
 
 def test_a_server_of_the_file_gets_no_key_unasked(here: Here, server: JudgeServer) -> None:
