@@ -175,7 +175,44 @@ AZURE = [
     Case("unavailable", 503, openai("The service is temporarily unable to process your request."), Temporary),
 ]
 
+
+# Google, "Gemini API troubleshooting", https://ai.google.dev/gemini-api/docs/troubleshooting, and google.rpc.ErrorInfo,
+# RetryInfo and QuotaFailure of https://cloud.google.com/apis/design/errors. The endpoint that is compatible with OpenAI
+# wraps them in a list.
+# llama.cpp, tools/server/README.md: exceed_context_size_error with n_prompt_tokens and n_ctx; also with status 500.
+def google(code: int, message: str, status: str, *details: object) -> list[object]:
+    """A body of Google's: an error with code, message, status and details, in a list."""
+    return [{"error": {"code": code, "message": message, "status": status, "details": list(details)}}]
+
+
+def overlong(status: int) -> object:
+    """A body of llama.cpp about a prompt that is too long."""
+    error = {"code": status, "message": "the request exceeds the available context size"}
+    return {"error": {**error, "type": "exceed_context_size_error", "n_prompt_tokens": 9_000, "n_ctx": 4_096}}
+
+
+INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}
+PER_DAY = {
+    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+    "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}],
+}
+PER_MINUTE = {
+    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+    "violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}],
+}
+COMPATIBLE = [
+    Case("wrong key", 400, google(400, "API key not valid.", "INVALID_ARGUMENT", INFO), ProviderDown),
+    Case("bad request", 400, google(400, "Invalid value.", "INVALID_ARGUMENT"), Permanent),
+    Case("rate", 429, google(429, "Quota exceeded.", "RESOURCE_EXHAUSTED", PER_MINUTE, RETRY), RateLimited, {}, 34.0),
+    Case("daily quota", 429, google(429, "Quota exceeded.", "RESOURCE_EXHAUSTED", PER_DAY, RETRY), ProviderDown),
+    Case("unavailable", 503, google(503, "The model is overloaded.", "UNAVAILABLE"), Temporary),
+    Case("too long", 400, overlong(400), Permanent),
+    Case("too long", 500, overlong(500), Permanent),
+]
+
 CASES = [
+    *(pytest.param("openai", case, id=f"compatible {case.status} {case.name}") for case in COMPATIBLE),
     *(pytest.param("openai", case, id=f"openai {case.status} {case.name}") for case in OPENAI),
     *(pytest.param("anthropic", case, id=f"anthropic {case.status} {case.name}") for case in ANTHROPIC),
     *(pytest.param("azure", case, id=f"azure {case.status} {case.name}") for case in AZURE),

@@ -96,9 +96,9 @@ def piecewise(text: str) -> Iterator[str]:
         server.server_close()
 
 
-def read(told: Json) -> Reply:
+def read(told: Json, path: ReplyPath = ReplyPath.TEXT) -> Reply:
     """The reply in a body."""
-    return reply_of(told, json.dumps(told), path=ReplyPath.TEXT, clean=str, address="a")
+    return reply_of(told, json.dumps(told), path=path, clean=str, address="a")
 
 
 async def error_from(provider: OpenAIProvider, request: Request = REQUEST) -> ProviderError:
@@ -445,6 +445,10 @@ def test_usage_is_read_where_it_is_told() -> None:
         ({"message": {"content": "x", "reasoning_content": "hm"}, "finish_reason": "stop"}, "x", Finish.STOP),
         ({"message": {"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]}}, "xy", Finish.STOP),
         ({"message": {"content": "x"}, "finish_reason": "content_filter"}, "x", Finish.REFUSED),
+        ({"message": {"content": None}, "finish_reason": "content_filter: RECITATION"}, "", Finish.REFUSED),
+        ({"message": {"content": ""}, "finish_reason": "SAFETY"}, "", Finish.REFUSED),
+        ({"message": {"content": "x"}, "finish_reason": "safety"}, "x", Finish.STOP),
+        ({"message": {"content": "", "tool_calls": []}, "finish_reason": "tool_calls"}, "", Finish.STOP),
         ({"message": {"content": None, "refusal": "no"}, "finish_reason": "stop"}, "no", Finish.REFUSED),
         ({}, "", Finish.STOP),
     ],
@@ -453,6 +457,28 @@ def test_choices_are_read(choice: dict[str, object], text: str, finish: Finish) 
     """Text, length, refusals and filters; what the model thought is not its answer."""
     reply = read({"choices": [choice]})
     assert (reply.text, reply.finish) == (text, finish)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_json_that_the_server_took_for_reasoning_is_read(field: str) -> None:
+    """VLLM with a reasoning parser may put the whole reply there; a truncated one stays truncated."""
+    message = {"content": None, field: '{"grade": 2}'}
+    body: Json = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    assert read(body, ReplyPath.JSON_SCHEMA).text == '{"grade": 2}'
+    assert not read(body, ReplyPath.TEXT).text
+    cut: Json = {"choices": [{"message": message, "finish_reason": "length"}]}
+    assert read(cut, ReplyPath.JSON_SCHEMA).finish is Finish.LENGTH
+
+
+@pytest.mark.parametrize(
+    ("reason", "output", "words"),
+    [("stop", 0, "may exceed the model's context length"), ("error", 5, "reported that the completion failed")],
+)
+def test_an_empty_reply_may_work_later(reason: str, output: int, words: str) -> None:
+    """LM Studio sends no token for a prompt that is too long; routers report a broken completion with status 200."""
+    choice = {"message": {"content": ""}, "finish_reason": reason}
+    with pytest.raises(Temporary, match=words):
+        read({"choices": [choice], "usage": {"prompt_tokens": 0, "completion_tokens": output}})
 
 
 def test_an_error_that_is_null_is_none() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.providers.base import REPLY_LIMITS, Usage
+from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,11 +23,6 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _BYTES_PER_CHARGED_TOKEN: Final = 3
 """Bytes per token in estimated charges, low enough that an estimate is rarely too low (design/money.md). Six
 tokenizers made 3.5 to 4.8 bytes of an English prompt into a token, and 2.1 or more in 14 other languages."""
-_PLAUSIBLE_CHARACTERS_PER_TOKEN: Final = 8
-"""Maximum mean characters per token of a plausible token count; the same tokenizers stayed below 6.1."""
-_RUN: Final = re.compile(r"(.)\1{3,15}", re.DOTALL)
-"""Repetitions of one character that count as one, such as blanks in a table. The longest such tokens in o200k and
-cl100k have 128 characters, which are eight of these."""
 _AROUND_TOKENS: Final = 500
 """Tokens that a provider may add to a request: message separators and instructions on the form of the reply."""
 _AROUND_TEXT_TOKENS: Final = 8
@@ -70,7 +65,7 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
     sent = tuple(_texts(request))
-    if read is None or (_too_low(read, sent) and _too_low(read, map(_without_runs, sent))):
+    if read is None or (_too_low(read, sent) and _too_low(read, map(without_runs, sent))):
         read = charged_tokens_of(request)
         usage = Usage(read, written)
     wrote = (*reply.texts, reply.reasoning) if request.messages else ()
@@ -222,13 +217,8 @@ def _charged(texts: Iterable[str]) -> int:
 
 def _too_low(tokens: int, texts: Iterable[str]) -> bool:
     """Return True if these texts cannot consist of this few tokens."""
-    most = tokens * _PLAUSIBLE_CHARACTERS_PER_TOKEN + _PLAUSIBLE_CHARACTERS_PER_TOKEN - 1
+    most = tokens * PLAUSIBLE_CHARACTERS_PER_TOKEN + PLAUSIBLE_CHARACTERS_PER_TOKEN - 1
     return sum(map(len, texts)) > most
-
-
-def _without_runs(text: str) -> str:
-    """Shorten runs of one character. A model reads a run in a few tokens, but it may write it token by token."""
-    return _RUN.sub(r"\1", text)
 
 
 def _bytes(text: str) -> int:

@@ -96,7 +96,7 @@ class AzureProvider:
         bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=True, known=known or {})
         async with self.wire() as wire:
             yield ChatConnection(
-                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url)
+                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url, bodies)
             )
 
     @asynccontextmanager

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from merilo.providers.problems import error_of, message_in, problem_in
+from merilo.providers.prompt_check import PromptCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,7 @@ class ChatConnection:
         self._bodies = bodies
         self._address = address
         self._read = read
+        self._prompts = PromptCheck(address.url)
 
     async def send(self, request: Request) -> Reply:
         """Return the reply to one request; rejected parameters are omitted and the request sent again. Raises the
@@ -50,7 +52,10 @@ class ChatConnection:
         received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is None:
-            return self._read(received, answer.text, path, perf_counter() - started)
+            reply = self._read(received, answer.text, path, perf_counter() - started)
+            if (error := self._prompts.error(request, reply)) is not None:
+                raise error
+            return reply
         problem = problem.cleaned(self._wire.clean)
         # the body differs if another request in flight has learnt the same in the meantime
         learned = body != self._bodies.body_for(request) or self._bodies.learn(problem)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 _ENDINGS = ("/chat/completions", "/embeddings")
+_OLLAMA = "fp_ollama"
+"""The `system_fingerprint` in the replies of Ollama."""
 
 
 def _default_url() -> str:
@@ -72,7 +74,7 @@ class OpenAIProvider:
         bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=self.hosted, known=known or {})
         async with self.wire() as wire:
             yield ChatConnection(
-                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url)
+                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url, bodies)
             )
 
     @asynccontextmanager
@@ -109,10 +111,12 @@ class OpenAIProvider:
         return EndpointAddress(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
 
 
-def reading(wire: Wire, address: str) -> ReadReply:
+def reading(wire: Wire, address: str, bodies: OpenAIBodies) -> ReadReply:
     """Return the function that parses replies of chat completions received over this wire."""
 
     def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
+        if body.get("system_fingerprint") == _OLLAMA:
+            bodies.advise_ollama()
         return reply_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
 
     return read

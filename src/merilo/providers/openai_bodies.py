@@ -73,6 +73,11 @@ class OpenAIBodies:
             self._frames.forget()
         return learnt
 
+    def advise_ollama(self) -> None:
+        """Tell the user once that the server is Ollama, which this protocol cannot keep from truncating prompts."""
+        sentence = f"this server is Ollama, which truncates long prompts without an error; use ollama:{self._model}"
+        self._adaptations.note("server", "ollama", sentence)
+
     def _learn(self, problem: EndpointProblem, text: str) -> bool:
         if ABOUT_SIZE.search(text) and not REFUSES.search(text):
             return False

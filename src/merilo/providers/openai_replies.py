@@ -5,33 +5,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.judging.json_types import as_list
-from merilo.providers.base import Finish, Reply, Usage
+from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.problems import excerpt, json_object, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from merilo.judging.json_types import Json
-    from merilo.providers.base import ReplyPath
 
 _MAX_TOKENS = 10**7  # no model reads or writes more in one request, so a larger count is an error of the server
-_FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}
+_FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH}
+_FILTERED = "content_filter"
+"""Beginning of the reasons for a text that a filter removed; some servers add which filter."""
+_FINISHED = frozenset(
+    {"", "none", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"}
+)
+_BROKEN = frozenset({"error", "abort"})
+"""Reasons with which servers report that a completion failed."""
 
 
 def reply_of(
     body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
 ) -> Reply:
-    """Return the reply in a body, given as an object and as text. Raises Temporary if it is not a completion."""
+    """Return the reply in a body, given as an object and as text. Raises Temporary if it is not a completion.
+
+    A server with a reasoning parser may return the requested JSON as reasoning; it is read there if the content is
+    empty.
+    """
     choices = as_list(body.get("choices"))
     if not choices:
         raise unusable(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", text)
-    read = [_choice(choice) for choice in choices]
+    read = [_choice(choice, structured=path is not ReplyPath.TEXT) for choice in choices]
+    usage = usage_of(json_object(body.get("usage")) or {})
+    empty = not any(choice.text.strip() for choice in read)
+    if empty and any(choice.broken for choice in read):
+        raise unusable(f"{address} reported that the completion failed: {excerpt(clean(text))!r}.", text)
+    if empty and usage.output_tokens == 0 and all(choice.finish is Finish.STOP for choice in read):
+        advice = "The prompt may exceed the model's context length; increase it on the server."
+        raise unusable(f"{address} sent a reply without any token. {advice}", text)
     fine = [choice for choice in read if choice.finish is not Finish.REFUSED]
     cut = any(choice.finish is Finish.LENGTH for choice in fine)
     return Reply(
         texts=tuple(clean(choice.text) for choice in fine or read),
         finish=Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP,
-        usage=usage_of(json_object(body.get("usage")) or {}),
+        usage=usage,
         path=path,
         model=clean(str(body.get("model") or "")),
         seconds=seconds,
@@ -43,9 +60,10 @@ class _Choice(NamedTuple):
     text: str
     finish: Finish
     reasoning: str = ""
+    broken: bool = False
 
 
-def _choice(choice: object) -> _Choice:
+def _choice(choice: object, *, structured: bool) -> _Choice:
     fields = json_object(choice) or {}
     message = json_object(fields.get("message")) or {}
     if isinstance(refusal := message.get("refusal"), str) and refusal:
@@ -54,8 +72,19 @@ def _choice(choice: object) -> _Choice:
     if not isinstance(content, str):
         content = "".join(str((json_object(part) or {}).get("text") or "") for part in as_list(content) or ())
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    finish = _FINISH.get(str(fields.get("finish_reason")), Finish.STOP)
-    return _Choice(content, finish, reasoning if isinstance(reasoning, str) else "")
+    reasoning = reasoning if isinstance(reasoning, str) else ""
+    reason = str(fields.get("finish_reason") or "").lower()
+    if structured and reason in _FINISHED and not content.strip() and "{" in reasoning:
+        content = reasoning
+    return _Choice(content, _finish(reason, content), reasoning, broken=reason in _BROKEN)
+
+
+def _finish(reason: str, content: str) -> Finish:
+    """Return why a text ended. Without a text, a reason that is not known to be harmless is a refusal."""
+    if reason in _FINISH:
+        return _FINISH[reason]
+    known = reason in _FINISHED or reason in _BROKEN
+    return Finish.REFUSED if reason.startswith(_FILTERED) or not (known or content.strip()) else Finish.STOP
 
 
 def usage_of(usage: Json, *, output: int | None = None) -> Usage:

@@ -27,6 +27,11 @@ _STATUS = re.compile(r"[45]\d\d")
 _RATE_LIMITED = 429
 _KEY_REFUSED = 401
 _FORBIDDEN = 403
+_OVER_CONTEXT = "exceed_context_size_error"
+_KEY_CODES = frozenset({"invalid_api_key", "API_KEY_INVALID"})
+_DAILY_QUOTA = re.compile(r"PerDay", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
+"""A duration as Google's APIs write it, such as `34s`."""
 _DOWN = frozenset({301, 302, 303, 307, 308, 402, 403, 404, 405})
 _TEMPORARY = frozenset({408, 409, 425})
 _OVERLOADED = frozenset({503, 529})
@@ -62,6 +67,8 @@ class EndpointProblem:
     parameter: str = ""
     received_bytes: int = 0
     """The size of a body with HTTP status 200 that reports a server error: a model may have run."""
+    retry_after_s: float | None = None
+    """Seconds to wait, if the body states them."""
 
     @property
     def shown(self) -> str:
@@ -88,11 +95,14 @@ def unusable(sentence: str, text: str) -> Temporary:
 
 
 def message_in(text: str) -> Json:
-    """Return the JSON object in a body; empty if the body is anything else."""
+    """Return the JSON object in a body, or in a list of one object; empty if the body is anything else."""
     try:
-        return json_object(loaded(text)) or {}
+        value = loaded(text)
     except ValueError:
         return {}
+    # Google's compatible endpoint wraps its errors in a list.
+    items = as_list(value)
+    return json_object(items[0] if items is not None and len(items) == 1 else value) or {}
 
 
 def json_object(value: object) -> Json | None:
@@ -113,9 +123,11 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
     code = _code(fields)
     received = 0
     if status == OK:
-        status = int(code) if _STATUS.fullmatch(code) else SERVER_ERRORS
+        number = str(fields.get("code") or code)
+        status = int(number) if _STATUS.fullmatch(number) else SERVER_ERRORS
         received = len(text.encode("utf-8", "replace")) if status >= SERVER_ERRORS else 0
-    return EndpointProblem(status, message or (error if isinstance(error, str) else text), code, parameter, received)
+    message = message or (error if isinstance(error, str) else text)
+    return EndpointProblem(status, message, code, parameter, received, _stated_wait_s(fields))
 
 
 def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
@@ -132,7 +144,11 @@ def _error_of(problem: EndpointProblem, headers: Mapping[str, str], address: End
         return Refused(f"{message}.", status=status)
     if code in _SPENT or (status < SERVER_ERRORS and _SAYS_SPENT.search(problem.message)):
         return ProviderDown(f"{message}. The account has reached its spending limit.", status=status)
-    if status == _KEY_REFUSED or code == "invalid_api_key":  # its message is not shown: it may quote part of the key
+    if _DAILY_QUOTA.search(code):
+        return ProviderDown(f"{message}. The daily quota is used up.", status=status)
+    if code == _OVER_CONTEXT:  # some versions of llama.cpp send it with status 500
+        return Permanent(f"{message}.", status=status)
+    if status == _KEY_REFUSED or code in _KEY_CODES:  # its message is not shown: it may quote part of the key
         return ProviderDown(f"{address.url} rejected the key ({status}); {address.check_key}.", status=status)
     if status == _FORBIDDEN and ABOUT_SIZE.search(problem.message):
         return Permanent(f"{message}.", status=status)
@@ -146,6 +162,7 @@ def _error_of(problem: EndpointProblem, headers: Mapping[str, str], address: End
 def _temporary(problem: EndpointProblem, headers: Mapping[str, str], message: str) -> ProviderError | None:
     """Return the error of a request that may succeed later; None if it will not."""
     status, wait_s = problem.status, retry_after_s(headers)
+    wait_s = problem.retry_after_s if wait_s is None else wait_s
     if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):
         return RateLimited(f"{message}.", retry_after_s=wait_s, status=status)
     return Temporary(f"{message}.", status=status) if status in _TEMPORARY or status >= SERVER_ERRORS else None
@@ -182,10 +199,32 @@ def _number(text: str) -> float | None:
 
 
 def _code(fields: Json) -> str:
-    """Return the most specific code: that of the details, the error's own, its type, or Azure's inner one."""
+    """Return the most specific code: that of the details, the error's own, its type or status, or Azure's inner one.
+
+    A number repeats the HTTP status, so it is returned only if there is nothing else.
+    """
     details, inner = as_object(fields.get("details")) or {}, as_object(fields.get("innererror")) or {}
-    found = details.get("error_code") or fields.get("code") or fields.get("type") or inner.get("code")
-    return str(found or "")
+    own = fields.get("code")
+    number = isinstance(own, int) or (isinstance(own, str) and own.isdecimal())
+    found = details.get("error_code") or _detail_code(fields) or (None if number else own)
+    return str(found or fields.get("type") or fields.get("status") or inner.get("code") or own or "")
+
+
+def _detail_code(fields: Json) -> object:
+    """Return the exhausted quota, or the reason, in the list of details that Google's APIs send; None without it."""
+    details = _details(fields)
+    violations = (as_object(each) or {} for detail in details for each in as_list(detail.get("violations")) or ())
+    quota = next((str(each["quotaId"]) for each in violations if each.get("quotaId")), None)
+    return quota or next((detail["reason"] for detail in details if detail.get("reason")), None)
+
+
+def _stated_wait_s(fields: Json) -> float | None:
+    delays = (_DURATION.fullmatch(str(detail.get("retryDelay") or "")) for detail in _details(fields))
+    return next((float(delay[1]) for delay in delays if delay is not None), None)
+
+
+def _details(fields: Json) -> list[Json]:
+    return [detail for each in as_list(fields.get("details")) or () if (detail := as_object(each)) is not None]
 
 
 def _message(error: Json) -> tuple[str, str]:
@@ -197,4 +236,7 @@ def _message(error: Json) -> tuple[str, str]:
         messages = [f"{place}: {fault.get('msg', '')}" for place, fault in zip(places, faults, strict=True)]
         return "; ".join(messages), places[0].rpartition(".")[2] if len(places) == 1 else ""
     message = error.get("message", detail)
-    return (message if isinstance(message, str) else ""), str(error.get("param") or "")
+    message = message if isinstance(message, str) else ""
+    if "n_prompt_tokens" in error and "n_ctx" in error:  # llama.cpp
+        message += f" (prompt: {error['n_prompt_tokens']} tokens, context: {error['n_ctx']} tokens)"
+    return message, str(error.get("param") or "")
