@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import loopback
@@ -14,7 +15,6 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("new", deadline=None)  # HYPOTHESIS_PROFILE=new: other examples each time, to find more
@@ -25,6 +25,9 @@ _SLOW = re.compile(
     r"^(?:from|import) (?:command_line|killing|subprocess|simulated\w*|docs_page|robust|doc_\w+)\b", re.MULTILINE
 )
 """Imports of tests that start processes, simulate many data sets or run the documentation."""
+_ROOT = Path(__file__).parent.parent
+SLOW_TESTS = frozenset((_ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split())
+"""Test functions that took the most time of all others, as tools/slow_tests.py measured it."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with SIGINT ignored, and children inherit that. Tests send it to their children.
@@ -34,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark slow tests, which `make fast` leaves out."""
     for item in items:
-        if _is_slow(item.path):
+        if _is_slow(item.path) or item.nodeid.partition("[")[0] in SLOW_TESTS:
             item.add_marker(pytest.mark.slow)
 
 
