@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
@@ -14,7 +13,7 @@ from merilo.results.comparability import not_comparable, score_affecting_differe
 from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of
 from merilo.results.scores import RunScores, read_scores
-from merilo.runs.run import ByMetric, opened
+from merilo.runs.run import metric_in, opened
 from merilo.stats.compare import Policy, moved, pairs_with_first
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
 
-T = TypeVar("T")
 
 _NAMED = 5
 """Number of ids that are named as examples."""
@@ -161,29 +159,9 @@ def _metrics(
     return found, left_out
 
 
-def _whole_texts(run: Run, asked: Sequence[str]) -> list[str]:
+def _whole_texts(run: Run, named: Sequence[str]) -> list[str]:
     """Return the full texts of the run's metrics with these names, each once. Raises UsageError."""
-    known = ByMetric({text: text for text in run.manifest.metrics})
-    composites = ByMetric(run.manifest.composites)
-    found: list[str] = []
-    for name in asked:
-        if (text := _called(known, name)) is not None:
-            found.append(text)
-            continue
-        if _called(composites, name) is not None:
-            raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
-        same = [text for text in known if text.startswith(f"{name}(")]
-        near = same or get_close_matches(name, list(known), n=3) or list(known)
-        which = "unique metric" if same else "metric"
-        raise UsageError(f"No {which} {name!r} in {run.path}; did you mean {' or '.join(near)}?")
-    return list(dict.fromkeys(found))
-
-
-def _called(known: ByMetric[T], name: str) -> T | None:
-    try:
-        return known[name]
-    except KeyError:
-        return None
+    return list(dict.fromkeys(metric_in(run, name) for name in named))
 
 
 def _differing(
@@ -298,7 +276,7 @@ def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[st
 def _moved_by(rows: Sequence[Row], run: Run, metrics: Sequence[str], asked: str | None) -> str:
     """Return the requested metric; by default the primary one with the smallest p-value, otherwise the first."""
     if asked is not None:
-        (found,) = _whole_texts(run, [asked])
+        found = metric_in(run, asked)
         if found not in metrics:
             raise UsageError(f"--by: {found} is not compared; compared metrics: {', '.join(metrics)}.")
         return found

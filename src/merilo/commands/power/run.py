@@ -9,7 +9,7 @@ from merilo.commands.power.result import Early, Needed, Power
 from merilo.errors import DataError, UsageError
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.scores import read_scores
-from merilo.runs.run import ByMetric, opened
+from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.intervals import LEVEL
@@ -145,18 +145,18 @@ def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArr
 def _early(run: Run, until: EarlyStop, most: int) -> tuple[Early, ...]:
     names = list(until.minimums)
     scores = read_scores(run, metrics=names, cluster="")
-    texts = ByMetric({text: text for text in scores.columns})
     runs = max(20, min(200, _DRAWN // most))
     found: list[Early] = []
     for name, asked in until.minimums.items():
-        column = scores.columns[texts[name]]
+        text = metric_in(run, name)
+        column = scores.columns[text]
         low, high = column.span
         if not (isfinite(low) and isfinite(high)):
-            raise UsageError(f"{texts[name]} has an infinite range, so it cannot be decided early.")
-        check_asked(texts[name], asked, column.span)
+            raise UsageError(f"{text} has an infinite range, so it cannot be decided early.")
+        check_asked(text, asked, column.span)
         values = column.values[column.scored]
         sign = 1.0 if column.higher_is_better else -1.0
         span = (low, high) if column.higher_is_better else (-high, -low)
         outlook = sequential_outlook(sign * values, sign * asked, span, most=most, level=until.level, runs=runs)
-        found.append(Early(texts[name], asked, column.higher_is_better, len(values), outlook))
+        found.append(Early(text, asked, column.higher_is_better, len(values), outlook))
     return tuple(found)
