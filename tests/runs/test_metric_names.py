@@ -44,13 +44,17 @@ def test_a_full_text_is_that_metric_even_if_it_is_also_another_ones_name() -> No
         ("context_relevence", "No metric 'context_relevence' in this run; did you mean context_relevance?"),
         (
             "Faithfullness",
-            "No metric 'Faithfullness' in this run; did you mean faithfulness(unit=sentence) or "
-            "deepeval-4.3.1:faithfulness?",
+            (
+                "No metric 'Faithfullness' in this run; did you mean faithfulness(unit=sentence) or "
+                "deepeval-4.3.1:faithfulness?"
+            ),
         ),
         (
             "zzz",
-            "No metric 'zzz' in this run; its metrics: faithfulness(unit=sentence), recall@1, recall@2, "
-            "deepeval-4.3.1:faithfulness, foreign:tone and 1 more.",
+            (
+                "No metric 'zzz' in this run; its metrics: faithfulness(unit=sentence), recall@1, recall@2, "
+                "deepeval-4.3.1:faithfulness, foreign:tone and 1 more."
+            ),
         ),
         ("ragas_score", "ragas_score is a composite, which has no value per sample; name the metrics it combines."),
     ],
