@@ -41,6 +41,7 @@ def test_a_full_text_is_that_metric_even_if_it_is_also_another_ones_name() -> No
     ("name", "message"),
     [
         ("recall", "No unique metric 'recall' in this run; did you mean recall@1 or recall@2?"),
+        ("deep", "No metric 'deep' in this run; did you mean deepeval-4.3.1:faithfulness?"),
         ("context_relevence", "No metric 'context_relevence' in this run; did you mean context_relevance?"),
         (
             "Faithfullness",

@@ -21,7 +21,7 @@ def resolve_metric(
     """Return the full text of the only metric with this name.
 
     `name`: a full text, or one without parameters, without its system's version or without `foreign:`. `texts`: the
-    full texts of the run's metrics. `composites`: those of its composites, if they are no valid choice. `where`: the
+    full texts of the run's metrics. `composites`: those of its composites, if they cannot be chosen. `where`: the
     run, as the message names it.
 
     Raises UsageError if no metric or several metrics have the name; the message suggests names.
@@ -44,7 +44,9 @@ def _advice(name: str, texts: Collection[str]) -> str:
     for text in texts:
         spellings.setdefault(bare_name(text).lower(), text)
         spellings[text.lower()] = text
-    near = dict.fromkeys(spellings[each] for each in get_close_matches(name.lower(), spellings, n=_MAX_NEAR))
+    low = name.lower()
+    longer = [spelling for spelling in spellings if low and spelling.startswith(low)][:_MAX_NEAR]
+    near = dict.fromkeys(spellings[each] for each in get_close_matches(low, spellings, n=_MAX_NEAR) or longer)
     if near:
         return f"did you mean {' or '.join(near)}?"
     if not texts:
