@@ -290,7 +290,7 @@ def test_a_tally_keeps_little() -> None:
         alone.add(Score(place % 7 / 7, counts={"contexts": 7, "relevant": place % 7}))
     assert len(tally.grouped.clusters[0]) == 30
     assert not alone.mean.stored
-    assert not any(ratio.kept for ratio in alone.shares.ratios.values())
+    assert not any(ratio.stored for ratio in alone.shares.ratios.values())
     assert alone.aggregate().method == "t"
 
 

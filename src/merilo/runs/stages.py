@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
 from merilo.runs.records import question_text
-from merilo.runs.store_errors import told
+from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def answers_in(store: Path, role: str) -> Iterator[StageAnswer]:
             for key, kind, question, verdict in db.execute(statement, (len(opening), opening)):
                 yield StageAnswer(key, kind, question[len(opening) :], verdict)
     except ERRORS as error:
-        raise told(store, error) from error
+        raise store_error(store, error) from error
 
 
 def answered_by(path: Path, store: Store, asked: Sequence[StoredQuestion], judges: int) -> list[StoredQuestion]:
@@ -75,7 +75,7 @@ def answered_by(path: Path, store: Store, asked: Sequence[StoredQuestion], judge
         with closing(read_only(path)) as db:
             rows = db.execute(statement, [text for _, text in texts]).fetchall()
     except ERRORS as error:
-        raise told(path, error) from error
+        raise store_error(path, error) from error
     for kind, text, key in rows:
         cascaded, own = texts.get((kind, text)), store.asked(key)
         if cascaded is not None and own is not None and own.answer == cascaded.answer:
@@ -95,7 +95,7 @@ def given_to(path: Path, store: Store, questions: Sequence[Question[Any]]) -> li
         with closing(read_only(path)) as db:
             rows = db.execute(statement, [text for _, text in texts]).fetchall()
     except ERRORS as error:
-        raise told(path, error) from error
+        raise store_error(path, error) from error
     found: dict[tuple[str, str], Answer] = {}
     for kind, text, key in rows:
         conversation = store.conversation(key)

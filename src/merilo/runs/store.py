@@ -34,7 +34,7 @@ from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.partial_replies import PartialReplies, SavedReplies
 from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
-from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, told
+from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, store_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -112,7 +112,7 @@ class Store:
             if db is not None:
                 db.close()  # rolls an unfinished transaction back
             if isinstance(error, sqlite3.Error | TypeError | ValueError):
-                raise told(path, error) from error
+                raise store_error(path, error) from error
             raise
         if found > FORMAT:
             db.close()
@@ -130,7 +130,7 @@ class Store:
         except (sqlite3.Error, TypeError, ValueError) as error:
             if db is not None:
                 db.close()
-            raise told(path, error) from error
+            raise store_error(path, error) from error
         if found > FORMAT:
             db.close()
             raise newer_format_error(path, found)

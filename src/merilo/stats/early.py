@@ -82,11 +82,11 @@ class _Found(NamedTuple):
     def reason(self, asked: str) -> str:
         if self.lower is None or self.upper is None:
             return f"Asked for {asked}; cannot tell: there are no scores."
-        said = {GateVerdict.PASS: "which passes", GateVerdict.FAIL: "which fails"}.get(
+        conclusion = {GateVerdict.PASS: "which passes", GateVerdict.FAIL: "which fails"}.get(
             self.verdict, "which does not decide"
         )
         between = f"between {self.lower:.4g} and {self.upper:.4g}"
-        return f"Asked for {asked}; it lies {between} (confidence sequence), {said}."
+        return f"Asked for {asked}; it lies {between} (confidence sequence), {conclusion}."
 
 
 def _looked(

@@ -291,12 +291,12 @@ def _reason(verdict: GateVerdict, found: GateLimits, asked: str) -> str:
         why = found.note.removeprefix("cannot tell: ").removeprefix("cannot tell ") or "there are no scores"
         return f"Asked for {asked}; cannot tell: {why}."
     between = f"between {found.lower:.4g} and {found.upper:.4g}"
-    said = {
+    conclusions = {
         GateVerdict.PASS: "which passes",
         GateVerdict.FAIL: "which fails",
         GateVerdict.CANNOT_TELL: "which does not decide",
     }
-    return f"Asked for {asked}; it lies {between} (one-sided limits), {said[verdict]}."
+    return f"Asked for {asked}; it lies {between} (one-sided limits), {conclusions[verdict]}."
 
 
 def _first(failed: NDArray[np.bool_]) -> list[int]:

@@ -117,7 +117,7 @@ def _measures(page: Page, found: RunComparison) -> None:
 
 
 def _notes(page: Page, found: RunComparison) -> None:
-    for group in words.beside(found):
+    for group in words.comparison_notes(found):
         page.heading(group.heading)
         page.entries(group.entries, widest=26)
 

@@ -173,7 +173,7 @@ def beware(found: RunComparison) -> list[str]:
     return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *found.notes]
 
 
-def beside(found: RunComparison) -> list[ComparisonNotes]:
+def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
     """Return the notes: caveats on intervals, and what was not compared and why."""
     several = len(found.sides) > 2
 

@@ -66,7 +66,7 @@ class Result:
     decision: Decision
     changed: float | None = None
     """For `Effect.NET`: the fraction of verdicts that the edit changes."""
-    beside: float | None = None
+    neutral: float | None = None
     """For `Effect.NET`: the fraction of verdicts that neutral text changes."""
     by_language: Mapping[str, Part] | None = None
     """The effect by language of the added text; None unless the probe adds text in several languages."""
@@ -110,7 +110,7 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Re
         limits=limits,
         decision=decision,
         changed=_mean([_differs(each, 1) for each in kept]) if net else None,
-        beside=_mean([_differs(each, 2) for each in kept]) if net else None,
+        neutral=_mean([_differs(each, 2) for each in kept]) if net else None,
         by_language=_parts(kept, values, lambda trial: trial.language) if net else None,
         by_kind=_parts(kept, values, lambda trial: trial.case.asks.value),
     )

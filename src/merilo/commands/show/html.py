@@ -67,7 +67,7 @@ def run_html(
         if all(_on_unit_scale(each) for each in aggregates)
         else None,
         basis=_basis(run, aggregates, {text for text, each in known.items() if each.estimate is not None}),
-        beside=_beside(run, aggregates, known),
+        notes=_notes(run, aggregates, known),
         samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
         samples_title=f"{count(len(chosen), 'sample')} to inspect first",
         chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; each sample appears once.",
@@ -105,7 +105,7 @@ def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]
     return " ".join(filter(None, parts))
 
 
-def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
+def _notes(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
     manifest = run.manifest
     # samples that a composite lacks are listed at its parts
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
