@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from merilo.commands.judge.output import GOES_ON
+from merilo.errors import Interrupted
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from enum import StrEnum
 
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
     from merilo.judging.questions import Question
+    from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
 
 T = TypeVar("T")
@@ -52,3 +56,20 @@ def answerable(
 def usage_of(run: Run) -> dict[str, Any]:  # Any: numbers and nulls
     """Return requests, tokens, cost and seconds of a run."""
     return {name: run.usage.get(name) for name in _USAGE}
+
+
+def progress_line(*, quiet: bool, debug: bool) -> ProgressLine:
+    """Return the progress of a command; plain lines with --debug, because a progress line would cut tracebacks."""
+    from merilo.rendering.progress_line import ProgressLine
+
+    return ProgressLine(quiet=quiet, plain=debug)
+
+
+def until_done(work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine yields to its loop
+    """Run a check of a judge and return its result. Raises Interrupted with the way to resume it after Ctrl-C."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Stopped. {GOES_ON}") from None
