@@ -64,7 +64,7 @@ class RunScores:
         import numpy as np
 
         places = np.asarray(positions, dtype=np.intp)
-        kept: list[int] = places.tolist()
+        indices: list[int] = places.tolist()
         columns = {
             metric: replace(
                 column, values=column.values[places], scored=column.scored[places], failed=column.failed[places]
@@ -73,9 +73,9 @@ class RunScores:
         }
         return RunScores(
             run=self.run,
-            ids=tuple([self.ids[place] for place in kept]),
+            ids=tuple([self.ids[place] for place in indices]),
             columns=columns,
-            clusters=None if self.clusters is None else tuple([self.clusters[place] for place in kept]),
+            clusters=None if self.clusters is None else tuple([self.clusters[place] for place in indices]),
             counts={
                 metric: {name: each[places] for name, each in named.items()} for metric, named in self.counts.items()
             },

@@ -170,12 +170,12 @@ def _data(
     if codes is not None:
         same_length(len(above), len(codes), "clusters")
     # Samples without contexts or statements (denominator 0) say nothing about the ratio.
-    if not (kept := below > 0).all():
-        above, below = above[kept], below[kept]
-        codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
+    if not (counting := below > 0).all():
+        above, below = above[counting], below[counting]
+        codes = None if codes is None else np.unique(codes[counting], return_inverse=True)[1]
     rows = Sums(above, below)
     _check_span(rows, span)
-    weighted = heavy is not None and bool(np.ptp(heavy[kept])) if rows.count else False
+    weighted = heavy is not None and bool(np.ptp(heavy[counting])) if rows.count else False
     return _Data(rows, Sums.of(above, below, codes), codes, weighted)
 
 

@@ -126,15 +126,15 @@ def _read(options: CheckOptions) -> tuple[tuple[LabelFile, ...], list[Labelled]]
     strange = [each for each in options.sources if each not in sources]
     if strange:
         raise UsageError(f"No record is from the source {strange[0]!r}; sources: {', '.join(sources)}.")
-    kept = [
+    chosen = [
         record
         for record in records
         if (not options.tasks or record.task in options.tasks)
         and (not options.sources or record.source in options.sources)
     ]
-    if not kept:
+    if not chosen:
         raise UsageError("No labelled record has one of these tasks and one of these sources.")
-    return tuple(each for each, _ in found), kept
+    return tuple(each for each, _ in found), chosen
 
 
 def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
@@ -144,12 +144,12 @@ def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
     groups: dict[tuple[Task, str], list[Labelled]] = {}
     for record in records:
         groups.setdefault((record.task, record.source), []).append(record)
-    kept = {
+    sampled = {
         (record.task, record.id)
         for group in groups.values()
         for record in sorted(group, key=lambda each: hashlib.blake2b(each.id.encode()).digest())[:sample]
     }
-    return [record for record in records if (record.task, record.id) in kept]
+    return [record for record in records if (record.task, record.id) in sampled]
 
 
 def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelled], dict[str, str]]:
@@ -261,8 +261,8 @@ def _each_table(
     readings: Sequence[PositiveRule], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
 ) -> Iterator[TaskTable]:
     for reading in readings:
-        held = items.get(reading.name if reading.alone else reading.task.value, ())
-        chosen = [item for item in held if constructed or not item.record.constructed]
+        own = items.get(reading.name if reading.alone else reading.task.value, ())
+        chosen = [item for item in own if constructed or not item.record.constructed]
         table = table_of(reading, chosen, resampling)
         if table is not None:
             yield table

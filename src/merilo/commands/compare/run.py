@@ -71,19 +71,19 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     ]
     paired, sides = _paired(scores, names)
     questions = equal_questions(paired, names, metrics, across_data=wanted.across_data)
-    kept = [each.at(questions.positions) for each in paired] if questions.other else paired
-    _check_ranges(kept, names)
+    matching = [each.at(questions.positions) for each in paired] if questions.other else paired
+    _check_ranges(matching, names)
     primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
-    found = _compared(kept, primary, policy, wanted.level)
+    found = _compared(matching, primary, policy, wanted.level)
     rows = tuple(
-        Row(metric, other, kept[0].columns[metric].higher_is_better, each, _one_sided(kept, metric, other))
+        Row(metric, other, matching[0].columns[metric].higher_is_better, each, _one_sided(matching, metric, other))
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
     by = _moved_by(rows, measured[0], metrics, wanted.by)
-    shown, movers = _moved(kept, by, wanted.samples)
+    shown, movers = _moved(matching, by, wanted.samples)
     return RunComparison(
         sides=sides,
-        common=len(kept[0].ids),
+        common=len(matching[0].ids),
         rows=rows,
         primary=tuple(metrics) if primary is None else tuple(primary),
         chosen=primary is not None,
@@ -101,7 +101,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         ),
         level=wanted.level,
         undefined=policy,
-        cluster=(wanted.cluster or measured[0].manifest.cluster) if kept[0].clusters is not None else None,
+        cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
     )
 
 
@@ -183,7 +183,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
     """Return the scores of the samples that all runs have, in the first run's order. Raises DataError."""
     known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
     if all(each.ids == scores[0].ids for each in scores[1:]):
-        kept, common = list(scores), known[0]
+        aligned, common = list(scores), known[0]
     else:
         common = {sample: place for sample, place in known[0].items() if all(sample in other for other in known[1:])}
         if not common:
@@ -192,7 +192,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
                 f"The runs have no sample in common: no id occurs in all of them ({some}). Samples are paired by id; "
                 "give each question the same id in every data set."
             )
-        kept = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
+        aligned = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
     sides = [
         Side(
             name=name,
@@ -204,7 +204,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
         )
         for each, name in zip(scores, names, strict=True)
     ]
-    return kept, tuple(sides)
+    return aligned, tuple(sides)
 
 
 def _places(ids: Sequence[str], name: str) -> dict[str, int]:

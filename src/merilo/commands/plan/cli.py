@@ -128,15 +128,15 @@ def _run_command(words: list[str]) -> str:
         return ""
     from merilo.rendering.overview import command
 
-    kept, passed = ["run"], 0
+    arguments, passed = ["run"], 0
     for word in words[1:]:
         if passed:
             passed -= 1
         elif word.partition("=")[0] in _OWN:
             passed = 0 if "=" in word else _OWN[word]
         else:
-            kept.append(word)
-    return command(*kept)
+            arguments.append(word)
+    return command(*arguments)
 
 
 COMMAND = Command(

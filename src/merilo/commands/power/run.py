@@ -97,14 +97,16 @@ def _needed(
         low, high = column.span
         if abs(difference) > high - low:
             raise UsageError(f"A difference of {difference:g} is impossible: {text} is between {low:g} and {high:g}.")
-        kept, values = _differences(column, None if other is None else other.columns[text])
-        clusters = None if scores.clusters is None else [scores.clusters[place] for place in kept]
+        positions, values = _differences(column, None if other is None else other.columns[text])
+        clusters = None if scores.clusters is None else [scores.clusters[place] for place in positions]
         if len(set(values.tolist())) < _TWO:
-            note = f"cannot tell: all {len(kept):,} values of the pilot are equal" if len(kept) else _NO_SCORES
+            note = (
+                f"cannot tell: all {len(positions):,} values of the pilot are equal" if len(positions) else _NO_SCORES
+            )
             needed = SamplesNeeded(None, None, difference, None, power, level, note=note)
         else:
             needed = samples_needed(values, difference, clusters=clusters, power=power, level=level)
-        found.append(Needed(text, len(kept), other is not None, needed))
+        found.append(Needed(text, len(positions), other is not None, needed))
     return tuple(found)
 
 
@@ -132,11 +134,11 @@ def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArr
     import numpy as np
 
     if second is not None:
-        kept = np.flatnonzero(first.scored & second.scored)
-        return kept.tolist(), second.values[kept] - first.values[kept]
-    kept = np.flatnonzero(first.scored)
-    values = first.values[kept]
-    return kept.tolist(), sqrt(2) * (values - values.mean()) if len(kept) else values
+        positions = np.flatnonzero(first.scored & second.scored)
+        return positions.tolist(), second.values[positions] - first.values[positions]
+    positions = np.flatnonzero(first.scored)
+    values = first.values[positions]
+    return positions.tolist(), sqrt(2) * (values - values.mean()) if len(positions) else values
 
 
 # -- stopping early -----------------------------------------------------------------------------------

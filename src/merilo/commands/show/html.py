@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.wording import ComparisonNotes
+from merilo.commands.compare.wording import ComparisonNotes, with_entries
 from merilo.rendering.aggregate import less_is_better, missing_text, weak_with_judge
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.html import plot, rendered
@@ -125,8 +125,7 @@ def _notes(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, 
             ],
         ),
     )
-    kept = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
-    return [each for each in kept if each.entries]
+    return with_entries(groups)
 
 
 def _made_by(run: Run) -> list[tuple[str, str]]:
