@@ -222,7 +222,11 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
         (f"max_drop = 0.1\n[minimums]\n{METRIC} = 0.5\n", {}, "Early stopping supports minimums only"),
         (f'cluster = "d"\n[minimums]\n{METRIC} = 0.5\n', {}, "does not support clusters"),
         ("level = 0.9\n", {}, "this suite has none"),
-        ("[minimums]\nfaithfulness = 0.5\n", {}, r"metric 'faithfulness' is not part of this run \(metrics: "),
+        (
+            "[minimums]\nfaithfulness = 0.5\n",
+            {},
+            r"No metric 'faithfulness' in this run \(--until-decided\); its metrics: ",
+        ),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
         (f"[minimums]\n{METRIC} = 0.5\n", {"cluster": "user_input"}, "not clusters of them"),
     ],

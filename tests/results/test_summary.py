@@ -289,8 +289,8 @@ def test_a_tally_keeps_little() -> None:
     for place in range(5_000):
         alone.add(Score(place % 7 / 7, counts={"contexts": 7, "relevant": place % 7}))
     assert len(tally.grouped.clusters[0]) == 30
-    assert not alone.mean.kept
-    assert not any(ratio.kept for ratio in alone.shares.ratios.values())
+    assert not alone.mean.stored
+    assert not any(ratio.stored for ratio in alone.shares.ratios.values())
     assert alone.aggregate().method == "t"
 
 
@@ -323,6 +323,32 @@ def test_summarised_again_a_run_says_the_same(told: Callable[..., merilo.Run]) -
         docs = [place % 12 for place in range(60)]
         run = told(values, counts=counts, docs=docs, cluster=cluster, metrics=[Told(), Twice()])
         assert overview_record(run, metrics=summarise(run)) == overview_record(run)
+
+
+@pytest.mark.parametrize("size", [5, 90, 260])
+@pytest.mark.parametrize("cluster", [None, "doc"])
+@pytest.mark.parametrize("metric", [Told(), Open()])
+@pytest.mark.parametrize("scores", ["spread", "equal", "mostly the best"])
+@pytest.mark.parametrize("lacking", [False, True])
+def test_a_stream_and_columns_give_the_same_aggregates(
+    told: Callable[..., merilo.Run], size: int, cluster: str | None, metric: Told, scores: str, lacking: bool
+) -> None:
+    """Every field is equal, with clusters, counts, undefined and failed samples, and by every kind of interval."""
+    source = np.random.default_rng(size)
+    numbers = {
+        "spread": source.beta(2, 2, size),
+        "equal": np.full(size, 0.5),
+        "mostly the best": np.where(source.random(size) < 0.03, 0.5, 1.0),
+    }[scores]
+    values: list[float | str | None] = list(numbers.tolist())
+    if lacking:
+        values[1::7] = [None] * len(values[1::7])
+        values[2::11] = ["broken"] * len(values[2::11])
+    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3} for place in range(size)]
+    docs = [place % 9 for place in range(size)]
+    metrics = [metric] if isinstance(metric, Open) else [metric, Twice()]
+    run = told(values, counts=counts, docs=docs, cluster=cluster, metrics=metrics)
+    assert dict(summarise(run)) == dict(run.metrics)
 
 
 def test_a_run_is_summarised_over_other_clusters(told: Callable[..., merilo.Run]) -> None:

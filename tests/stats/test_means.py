@@ -271,7 +271,7 @@ def test_an_interval_holds_its_mean_and_keeps_the_range(values: list[float]) -> 
     streamed = running.interval()
     assert streamed.ends == pytest.approx((low, high), abs=1e-9)
     assert streamed.remark == found.interval.remark
-    assert len(running.kept) < 200
+    assert len(running.stored) < 200
 
 
 @given(
@@ -293,7 +293,7 @@ def test_a_ratio_streams_to_the_interval_that_it_has(rows: list[tuple[int, int, 
     assert found.interval.ends == pytest.approx(known.interval.ends, abs=1e-9)
     assert (found.interval.note, found.interval.remark) == (known.interval.note, known.interval.remark)
     assert (found.interval.method, found.units) == (known.interval.method, known.units)
-    assert len(running.kept) < 200
+    assert len(running.stored) < 200
     assert len(running.clusters[0]) <= (31 if clustered else 0)
 
 

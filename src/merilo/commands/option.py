@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from _typeshed import DataclassInstance
 
@@ -55,6 +55,41 @@ class Flag:
 def option(doc: str, flag: Flag | None = None) -> dict[str, object]:
     """Return the metadata of an option: its text in the Python reference, and its flag unless it is Python only."""
     return {"doc": doc, "flag": flag}
+
+
+def call_option(
+    doc: str,
+    *,
+    help: str,
+    metavar: str | None = None,
+    name: str | None = None,
+    type: type = str,
+    default: object = None,
+    group: OptionGroup = OptionGroup.DATA,
+) -> dict[str, object]:
+    """Return the metadata of an option that belongs to one call, so `merilo.toml` cannot set it."""
+    flag = Flag(help=help, metavar=metavar, name=name, type=type, default=default, group=group, in_project_file=False)
+    return option(doc, flag)
+
+
+def repeatable_option(
+    doc: str,
+    *,
+    help: str,
+    metavar: str,
+    name: str | None = None,
+    read: Callable[[list[str] | None], object] | None = None,
+    group: OptionGroup = OptionGroup.DATA,
+) -> dict[str, object]:
+    """Return the metadata of a repeatable option that belongs to one call; `read` as in `Flag`, by default a list."""
+    reader = read or _texts
+    flag = Flag(help=help, metavar=metavar, name=name, many=True, read=reader, group=group, in_project_file=False)
+    return option(doc, flag)
+
+
+def _texts(texts: list[str] | None) -> Sequence[str]:
+    """Return the values of a repeatable flag; none if it is absent."""
+    return texts or ()
 
 
 def flags_of(make: Callable[..., object]) -> dict[str, Flag]:

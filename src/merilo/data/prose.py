@@ -84,13 +84,13 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
     if _ITEM.search(text) is None:
         return ends
     items = _items(text, ends, ends_open=language == "en")
-    kept: list[int] = []
+    sentence_ends: list[int] = []
     start = 0
     for end in sorted({*ends[:-1], *items}):
         if not NO_SENTENCE.fullmatch(text, start, end):
-            kept.append(end)
+            sentence_ends.append(end)
             start = end
-    return kept + ends[-1:]
+    return sentence_ends + ends[-1:]
 
 
 def _items(text: str, ends: list[int], *, ends_open: bool) -> list[int]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer, Group, Step
     from merilo.runs.store import SavedReplies, Store
 
-    Held = dict[bytes, Answer]
+    KnownAnswers = dict[bytes, Answer]
 
 _REMEMBERED: Final = 4_096
 
@@ -131,13 +131,13 @@ class AnswerStore:
         """
         return [self._unit(asked) for group in step for asked in self._cut(group)]
 
-    def known(self, unit: WorkUnit) -> tuple[Held, WorkUnit | None]:
+    def known(self, unit: WorkUnit) -> tuple[KnownAnswers, WorkUnit | None]:
         """Return the answers that this run or the cache holds, and the unit that is left to ask; None if nothing is
         left.
         """
         return self.known_all((unit,))[0]
 
-    def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[Held, WorkUnit | None]]:
+    def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[KnownAnswers, WorkUnit | None]]:
         """Return `known` for each of these units, with one look-up in the run and one in the cache for all of them."""
         wanted: dict[bytes, type[Verdict]] = {}
         for unit in units:
@@ -147,13 +147,13 @@ class AnswerStore:
         if cache is not None and len(held) < len(wanted):
             rests = [unit.without(held) for unit in units]
             held |= self._cached([unit for unit in rests if unit is not None and unit.judge.cacheable], cache)
-        found: list[tuple[Held, WorkUnit | None]] = []
+        found: list[tuple[KnownAnswers, WorkUnit | None]] = []
         for unit in units:
             own = {key: held[key] for key in unit.keys if key in held}
             found.append((own, unit.without(own)))
         return found
 
-    def _cached(self, units: Sequence[WorkUnit], cache: VerdictCache) -> Held:
+    def _cached(self, units: Sequence[WorkUnit], cache: VerdictCache) -> KnownAnswers:
         """Return the units' verdicts that the cache holds, after storing them in the run."""
         wanted = {key: question for unit in units for key, question in zip(unit.keys, unit.questions, strict=True)}
         verdicts = cache.find(wanted)
@@ -177,7 +177,7 @@ class AnswerStore:
         replies: Sequence[Reply | Failure],
         cost: float | None,
         seconds: float,
-    ) -> Held:
+    ) -> KnownAnswers:
         """Store the answers of a judge session; return the answers that the run holds now (an earlier verdict wins)."""
         name = unit.judge.name
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)

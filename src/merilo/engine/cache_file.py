@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, StoreProblem, connected, problem_of, said, seal
+from merilo.runs.database import ERRORS, StoreProblem, connected, error_text, problem_of, seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -83,8 +83,8 @@ class CacheFile:
             lock = _Lock(path)
         except _Foreign as error:
             raise RunError(
-                f"{path} is not a verdict cache of merilo ({said(error)}). Set MERILO_CACHE to another file, or run "
-                "without a cache (--no-cache)."
+                f"{path} is not a verdict cache of merilo ({error_text(error)}). Set MERILO_CACHE to another file, or "
+                "run without a cache (--no-cache)."
             ) from None
         except (OSError, *ERRORS) as error:
             raise _unusable(path, error) from error
@@ -132,7 +132,9 @@ class CacheFile:
     def given_up(self, error: Exception) -> None:
         """Close the file, since it cannot be written, and report that."""
         self.close()
-        self._tell(f"The verdict cache {self.path} cannot be written ({said(error)}). This run continues without it.")
+        self._tell(
+            f"The verdict cache {self.path} cannot be written ({error_text(error)}). This run continues without it."
+        )
 
     @contextmanager
     def writing(self, wait_s: float | None = None) -> Generator[sqlite3.Connection]:
@@ -279,7 +281,10 @@ def _rename_damaged(
                 part.replace(_renamed(path, number).with_name(_renamed(path, number).name + ending))
         _opened(path).close()
         name = _renamed(path, number).name
-        tell(f"The verdict cache {path} is damaged ({said(error)}). It was renamed to {name}; a new one was created.")
+        tell(
+            f"The verdict cache {path} is damaged ({error_text(error)}). It was renamed to {name}; a new one was "
+            "created."
+        )
     # between the two locks another process may replace the file once more, so connect only after share()
     lock.share()
     return _opened(path)
@@ -298,12 +303,12 @@ def _renamed(path: Path, number: int) -> Path:
 
 
 def _occupied(path: Path, error: Exception) -> str:
-    return f"The verdict cache {path} is damaged ({said(error)}), and another process uses it."
+    return f"The verdict cache {path} is damaged ({error_text(error)}), and another process uses it."
 
 
 def _unusable(path: Path, error: Exception) -> RunError:
     return RunError(
-        f"The verdict cache {path} cannot be used ({said(error)}). Make it writable, set MERILO_CACHE to another "
+        f"The verdict cache {path} cannot be used ({error_text(error)}). Make it writable, set MERILO_CACHE to another "
         "file, or run without a cache (--no-cache)."
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.cache_file import CacheFile
 from merilo.errors import RunError, UsageError
-from merilo.runs.database import ERRORS, StoreProblem, problem_of, said
+from merilo.runs.database import ERRORS, StoreProblem, error_text, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -117,9 +117,11 @@ def _error_context(path: Path) -> Generator[None]:
         yield
     except ERRORS as error:
         if problem_of(error) is StoreProblem.DAMAGED:
-            message = f"The verdict cache {path} is damaged ({said(error)}). Delete it; the next run creates a new one."
+            message = (
+                f"The verdict cache {path} is damaged ({error_text(error)}). Delete it; the next run creates a new one."
+            )
         else:
-            message = f"The verdict cache {path} cannot be used ({said(error)}). Try again later."
+            message = f"The verdict cache {path} cannot be used ({error_text(error)}). Try again later."
         raise RunError(message) from error
 
 
@@ -156,7 +158,7 @@ def _shrink(db: sqlite3.Connection) -> list[str]:
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.OperationalError as error:
-        return [f"The file could not be shrunk now ({said(error)}). Its free space will be used by new verdicts."]
+        return [f"The file could not be shrunk now ({error_text(error)}). Its free space will be used by new verdicts."]
     return []
 
 

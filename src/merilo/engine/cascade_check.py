@@ -77,9 +77,9 @@ def answered(store: Path, cascade: Cascade, roles: Sequence[str], trails: Iterab
     """
     found = Answered()
     for each in _answers(store, cascade, roles, trails):
-        kind = each.said.kind
+        kind = each.answer.kind
         found.questions[kind] += 1
-        found.failed[kind] += each.said.verdict is None
+        found.failed[kind] += each.answer.verdict is None
         if each.earlier is not None and kind not in cascade.revoked:
             found.earlier.setdefault(kind, Counter())[each.earlier.place] += 1
     return found
@@ -94,10 +94,10 @@ def chosen_audits(store: Store, path: Path, cascade: Cascade, roles: Sequence[st
     lowest: dict[str, list[tuple[int, _Earlier]]] = {}
     held: set[int] = set()  # a question that is in two packs counts once
     for each in _answers(path, cascade, roles):
-        if each.earlier is None or each.sampler in held or each.said.kind in cascade.revoked:
+        if each.earlier is None or each.sampler in held or each.answer.kind in cascade.revoked:
             continue
-        totals[each.said.kind] += 1
-        heap = lowest.setdefault(each.said.kind, [])
+        totals[each.answer.kind] += 1
+        heap = lowest.setdefault(each.answer.kind, [])
         held.add(each.sampler)
         heapq.heappush(heap, (-each.sampler, each.earlier))
         if len(heap) > cascade.max_audits:
@@ -188,7 +188,7 @@ class _Earlier(NamedTuple):
 class _CascadeAnswer(NamedTuple):
     """A cascade's answer to a question, and the judge before the last that gave it, if one did."""
 
-    said: StageAnswer
+    answer: StageAnswer
     sampler: int
     """Random number of the question. The questions with the lowest numbers are audited."""
     earlier: _Earlier | None
@@ -211,27 +211,27 @@ def _answers(
             # OR IGNORE: the answer of the earliest judge stays
             file.executemany("INSERT OR IGNORE INTO accepted VALUES (?, ?, ?)", rows)
         for role in roles:
-            for said in answers_in(store, role):
-                if KINDS[said.kind] in SPECIAL or not cascade.places(KINDS[said.kind]):
+            for answer in answers_in(store, role):
+                if KINDS[answer.kind] in SPECIAL or not cascade.places(KINDS[answer.kind]):
                     continue
-                if trails is not None and not file.execute(_COUNTED, (said.key,)).fetchone():
+                if trails is not None and not file.execute(_COUNTED, (answer.key,)).fetchone():
                     continue
-                sampler = _sampler(cascade, said)
+                sampler = _sampler(cascade, answer)
                 row = file.execute("SELECT place, key FROM accepted WHERE lot = ?", (sampler,)).fetchone()
-                yield _CascadeAnswer(said, sampler, None if row is None else _Earlier(*row))
+                yield _CascadeAnswer(answer, sampler, None if row is None else _Earlier(*row))
 
 
 def _accepted(store: Path, cascade: Cascade, role: str) -> Iterator[tuple[int, int, bytes]]:
     """Yield lot, position and key of the answers that reach their thresholds, for all judges but the last."""
     for place, stage in enumerate(cascade.stages):
-        for said in answers_in(store, stage_role(role, place)):
-            if said.verdict is None or place not in cascade.places(KINDS[said.kind])[:-1]:
+        for answer in answers_in(store, stage_role(role, place)):
+            if answer.verdict is None or place not in cascade.places(KINDS[answer.kind])[:-1]:
                 continue
-            if stage.accepts(said.kind, KINDS[said.kind].verdict.from_json(said.verdict)):
-                yield _sampler(cascade, said), place, said.key
+            if stage.accepts(answer.kind, KINDS[answer.kind].verdict.from_json(answer.verdict)):
+                yield _sampler(cascade, answer), place, answer.key
 
 
-def _sampler(cascade: Cascade, said: StageAnswer) -> int:
+def _sampler(cascade: Cascade, answer: StageAnswer) -> int:
     """Return a signed 64-bit number that depends only on the seed and the question."""
-    text = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
+    text = f"{cascade.seed} {answer.kind} {answer.question}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)

@@ -20,7 +20,7 @@ from merilo.judging.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
+    from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
     from merilo.engine.judge_session import JudgeSession
@@ -51,7 +51,7 @@ def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
         return None
 
 
-def _keyed(units: Iterable[WorkUnit], held: Held) -> list[tuple[bytes, Answer]]:
+def _keyed(units: Iterable[WorkUnit], held: KnownAnswers) -> list[tuple[bytes, Answer]]:
     return [(key, held[key]) for unit in units for key in unit.keys]
 
 
@@ -108,7 +108,7 @@ class WaitingPlan:
         self.plan_run = plan_run
         self.block = block
         self.done = done
-        self.held: Held = {}
+        self.held: KnownAnswers = {}
         self.missing = 0
         self.units: list[WorkUnit] = []
         self.abandoned = False
@@ -157,7 +157,7 @@ class AsyncDriver:
             ready, self._ready = self._ready, []
             steps = [(waiting, units) for waiting in ready if (units := self._cut(waiting)) is not None]
             looked = iter(self._answers.known_all([unit for _, units in steps for unit in units]))
-            fresh: Held = {}  # answered just now, without a request
+            fresh: KnownAnswers = {}  # answered just now, without a request
             for waiting, units in steps:
                 waiting.units, waiting.held = units, {}
                 flights: set[_SharedSession] = set()
@@ -249,7 +249,7 @@ class AsyncDriver:
         waiting.plan_run.send(_keyed(waiting.units, waiting.held))
         self._ready.append(waiting)
 
-    def _ask(self, unit: WorkUnit, waiting: WaitingPlan, flights: set[_SharedSession], fresh: Held) -> None:
+    def _ask(self, unit: WorkUnit, waiting: WaitingPlan, flights: set[_SharedSession], fresh: KnownAnswers) -> None:
         """Join the sessions in flight that will answer part of this unit, and open a session for the rest."""
         rest: WorkUnit | None = unit
         in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
@@ -274,7 +274,7 @@ class AsyncDriver:
         self.waiting += 1
         flight.send(again=session.has_replies)
 
-    def _count(self, unit: WorkUnit, held: Held) -> None:
+    def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))
         if id(unit.judge) not in self._proven and any(isinstance(answer, Verdict) for answer in held.values()):
             self._proven.add(id(unit.judge))
@@ -309,7 +309,7 @@ def drive_blocking(plan_runs: Iterable[PlanRun], answers: AnswerStore, send: Sen
             units = _units(plan_run, answers)
             if units is None:
                 break
-            held: Held = {}
+            held: KnownAnswers = {}
             for unit in units:
                 held |= _answer_blocking(unit, answers, send)
             plan_run.send(_keyed(units, held))
@@ -317,7 +317,7 @@ def drive_blocking(plan_runs: Iterable[PlanRun], answers: AnswerStore, send: Sen
         yield plan_run
 
 
-def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> Held:
+def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> KnownAnswers:
     held, rest = answers.known(unit)
     if rest is None:
         return held
@@ -346,7 +346,7 @@ def drive_rounds(
     while waiting := [plan_run for plan_run in plan_runs if plan_run.step is not None]:
         cut = [_units(plan_run, answers) for plan_run in waiting]
         sessions, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
-        if not _held_out(sessions, answers, send_batch, held):
+        if not _answer_all(sessions, answers, send_batch, held):
             break
         for plan_run, units in zip(waiting, cut, strict=True):
             if units is not None:
@@ -357,9 +357,9 @@ def drive_rounds(
 
 def _looked_up(
     units: Sequence[WorkUnit], answers: AnswerStore, price: Pricer, count: Callable[[int], None]
-) -> tuple[list[JudgeSession], Held]:
+) -> tuple[list[JudgeSession], KnownAnswers]:
     """Return judge sessions for the questions without a known answer, equal questions once, and the known answers."""
-    held: Held = {}
+    held: KnownAnswers = {}
     sessions: list[JudgeSession] = []
     asked: set[bytes] = set()
     for known, missing in answers.known_all(units):
@@ -372,7 +372,9 @@ def _looked_up(
     return sessions, held
 
 
-def _held_out(sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: Held) -> bool:
+def _answer_all(
+    sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: KnownAnswers
+) -> bool:
     """Run all sessions and add their answers to `held`; return False if `send_batch` ended before all sessions
     finished.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
+    from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
@@ -88,7 +88,7 @@ class DryRun:
     def __init__(
         self,
         answers: AnswerStore,
-        held: Callable[[WorkUnit], Held],
+        held: Callable[[WorkUnit], KnownAnswers],
         usd: Pricer,
         measured: Mapping[tuple[str, bytes], MeasuredUsage],
     ) -> None:
@@ -112,15 +112,15 @@ class DryRun:
 
     def _plan_run(self, sample: Sample, text: str, metric: Metric, counted: QuestionCounts) -> None:
         plan_run = PlanRun(metric, text, sample).start()
-        held_here = 0
+        known_here = 0
         largest: dict[int, list[_Asked]] = {}  # by judge
         while plan_run.step is not None:
             units = self._answers.units(plan_run.step)
-            held: Held = {}
+            held: KnownAnswers = {}
             for unit in units:
                 found = self._held(unit)
                 held |= found
-                held_here += len(found)
+                known_here += len(found)
                 counted.questions += len(unit.keys)
                 rest = unit.without(found)
                 if rest is not None:
@@ -134,10 +134,10 @@ class DryRun:
                     if _size(full) > _size(largest.get(id(rest.judge), [])):
                         largest[id(rest.judge)] = full
             plan_run.send([(key, held[key]) for unit in units for key in unit.keys])
-        counted.held += held_here
+        counted.held += known_here
         worst = max((sum(map(self._worst, full), Amount()) for full in largest.values()), key=_weight, default=Amount())
         if worst.requests:
-            counted.at_most += worst.times(max(0, metric.max_questions(sample) - held_here))
+            counted.at_most += worst.times(max(0, metric.max_questions(sample) - known_here))
 
     def _within(self, unit: WorkUnit) -> list[WorkUnit]:
         """Return the unit as each judge of a cascade may be asked it; itself if its judge is not a cascade.

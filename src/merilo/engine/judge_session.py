@@ -18,7 +18,7 @@ from merilo.providers.base import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
+    from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Judge, OutgoingRequest
     from merilo.judging.ask import Answer, Plan, Step
@@ -45,7 +45,7 @@ class JudgeSession(Protocol):
         """True if it has received a reply. Its requests then go before those of sessions without one."""
         ...
 
-    def keep(self, answers: AnswerStore) -> Held:
+    def keep(self, answers: AnswerStore) -> KnownAnswers:
         """Store the answers of the finished session; return the stored answers by key."""
         ...
 
@@ -99,7 +99,7 @@ class DirectSession:
         self.replies.extend(replies)
         self._advance(replies)
 
-    def keep(self, answers: AnswerStore) -> Held:
+    def keep(self, answers: AnswerStore) -> KnownAnswers:
         """Store the answers of the finished session; return the stored answers by key."""
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
@@ -164,7 +164,7 @@ class DelegatingSession:
         self._began = time.monotonic()
         self._answers: tuple[Answer, ...] = ()
         self._units: list[WorkUnit] = []
-        self._held: Held = {}
+        self._held: KnownAnswers = {}
         self._sessions: list[JudgeSession] = []
         self._advance(None)
 
@@ -181,7 +181,7 @@ class DelegatingSession:
         else:
             self._advance(self._step_answers())
 
-    def keep(self, answers: AnswerStore) -> Held:
+    def keep(self, answers: AnswerStore) -> KnownAnswers:
         """See `JudgeSession`. The replies and their cost are stored with the judges that were asked, not here."""
         return answers.keep(self.unit, self._answers, (), 0.0, time.monotonic() - self._began)
 

@@ -85,8 +85,8 @@ class PendingRequest:
         self.limited += 1
         if self.limited > LIMITED_RETRIES:
             return None
-        told = 0 if error.retry_after_s is None else _BELIEVED
-        return jitter_s(self.limited - told, MAX_WAIT_S) if self.limited > told else 0.0
+        free_retries = 0 if error.retry_after_s is None else _BELIEVED
+        return jitter_s(self.limited - free_retries, MAX_WAIT_S) if self.limited > free_retries else 0.0
 
 
 def jitter_s(tries: int, max_s: float) -> float:

@@ -146,8 +146,8 @@ class ApiKeys:
         """Hide these texts from now on. `guess`: only some are secrets, so that fragments of the others may show."""
         new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         if not new.issubset(self._secrets):
-            kept = (*new.difference(self._secrets), *self._secrets)[:_MAX_KEPT]
-            self._secrets = tuple(sorted(kept, key=len, reverse=True))
+            newest = (*new.difference(self._secrets), *self._secrets)[:_MAX_KEPT]
+            self._secrets = tuple(sorted(newest, key=len, reverse=True))
             leaks = (Leak(secret) for secret in new if not guess or looks_random(secret))
             self._leaks = (*leaks, *self._leaks)[:_MAX_KEPT]
 

@@ -162,8 +162,8 @@ def _is_secret(name: str) -> bool:
 
 
 def _shown_segment(segment: str, endpoint: str) -> str:
-    kept = segment.startswith(DIGEST) or _REFERENCE.fullmatch(segment) or not looks_random(segment)
-    return segment if kept else _digest(segment, endpoint)
+    harmless = segment.startswith(DIGEST) or _REFERENCE.fullmatch(segment) or not looks_random(segment)
+    return segment if harmless else _digest(segment, endpoint)
 
 
 def _divided(url: str) -> tuple[str, str, str]:

@@ -176,26 +176,26 @@ def correction_table(page: Page, correction: Correction, rate: CorrectedRate | N
 def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Iterator[tuple[str, str]]:
     """Yield names and values of agreement measures, the most informative first; if undefined, the reason."""
     if grades is not None:
-        yield "weighted kappa", told(grades.kappa)
-        yield "alpha (ordinal)", told(grades.alpha)
+        yield "weighted kappa", measurement_text(grades.kappa)
+        yield "alpha (ordinal)", measurement_text(grades.alpha)
     if yes is not None:
         suffix = " (at least 1)" if grades is not None else ""
-        yield f"kappa{suffix}", told(yes.kappa)
-        yield f"AC1{suffix}", told(yes.ac1)
-        yield f"accuracy{suffix}", told(yes.accuracy)
-        yield f"yes found{suffix}", told(yes.sensitivity)
-        yield f"no found{suffix}", told(yes.specificity)
+        yield f"kappa{suffix}", measurement_text(yes.kappa)
+        yield f"AC1{suffix}", measurement_text(yes.ac1)
+        yield f"accuracy{suffix}", measurement_text(yes.accuracy)
+        yield f"yes found{suffix}", measurement_text(yes.sensitivity)
+        yield f"no found{suffix}", measurement_text(yes.specificity)
         if yes.with_probability:
-            yield f"AUROC{suffix}", told(yes.auroc)
+            yield f"AUROC{suffix}", measurement_text(yes.auroc)
 
 
 def annotator_lines(found: AnnotatorAgreement) -> Iterator[tuple[str, str]]:
     """Yield names and values of the agreement among several annotators."""
-    yield "alpha", told(found.alpha)
-    yield "AC1", told(found.ac1)
+    yield "alpha", measurement_text(found.alpha)
+    yield "AC1", measurement_text(found.ac1)
 
 
-def told(measured: Measurement) -> str:
+def measurement_text(measured: Measurement) -> str:
     """Return a measurement with its interval; the reason if either is missing."""
     if measured.value is None:
         return f"{NONE} ({measured.interval.note})"

@@ -48,7 +48,7 @@ class ContextPart:
     id: str | None
     marked: bool
     """True if a verdict names one of its sentences as evidence."""
-    said: tuple[VerdictText, ...]
+    verdicts: tuple[VerdictText, ...]
     rows: tuple[SentenceRow, ...]
 
 
@@ -57,7 +57,7 @@ class StatementPart:
     """A statement of the response."""
 
     text: str
-    said: tuple[VerdictText, ...]
+    verdicts: tuple[VerdictText, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def evidence_part(case: SampleDetail, name: str = "") -> EvidencePart:
     return EvidencePart(
         name=name,
         response=_cut(case.result.sample.response, _TEXT_CHARS),
-        whole=_told(case.whole),
+        whole=_verdict_texts(case.whole),
         statements=tuple(_group(metrics, views) for metrics, views in case.statements.items()),
         contexts=tuple(_context(view) for view in case.contexts),
     )
@@ -120,7 +120,7 @@ def value_cell(outcome: Outcome | None, *, counts: bool = False) -> str:
 
 def _group(metrics: Sequence[str], views: Sequence[StatementView]) -> StatementGroup:
     shown = tuple(
-        StatementPart(_cut(view.text, _SENTENCE_CHARS) or "", _told(view.said)) for view in views[:_STATEMENTS]
+        StatementPart(_cut(view.text, _SENTENCE_CHARS) or "", _verdict_texts(view.said)) for view in views[:_STATEMENTS]
     )
     more = len(views) - len(shown)
     left = (StatementPart(f"... {count(more, 'statement')} not shown", ()),) if more else ()
@@ -132,7 +132,7 @@ def _context(view: ContextView) -> ContextPart:
         number=view.index + 1,
         id=view.context.id,
         marked=bool(view.evidence),
-        said=_told(view.said),
+        verdicts=_verdict_texts(view.said),
         rows=tuple(_sentences(view)),
     )
 
@@ -151,7 +151,7 @@ def _sentences(view: ContextView) -> Iterable[SentenceRow]:
         yield SentenceRow(skipped="(blank)")
 
 
-def _told(remarks: Iterable[Remark]) -> tuple[VerdictText, ...]:
+def _verdict_texts(remarks: Iterable[Remark]) -> tuple[VerdictText, ...]:
     return tuple(
         VerdictText(
             f"{each.kind}, checked against {each.against}" if each.against else each.kind,

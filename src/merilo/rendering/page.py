@@ -118,10 +118,10 @@ def cut(text: str, width: int) -> str:
     text = clean(text)
     if cell_len(text) <= width:
         return text
-    kept = text[:width]
-    while kept and cell_len(kept) > width - 3:
-        kept = kept[:-1]
-    return kept.rstrip() + "..."
+    start = text[:width]
+    while start and cell_len(start) > width - 3:
+        start = start[:-1]
+    return start.rstrip() + "..."
 
 
 def wrap(text: str, width: int) -> list[str]:

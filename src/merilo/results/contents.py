@@ -73,18 +73,18 @@ def equal_questions(
                 f"{len(unlike):,} of {len(ids):,} samples have another {what} in {name} than in {names[0]} under the "
                 f"same id, such as {unlike[0]!r}: {contents}"
             )
-    kept = [at for at, sample in enumerate(ids) if all(digests[sample] == first[sample] for digests in found[1:])]
-    other = len(ids) - len(kept)
-    if not kept:
+    equal = [at for at, sample in enumerate(ids) if all(digests[sample] == first[sample] for digests in found[1:])]
+    other = len(ids) - len(equal)
+    if not equal:
         raise DataError(
             f"{messages[0]}. No question is equal in all runs. Give each question an id that stays the same."
         )
     if other > MAX_OTHER * len(ids) and not across_data:
         raise UsageError(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
-            f"an id that stays the same. To compare only the {len(kept):,} equal questions, use --across-data."
+            f"an id that stays the same. To compare only the {len(equal):,} equal questions, use --across-data."
         )
-    return EqualQuestions(tuple(kept), other, tuple(f"{each}. They are not compared." for each in messages))
+    return EqualQuestions(tuple(equal), other, tuple(f"{each}. They are not compared." for each in messages))
 
 
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined
-from merilo.metrics.text import is_called
-from merilo.runs.run import ByMetric
+from merilo.runs.metric_names import resolve_metric
 from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict
@@ -80,14 +79,11 @@ class EarlyStop:
         gates: list[_Gate] = []
         for name, asked in self.minimums.items():
             try:
-                text = ByMetric({text: text for text in metrics})[name]
-            except KeyError:
+                text = resolve_metric(name, metrics, where="this run (--until-decided)")
+            except UsageError:
                 if lenient:
                     continue
-                same = [text for text in metrics if is_called(text, name)]
-                problem = "not unique" if same else "not part of this run"
-                listed = ", ".join(same or metrics)
-                raise UsageError(f"--until-decided: metric {name!r} is {problem} (metrics: {listed}).") from None
+                raise
             gates.append(_gate(text, asked, metrics[text], self.level))
         return EarlyStopState(self, metrics, gates)
 

@@ -7,17 +7,15 @@ import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.errors import RunError, UsageError
-from merilo.metrics.text import is_called
+from merilo.errors import RunError
 from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
-from merilo.runs.run import OUTCOMES, open_store, opened
+from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.store_errors import truncated_error
 from merilo.stats.column import Column
@@ -66,7 +64,7 @@ class RunScores:
         import numpy as np
 
         places = np.asarray(positions, dtype=np.intp)
-        kept: list[int] = places.tolist()
+        indices: list[int] = places.tolist()
         columns = {
             metric: replace(
                 column, values=column.values[places], scored=column.scored[places], failed=column.failed[places]
@@ -75,9 +73,9 @@ class RunScores:
         }
         return RunScores(
             run=self.run,
-            ids=tuple([self.ids[place] for place in kept]),
+            ids=tuple([self.ids[place] for place in indices]),
             columns=columns,
-            clusters=None if self.clusters is None else tuple([self.clusters[place] for place in kept]),
+            clusters=None if self.clusters is None else tuple([self.clusters[place] for place in indices]),
             counts={
                 metric: {name: each[places] for name, each in named.items()} for metric, named in self.counts.items()
             },
@@ -257,26 +255,8 @@ def _wanted(run: Run, metrics: Sequence[str] | None) -> tuple[str, ...]:
     there = tuple(run.manifest.metrics)
     if metrics is None:
         return there
-    chosen = {_whole(name, there, run) for name in ([metrics] if isinstance(metrics, str) else metrics)}
+    chosen = {metric_in(run, name) for name in ([metrics] if isinstance(metrics, str) else metrics)}
     return tuple(text for text in there if text in chosen)
-
-
-def _whole(name: str, there: Sequence[str], run: Run) -> str:
-    """Return the full text of the only metric with this name. Raises UsageError."""
-    if name in there:
-        return name
-    same = [text for text in there if is_called(text, name)]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        raise UsageError(f"No unique metric {name!r} in {run.path}; did you mean {' or '.join(same)}?")
-    composites = run.manifest.composites
-    if any(is_called(text, name) for text in composites):
-        raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
-    near = get_close_matches(name, there, n=3)
-    more = f" and {len(there) - _SHOWN} more" * (len(there) > _SHOWN)
-    advice = f"did you mean {' or '.join(near)}?" if near else f"its metrics: {', '.join(there[:_SHOWN])}{more}."
-    raise UsageError(f"No metric {name!r} in {run.path}; {advice}")
 
 
 def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) -> Column:

@@ -1,4 +1,4 @@
-"""Counts that are fractions of other counts, such as relevant of all contexts, summed up while outcomes arrive."""
+"""Counts that are fractions of other counts, such as relevant of all contexts, in a stream or in columns."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from merilo.runs.manifest import Share
+from merilo.stats.means import ratio_interval
 from merilo.stats.running import RunningRatio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from merilo.stats.intervals import Interval
 
@@ -67,11 +71,25 @@ class RunningShares:
         for (part, whole), ratio in self.ratios.items():
             value = ratio.value
             if value is not None:
-                found[f"{part}/{whole}"] = share(value, ratio.estimate().interval)
+                found[f"{part}/{whole}"] = _share(value, ratio.estimate().interval)
         return found
 
 
-def share(value: float, interval: Interval) -> Share:
+def column_shares(
+    counts: Mapping[str, NDArray[np.float64]], clusters: Sequence[Hashable] | None, level: float
+) -> dict[str, Share]:
+    """Return what `RunningShares.shares` returns, from columns of counts with one number per sample."""
+    found: dict[str, Share] = {}
+    for part, whole in shares_in(counts):
+        tops, bottoms = counts[part], counts[whole]
+        if (tops <= bottoms).all() and (tops >= 0).all() and bottoms.any():
+            estimate = ratio_interval(tops, bottoms, _UNIT, clusters=clusters, level=level)
+            if estimate.value is not None:
+                found[f"{part}/{whole}"] = _share(estimate.value, estimate.interval)
+    return found
+
+
+def _share(value: float, interval: Interval) -> Share:
     """Return a share in the form that an aggregate stores."""
     return Share(value, ends(interval), interval.note, interval.remark, interval.method)
 

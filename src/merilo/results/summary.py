@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from math import fsum, isfinite
 from typing import TYPE_CHECKING
 
-from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.results.shares import RunningShares, ends
+from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
+from merilo.results.shares import RunningShares
 from merilo.runs.manifest import Aggregate
-from merilo.stats.bootstrap import percentile_interval
-from merilo.stats.column import bounds
-from merilo.stats.intervals import LEVEL, Interval
+from merilo.stats.intervals import LEVEL
+from merilo.stats.means import MeanEstimate
 from merilo.stats.running import RunningMean, RunningRatio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from merilo.metrics.base import Composite, Metric, Outcome
 
@@ -105,50 +103,29 @@ class Tally:
 
     def aggregate(self) -> Aggregate:
         """Return the aggregate of all added outcomes."""
-        scored = self.mean.moments.count
-        mean = self.mean.moments.mean if scored else None
-        clusters = None
-        if self.grouped.count:
-            estimate = self.grouped.estimate()
-            interval, clusters = estimate.interval, estimate.clusters
-        else:
-            interval = self.mean.interval()
-        limits = bounds(mean, self.span, scored=scored, failed=self.failed, undefined=self.undefined)
-        return Aggregate(
+        aggregate = Aggregate(
             metric=self.text,
-            mean=mean,
-            interval=ends(interval),
+            mean=None,
+            interval=None,
             level=LEVEL,
-            bounds=limits.failed,
-            bounds_with_undefined=limits.undefined,
-            scored=scored,
+            bounds=None,
+            scored=0,
             undefined=self.undefined,
             failed=self.failed,
             counts=dict(self.counts),
-            shares=self.shares.shares(),
             reasons=_most_frequent(self.reasons),
-            note=interval.note,
-            remark=interval.remark,
-            method=interval.method,
-            seed=interval.seed,
-            clusters=clusters,
             flagged=self.flagged,
             flags=_most_frequent(self.flags),
         )
+        return with_estimate(aggregate, self._estimate(), self.span, shares=self.shares.shares())
 
-
-def composite_seed(fingerprint: str, text: str) -> int:
-    """Return a seed derived from the data and the composite, so that its interval is reproducible."""
-    return int.from_bytes(digest_of(fingerprint.encode(), text.encode())[:8], "little")
-
-
-def combined(composite: Composite, means: Sequence[float]) -> float | None:
-    """Return the composite's value from the means of its parts; None also if it is infinite or divides by zero."""
-    try:
-        value = composite.combine(means)
-    except ArithmeticError:
-        return None
-    return value if value is not None and isfinite(value) else None
+    def _estimate(self) -> MeanEstimate:
+        """Return the estimate whose mean is Welford's, with and without clusters."""
+        scored = self.mean.count
+        mean = self.mean.value if scored else None
+        if self.grouped.count:
+            return replace(self.grouped.estimate(), value=mean)
+        return MeanEstimate(mean, self.mean.interval(), scored)
 
 
 @dataclass(slots=True)
@@ -191,31 +168,24 @@ class CompositeTally:
     def aggregate(self) -> Aggregate:
         """Return the aggregate of all added outcomes; without a value if any sample lacks a part."""
         scored = len(self.columns[0]) if self.columns else 0
-        mean, interval = None, Interval(None, "")
-        if not self.lacking and scored:
-            mean = combined(self.composite, [fsum(column) / scored for column in self.columns])
-        if mean is not None:
-            interval = percentile_interval(
-                self.columns, partial(combined, self.composite), seed=self.seed, clusters=self.clusters or None
-            )
-        return Aggregate(
+        aggregate = Aggregate(
             metric=self.text,
-            mean=mean,
-            interval=ends(interval),
+            mean=None,
+            interval=None,
             level=LEVEL,
-            bounds=None if mean is None else (mean, mean),
-            bounds_with_undefined=None if mean is None else (mean, mean),
+            bounds=None,
             scored=scored,
             undefined=self.undefined,
             failed=self.failed,
             reasons=_most_frequent(self.reasons),
-            note=interval.note if mean is not None else self._note(scored),
-            remark=interval.remark,
-            method=interval.method,
-            seed=interval.seed,
+            note=self._note(scored),
             clusters=len(set(self.clusters)) if self.clusters else None,
             parts=self.parts,
         )
+        if self.lacking or not scored:
+            return aggregate
+        combine = partial(combined, self.composite)
+        return with_composite(aggregate, self.columns, combine, seed=self.seed, clusters=self.clusters or None)
 
     def _note(self, scored: int) -> str:
         """Return the reason for a missing value."""

@@ -77,7 +77,7 @@ def problem_of(error: Exception) -> StoreProblem:
     return StoreProblem.DAMAGED if primary in _DAMAGED else StoreProblem.DISK
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the message of an error on one line and truncated, since it may quote the content of a damaged file."""
     text = " ".join(str(error).split())
     return text if len(text) <= _MAX_MESSAGE_CHARS else f"{text[:_MAX_MESSAGE_CHARS]}..."

@@ -27,12 +27,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from merilo.errors import RunError
-from merilo.metrics.text import is_called
+from merilo.errors import RunError, UsageError
 from merilo.renderers import render
 from merilo.runs import shapes
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.manifest import Aggregate, Manifest, Share
+from merilo.runs.metric_names import resolve_metric
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -40,7 +40,7 @@ from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Store, StoredQuestion
 from merilo.runs.store_errors import missing_text_error, newer_format_error
-from merilo.runs.worst import metric_named, metric_to_inspect, worst_scores
+from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -67,6 +67,7 @@ __all__ = [
     "SampleResult",
     "SampleResults",
     "json_text",
+    "metric_in",
     "open_store",
     "opened",
     "read_manifest",
@@ -92,11 +93,10 @@ class ByMetric(dict[str, T]):
     """
 
     def __missing__(self, name: str) -> T:
-        texts = [text for text in self if is_called(text, name)]
-        if len(texts) == 1:
-            return self[texts[0]]
-        which = f"did you mean one of: {', '.join(texts)}" if texts else f"metrics: {', '.join(self)}"
-        raise KeyError(f"{name} ({which})")
+        try:
+            return self[resolve_metric(name, self)]
+        except UsageError as error:
+            raise KeyError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +289,7 @@ class Run:
 
         Raises UsageError if the run has no such metric.
         """
-        wanted = (
-            metric_to_inspect(self.manifest, self.metrics) if metric is None else metric_named(self.manifest, metric)
-        )
+        wanted = metric_to_inspect(self.manifest, self.metrics) if metric is None else metric_in(self, metric)
         if wanted is None:
             return []
         found = worst_scores(self.manifest, self.records(), wanted, count)
@@ -409,6 +407,11 @@ def unchecked_run(path: Path) -> Run:
 def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
     """Return the run, opened if a directory was given; `labels` as in `Run.open`. Raises RunError."""
     return run if isinstance(run, Run) else Run.open(Path(run), labels=labels)
+
+
+def metric_in(run: Run, name: str) -> str:
+    """Return the full text of the run's only metric with this name. Raises UsageError that suggests names."""
+    return resolve_metric(name, run.manifest.metrics, composites=run.manifest.composites, where=run.path)
 
 
 def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
 from merilo.runs.records import question_text
-from merilo.runs.store_errors import told
+from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def answers_in(store: Path, role: str) -> Iterator[StageAnswer]:
             for key, kind, question, verdict in db.execute(statement, (len(opening), opening)):
                 yield StageAnswer(key, kind, question[len(opening) :], verdict)
     except ERRORS as error:
-        raise told(store, error) from error
+        raise store_error(store, error) from error
 
 
 def answered_by(path: Path, store: Store, asked: Sequence[StoredQuestion], judges: int) -> list[StoredQuestion]:
@@ -69,14 +69,7 @@ def answered_by(path: Path, store: Store, asked: Sequence[StoredQuestion], judge
         for place in range(judges)
     }
     found: dict[bytes, StoredQuestion] = {}
-    among = f"question IN ({places(len(texts))})"
-    statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
-    try:
-        with closing(read_only(path)) as db:
-            rows = db.execute(statement, [text for _, text in texts]).fetchall()
-    except ERRORS as error:
-        raise told(path, error) from error
-    for kind, text, key in rows:
+    for kind, text, key in _answered(path, [text for _, text in texts]):
         cascaded, own = texts.get((kind, text)), store.asked(key)
         if cascaded is not None and own is not None and own.answer == cascaded.answer:
             found.setdefault(cascaded.key, replace(own, key=cascaded.key, question=cascaded.question))
@@ -89,15 +82,8 @@ def given_to(path: Path, store: Store, questions: Sequence[Question[Any]]) -> li
     Raises RunError if the store cannot be read.
     """
     texts = {(each.kind, question_text(each, _nothing)): each for each in questions}
-    among = f"question IN ({places(len(texts))})"
-    statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
-    try:
-        with closing(read_only(path)) as db:
-            rows = db.execute(statement, [text for _, text in texts]).fetchall()
-    except ERRORS as error:
-        raise told(path, error) from error
     found: dict[tuple[str, str], Answer] = {}
-    for kind, text, key in rows:
+    for kind, text, key in _answered(path, [text for _, text in texts]):
         conversation = store.conversation(key)
         own = store.asked(key)
         if (kind, text) in texts and own is not None and conversation is not None and len(conversation.asked) == 1:
@@ -113,3 +99,14 @@ def _opening(role: str) -> str:
 def _nothing(digest: bytes, text: str | tuple[str, ...]) -> None:
     """Ignore a text, since it is in the store already."""
     del digest, text
+
+
+def _answered(path: Path, texts: Sequence[str]) -> list[tuple[str, str, bytes]]:
+    """Return kind, stored text and key of the answered questions with these texts, in the order of their answers."""
+    among = f"question IN ({places(len(texts))})"
+    statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
+    try:
+        with closing(read_only(path)) as db:
+            return db.execute(statement, texts).fetchall()
+    except ERRORS as error:
+        raise store_error(path, error) from error

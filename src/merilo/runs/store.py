@@ -34,7 +34,7 @@ from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.partial_replies import PartialReplies, SavedReplies
 from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
-from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, told
+from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, store_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -112,7 +112,7 @@ class Store:
             if db is not None:
                 db.close()  # rolls an unfinished transaction back
             if isinstance(error, sqlite3.Error | TypeError | ValueError):
-                raise told(path, error) from error
+                raise store_error(path, error) from error
             raise
         if found > FORMAT:
             db.close()
@@ -130,7 +130,7 @@ class Store:
         except (sqlite3.Error, TypeError, ValueError) as error:
             if db is not None:
                 db.close()
-            raise told(path, error) from error
+            raise store_error(path, error) from error
         if found > FORMAT:
             db.close()
             raise newer_format_error(path, found)
@@ -251,19 +251,19 @@ class Store:
 
     def answers(self, wanted: Mapping[bytes, type[Verdict]]) -> dict[bytes, Answer]:
         """Return those of the wanted answers that this run holds, by key, with one look-up."""
-        held: dict[bytes, Answer] = {}
+        found: dict[bytes, Answer] = {}
         unknown: list[bytes] = []
         for key in wanted:
             pending = self._answers.get(key)
             if pending is not None:
-                held[key] = pending
+                found[key] = pending
             elif key not in self._absent:
                 unknown.append(key)
         for start in range(0, len(unknown), MAX_AT_ONCE):
-            self._look_up(unknown[start : start + MAX_AT_ONCE], wanted, held)
-        return held
+            self._look_up(unknown[start : start + MAX_AT_ONCE], wanted, found)
+        return found
 
-    def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], held: dict[bytes, Answer]) -> None:
+    def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], found: dict[bytes, Answer]) -> None:
         with self._error_context:
             rows = self._db.execute(
                 f"SELECT key, verdict, failure, {self._seal} FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
@@ -272,11 +272,11 @@ class Store:
             for key, verdict, failure, sealed in rows:
                 if key not in wanted:
                     raise CorruptRow("an answer is stored under the key of another")
-                held[key] = records.answer_from(key, verdict, failure, sealed, wanted[key])
+                found[key] = records.answer_from(key, verdict, failure, sealed, wanted[key])
         if len(rows) < len(keys):
             if len(self._absent) > _REMEMBERED_KEYS:
                 self._absent.clear()
-            self._absent.update(key for key in keys if key not in held)
+            self._absent.update(key for key in keys if key not in found)
 
     def keep(
         self,
@@ -291,12 +291,12 @@ class Store:
         """
         number = None if exchange is None else self._exchange(exchange, seconds, alone=len(questions) == 1)
         paid = 1 if exchange is not None and exchange.replies else 0
-        held: list[Answer] = []
+        answers: list[Answer] = []
         for key, question, answer in questions:
             earlier = None if key in self._absent else self.answer(key, question.verdict)
             self._absent.discard(key)
             if earlier is not None:
-                held.append(earlier)
+                answers.append(earlier)
                 continue
             verdict, failure = records.answer_texts(answer)
             sealed = seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
@@ -307,8 +307,8 @@ class Store:
             )
             self._answers[key] = answer
             self._due.add(paid=paid)
-            held.append(answer)
-        return held
+            answers.append(answer)
+        return answers
 
     def leave(
         self,

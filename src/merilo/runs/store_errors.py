@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import DataError, RunError
-from merilo.runs.database import ERRORS, StoreProblem, problem_of, said
+from merilo.runs.database import ERRORS, StoreProblem, error_text, problem_of
 from merilo.runs.migrations import FORMAT
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class StoreErrorContext:
         if isinstance(error, sqlite3.Error | ValueError | TypeError | KeyError | DataError):
             with suppress(*ERRORS):
                 self._db.rollback()
-            raise told(self._path, error) from error
+            raise store_error(self._path, error) from error
 
 
 def require_store(path: Path) -> None:
@@ -63,15 +63,15 @@ def missing_text_error(path: Path, sample: str) -> RunError:
     return RunError(f"{path} is damaged: it has outcomes of sample {sample!r}, but not the sample.")
 
 
-def told(path: Path, error: Exception) -> RunError:
+def store_error(path: Path, error: Exception) -> RunError:
     """Return the RunError for an error of SQLite or for damaged content."""
     problem = problem_of(error) if isinstance(error, sqlite3.Error) else StoreProblem.DAMAGED
-    return RunError(_SENTENCES[problem].format(path=path, error=said(error)))
+    return RunError(_SENTENCES[problem].format(path=path, error=error_text(error)))
 
 
-def truncated_error(path: Path, done: int, held: int) -> RunError:
+def truncated_error(path: Path, done: int, outcome_samples: int) -> RunError:
     """Return the error for a run whose outcomes are of more or fewer samples than its summary states."""
     return RunError(
-        f"{path} is damaged: its summary covers {done:,} samples, its outcomes {held:,}. Copy the whole run "
+        f"{path} is damaged: its summary covers {done:,} samples, its outcomes {outcome_samples:,}. Copy the whole run "
         "again, or repeat its command with this directory (--out)."
     )

@@ -9,9 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.data import check
-from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
-from merilo.metrics.text import is_called
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
@@ -32,20 +30,6 @@ class WorstScores:
     scored: int
     undefined: int
     failed: int
-
-
-def metric_named(manifest: Manifest, name: str) -> str:
-    """Return the full text of the run's metric with this text or bare name.
-
-    Raises UsageError if no metric or several metrics have it.
-    """
-    texts = tuple(manifest.metrics)
-    named = [text for text in texts if is_called(text, name)]
-    if name in named:
-        return name
-    if len(named) == 1:
-        return named[0]
-    raise UsageError(f"--metric must name one metric of this run, got {name!r}; its metrics: {', '.join(texts)}.")
 
 
 def metric_to_inspect(manifest: Manifest, aggregates: Mapping[str, Aggregate]) -> str | None:

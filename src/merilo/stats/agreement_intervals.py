@@ -275,12 +275,14 @@ def auroc_difference(
 
     group = Clusters.of(clusters or range(len(people)), resampling)
     yes, left, right = (np.asarray(each, dtype=np.float64) for each in (people, first, second))
-    held = [{cluster for cluster, own in zip(group.of_item, yes, strict=True) if own == label} for label in (0, 1)]
+    clusters_with = [
+        {cluster for cluster, own in zip(group.of_item, yes, strict=True) if own == label} for label in (0, 1)
+    ]
 
     one, other = (of_ranks(group, yes, scores) for scores in (left, right))
     difference = Measure(lambda weights: one.at(weights) - other.at(weights), lambda: one.without() - other.without())
     nothing = "" if 0 < sum(people) < len(people) else _one_class(len(people))
-    return group.measured(difference, nothing, units=min(map(len, held)), scale=Scale.PLAIN)
+    return group.measured(difference, nothing, units=min(map(len, clusters_with)), scale=Scale.PLAIN)
 
 
 def clustered_share(

@@ -46,12 +46,12 @@ class Column:
         scored = np.fromiter((not isinstance(each, Missing) for each in found), np.bool_, len(found))
         failed = np.fromiter((each is Missing.FAILED for each in found), np.bool_, len(found))
         values = numbers([0.0 if isinstance(each, Missing) else each for each in found], "scores")
-        kept = values[scored]
+        scores = values[scored]
         # Scores are sums of floats and may exceed the range in the last bits.
         slack = 1e-9 * max(abs(end) for end in (*span, 1.0) if isfinite(end))
-        if len(kept) and (kept.min() < span[0] - slack or kept.max() > span[1] + slack):
+        if len(scores) and (scores.min() < span[0] - slack or scores.max() > span[1] + slack):
             raise ValueError(
-                f"Scores must be in the metric's range, {span[0]} to {span[1]}; got {kept.min()} to {kept.max()}."
+                f"Scores must be in the metric's range, {span[0]} to {span[1]}; got {scores.min()} to {scores.max()}."
             )
         return cls(values, scored, failed, span, higher_is_better)
 
@@ -100,8 +100,8 @@ def _bounded(
 ) -> tuple[float | None, float | None] | None:
     if not scored + missing:
         return None
-    kept = 0.0 if mean is None else mean * (scored / (scored + missing))
-    ends = [kept + end * (missing / (scored + missing)) if missing else kept for end in span]
+    part = 0.0 if mean is None else mean * (scored / (scored + missing))
+    ends = [part + end * (missing / (scored + missing)) if missing else part for end in span]
     return (ends[0] if isfinite(ends[0]) else None, ends[1] if isfinite(ends[1]) else None)
 
 

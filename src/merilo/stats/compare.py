@@ -287,8 +287,8 @@ def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *
         return None
     every = pairing.both | pairing.one_sided
     differences = pairing.at(low, high) if least else pairing.at(high, low)
-    kept = None if codes is None else codes[every]
-    test = paired_of(differences, kept, difference_span(pairing.first.span), level)
+    paired_codes = None if codes is None else codes[every]
+    test = paired_of(differences, paired_codes, difference_span(pairing.first.span), level)
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 

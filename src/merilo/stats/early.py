@@ -30,9 +30,9 @@ def early_minimum(
     higher = column.higher_is_better
     if undefined is Policy.WORST:
         column = column.filled(column.worst, column.undefined)
-    kept = column.scored | column.failed if undefined is Policy.DROP else column.scored | ~column.scored
-    missing = kept & ~column.scored
-    low, high = (column.filled(end, missing).values[kept] for end in column.span)
+    counting = column.scored | column.failed if undefined is Policy.DROP else column.scored | ~column.scored
+    missing = counting & ~column.scored
+    low, high = (column.filled(end, missing).values[counting] for end in column.span)
     value = float(column.values[column.scored].mean()) if column.scored.any() else None
     if not all(map(isfinite, column.span)):
         return Decision(GateVerdict.CANNOT_TELL, value, None, None, level, f"It has {_INFINITE}.")
@@ -59,12 +59,12 @@ def early_drop(
     import numpy as np
 
     pairing = PairedDifferences.of(base, new, undefined, None, level)
-    kept = pairing.paired | pairing.missing
+    counting = pairing.paired | pairing.missing
     value = float(pairing.differences[pairing.paired].mean()) if pairing.paired.any() else None
     if not all(map(isfinite, pairing.span)):
         return Decision(GateVerdict.CANNOT_TELL, value, None, None, level, f"It has {_INFINITE}.")
     low, high = (
-        np.where(pairing.missing, ends, pairing.differences)[kept] for ends in (pairing.lowest, pairing.highest)
+        np.where(pairing.missing, ends, pairing.differences)[counting] for ends in (pairing.lowest, pairing.highest)
     )
     found = _looked((low, high), -max_drop, pairing.span, level)
     if strict and found.upper is not None and found.upper < 0:
@@ -82,11 +82,11 @@ class _Found(NamedTuple):
     def reason(self, asked: str) -> str:
         if self.lower is None or self.upper is None:
             return f"Asked for {asked}; cannot tell: there are no scores."
-        said = {GateVerdict.PASS: "which passes", GateVerdict.FAIL: "which fails"}.get(
+        conclusion = {GateVerdict.PASS: "which passes", GateVerdict.FAIL: "which fails"}.get(
             self.verdict, "which does not decide"
         )
         between = f"between {self.lower:.4g} and {self.upper:.4g}"
-        return f"Asked for {asked}; it lies {between} (confidence sequence), {said}."
+        return f"Asked for {asked}; it lies {between} (confidence sequence), {conclusion}."
 
 
 def _looked(

@@ -240,13 +240,13 @@ class PairedDifferences:
         )
         return GateLimits(low.lower, high.upper, value, low.note)
 
-    def _one_sided(self, differences: NDArray[np.float64], kept: NDArray[np.bool_]) -> OneSidedLimits:
+    def _one_sided(self, differences: NDArray[np.float64], counting: NDArray[np.bool_]) -> OneSidedLimits:
         import numpy as np
 
         finite = all(map(isfinite, self.span))
         if self.codes is None and finite:
             return mean_limits(differences, self.span, level=self.level)
-        codes = None if self.codes is None else np.unique(self.codes[kept], return_inverse=True)[1]
+        codes = None if self.codes is None else np.unique(self.codes[counting], return_inverse=True)[1]
         test = paired_of(differences, codes, self.span, 2 * self.level - 1)
         symmetric = (test.interval.ends, test.error, test.interval.note)
         if codes is None or not len(codes):
@@ -291,12 +291,12 @@ def _reason(verdict: GateVerdict, found: GateLimits, asked: str) -> str:
         why = found.note.removeprefix("cannot tell: ").removeprefix("cannot tell ") or "there are no scores"
         return f"Asked for {asked}; cannot tell: {why}."
     between = f"between {found.lower:.4g} and {found.upper:.4g}"
-    said = {
+    conclusions = {
         GateVerdict.PASS: "which passes",
         GateVerdict.FAIL: "which fails",
         GateVerdict.CANNOT_TELL: "which does not decide",
     }
-    return f"Asked for {asked}; it lies {between} (one-sided limits), {said[verdict]}."
+    return f"Asked for {asked}; it lies {between} (one-sided limits), {conclusions[verdict]}."
 
 
 def _first(failed: NDArray[np.bool_]) -> list[int]:

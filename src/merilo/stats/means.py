@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from merilo.stats.bootstrap import bca_ends
 from merilo.stats.intervals import (
@@ -170,12 +170,12 @@ def _data(
     if codes is not None:
         same_length(len(above), len(codes), "clusters")
     # Samples without contexts or statements (denominator 0) say nothing about the ratio.
-    if not (kept := below > 0).all():
-        above, below = above[kept], below[kept]
-        codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
+    if not (counting := below > 0).all():
+        above, below = above[counting], below[counting]
+        codes = None if codes is None else np.unique(codes[counting], return_inverse=True)[1]
     rows = Sums(above, below)
     _check_span(rows, span)
-    weighted = heavy is not None and bool(np.ptp(heavy[kept])) if rows.count else False
+    weighted = heavy is not None and bool(np.ptp(heavy[counting])) if rows.count else False
     return _Data(rows, Sums.of(above, below, codes), codes, weighted)
 
 
@@ -203,35 +203,74 @@ def _equal(sums: Sums) -> bool:
     return float(ratios.max() - ratios.min()) <= _NEAR * max(1.0, float(abs(ratios).max()))
 
 
-def _all_equal(sums: Sums, span: tuple[float, float], level: float, what: str) -> Interval:
+def _all_equal(units: SummedUnits, span: tuple[float, float], level: float, what: str) -> Interval:
     """Return Wilson's interval for equal units, which has a width anyway; none in an infinite range."""
     if not all(map(isfinite, span)):
-        return Interval(None, f"cannot tell: all {sums.count} {what} are equal", level=level)
-    ends = wilson_ends(sums.value, sums.effective, span, level=level)
-    return Interval(ends, remark=f"all {sums.count} {what} are equal", method=Method.WILSON, level=level)
+        return Interval(None, f"cannot tell: all {units.count} {what} are equal", level=level)
+    ends = wilson_ends(units.value, units.effective, span, level=level)
+    return Interval(ends, remark=f"all {units.count} {what} are equal", method=Method.WILSON, level=level)
 
 
-def _student(spread: Spread, span: tuple[float, float], level: float, method: Method, remark: str = "") -> Interval:
-    half = t_quantile(spread.freedom, level) * spread.error
-    ends = (max(span[0], spread.value - half), min(span[1], spread.value + half))
-    return Interval(ends, remark=remark, method=method, level=level)
+def _linearised(spread: Spread, span: tuple[float, float], level: float, remark: str) -> Interval:
+    ends = _within(span, spread.value, t_quantile(spread.freedom, level) * spread.error)
+    return Interval(ends, remark=remark, method=Method.LINEARISED, level=level)
+
+
+def _within(span: tuple[float, float], value: float, margin: float) -> tuple[float, float]:
+    return (max(span[0], value - margin), min(span[1], value + margin))
+
+
+class SummedUnits(Protocol):
+    """Independent units, reduced to what an interval without resamples needs: from columns, or while they stream."""
+
+    @property
+    def count(self) -> int:
+        """The number of units."""
+        ...
+
+    @property
+    def value(self) -> float:
+        """Their mean or ratio."""
+        ...
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective number of units."""
+        ...
+
+    def margin(self, quantile: float) -> float:
+        """Return the standard error of the value, times this quantile."""
+        ...
+
+
+def without_resamples(
+    units: SummedUnits, inner: EndCounts, span: tuple[float, float], *, equal: bool, level: float
+) -> Interval | None:
+    """Return the interval for units without clusters and with equal weights; None if it needs a bootstrap.
+
+    `inner`: the units' distribution in the range. `equal`: True if all have one ratio.
+    """
+    if equal:
+        return _all_equal(units, span, level, "scores")
+    # Few scores off the common end: t and the bootstrap are unreliable near an end of the range.
+    if inner.off < MIN_UNITS_OFF_END and all(map(isfinite, span)):
+        wilson = wilson_ends(units.value, units.effective, span, level=level)
+        return Interval(wilson, method=Method.WILSON, level=level)
+    if inner.off < MIN_UNITS_OFF_END and inner.at:
+        note = f"cannot tell: only {inner.off} of {units.count} scores differ from the end of a range without another"
+        return Interval(None, note, level=level)
+    # Student's t for few units, where only an infinite range gets here, and for many, where a bootstrap takes too long.
+    if units.count >= MIN_UNITS_FOR_T or units.count < MIN_UNITS_OFF_END:
+        margin = units.margin(t_quantile(units.count - 1, level))
+        return Interval(_within(span, units.value, margin), method=Method.STUDENT, level=level)
+    return None
 
 
 def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> Interval:
     """Return the interval for samples without clusters and with equal weights."""
-    if _equal(units):
-        return _all_equal(units, span, level, "scores")
-    ends = _ends(units, span)
-    # Few scores off the common end: t and the bootstrap are unreliable near an end of the range.
-    if ends.off < MIN_UNITS_OFF_END and all(map(isfinite, span)):
-        wilson = wilson_ends(units.value, units.effective, span, level=level)
-        return Interval(wilson, method=Method.WILSON, level=level)
-    if ends.off < MIN_UNITS_OFF_END and ends.at:
-        note = f"cannot tell: only {ends.off} of {units.count} scores differ from the end of a range without another"
-        return Interval(None, note, level=level)
-    # Student's t for few units, where only an infinite range gets here, and for many, where a bootstrap takes too long.
-    if units.count >= MIN_UNITS_FOR_T or units.count < MIN_UNITS_OFF_END:
-        return _student(Spread(units.value, units.error, units.count - 1), span, level, Method.STUDENT)
+    interval = without_resamples(units, _ends(units, span), span, equal=_equal(units), level=level)
+    if interval is not None:
+        return interval
     found = bca_ends(units.tops, units.bottoms, level=level, seed=seed)
     if found is None:
         return Interval(None, f"cannot tell: the scores are too skewed for a level of {level}", level=level, seed=seed)
@@ -266,7 +305,7 @@ def grouped_interval(
         return replace(alike, remark="; ".join(filter(None, (alike.remark, remark))))
     spread = units.spread
     if not all(map(isfinite, span)):
-        return _student(spread, span, level, Method.LINEARISED, remark)
+        return _linearised(spread, span, level, remark)
     outer = _ends(units, span)
     low, high = span
     share = (units.value - low) / (high - low)
@@ -280,4 +319,4 @@ def grouped_interval(
     if 2 * inner.at >= inner.total or not inner.between:
         found = wilson_ends(units.value, count, span, quantile=t_quantile(spread.freedom, level))
         return Interval(found, remark=remark, method=Method.EFFECTIVE, level=level)
-    return _student(spread, span, level, Method.LINEARISED, remark)
+    return _linearised(spread, span, level, remark)

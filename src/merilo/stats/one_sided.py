@@ -155,9 +155,9 @@ def _grouped(values: Numbers) -> tuple[Numbers, Numbers]:
     left = np.minimum(places.astype(np.int64), GRID - 1)
     right = (places - left) * counts
     found = np.bincount(left, counts - right, GRID + 1) + np.bincount(left + 1, right, GRID + 1)
-    kept = found > 0
+    positive = found > 0
     grid = np.linspace(float(points[0]), float(points[-1]), GRID + 1)
-    return grid[kept], found[kept].astype(np.float64)
+    return grid[positive], found[positive].astype(np.float64)
 
 
 def _below(points: Numbers, counts: Numbers, at: float) -> float:

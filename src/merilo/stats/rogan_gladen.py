@@ -62,37 +62,43 @@ def corrected_rate(
     import numpy as np
 
     check_level(level)
-    said, people, own = numbers(judged, "judge's numbers"), numbers(human, "labels"), numbers(judge, "judge's labels")
+    verdicts, people, own = (
+        numbers(judged, "judge's numbers"),
+        numbers(human, "labels"),
+        numbers(judge, "judge's labels"),
+    )
     same_length(len(people), len(own), "judge's labels")
     heavy = np.ones(len(people)) if weights is None else numbers(weights, "weights")
     same_length(len(people), len(heavy), "weights")
-    if not all(np.isin(each, (0.0, 1.0)).all() for each in (said, people, own)):
+    if not all(np.isin(each, (0.0, 1.0)).all() for each in (verdicts, people, own)):
         raise ValueError("Labels of a corrected rate must be 0 or 1; use `correct` for others.")
-    rate = float(said.mean()) if len(said) else None
+    rate = float(verdicts.mean()) if len(verdicts) else None
     hits, sizes = zip(*(_share(own == each, heavy * (people == each)) for each in (1.0, 0.0)), strict=True)
     found = CorrectedRate(None, Interval(None, level=level), rate, hits[0], hits[1], None)
     if rate is None or hits[0] is None or hits[1] is None:
-        return _untold(found, "the human labels are all equal" if len(people) else "there are no labels", level)
+        return _without_estimate(
+            found, "the human labels are all equal" if len(people) else "there are no labels", level
+        )
     youden = _lowest_youden(hits[0], hits[1], sizes, level)
     found = CorrectedRate(None, found.interval, rate, hits[0], hits[1], youden)
     if youden <= MIN_YOUDEN:
         why = f"the judge's sensitivity + specificity - 1 may be as low as {youden:.2f}, more than {MIN_YOUDEN} needed"
-        return _untold(found, why, level)
+        return _without_estimate(found, why, level)
     value = (rate + hits[1] - 1) / (hits[0] + hits[1] - 1)
-    ends = _ends((rate, len(said)), (hits[0], sizes[0]), (hits[1], sizes[1]), level)
+    ends = _ends((rate, len(verdicts)), (hits[0], sizes[0]), (hits[1], sizes[1]), level)
     interval = Interval(ends, method=Method.ROGAN_GLADEN, level=level)
     return CorrectedRate(min(max(value, 0.0), 1.0), interval, rate, hits[0], hits[1], youden)
 
 
-def _share(said: NDArray[np.bool_], weights: NDArray[np.float64]) -> tuple[float | None, float]:
+def _share(matches: NDArray[np.bool_], weights: NDArray[np.float64]) -> tuple[float | None, float]:
     """Return a weighted fraction and its effective sample size."""
     total = float(weights.sum())
     if total == 0:
         return None, 0.0
-    return float(weights @ said) / total, total**2 / float(weights @ weights)
+    return float(weights @ matches) / total, total**2 / float(weights @ weights)
 
 
-def _untold(found: CorrectedRate, why: str, level: float) -> CorrectedRate:
+def _without_estimate(found: CorrectedRate, why: str, level: float) -> CorrectedRate:
     note = f"cannot tell: {why}"
     return CorrectedRate(
         None, Interval(None, note, level=level), found.judged, found.sensitivity, found.specificity, found.youden

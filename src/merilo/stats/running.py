@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 
-from merilo.stats.intervals import LEVEL, SEED, Interval, Method, Moments, t_interval, t_quantile, wilson_ends
+from merilo.stats.intervals import LEVEL, SEED, Interval, Moments
 from merilo.stats.means import (
     MIN_UNITS_FOR_T,
-    MIN_UNITS_OFF_END,
     EndCounts,
     MeanEstimate,
+    SummedUnits,
     grouped_interval,
     mean_interval,
     ratio_interval,
+    without_resamples,
 )
 from merilo.stats.sums import Sums
 
@@ -29,7 +30,7 @@ class RunningMean:
     moments: Moments = field(default_factory=Moments)
     at: list[int] = field(default_factory=lambda: [0, 0])
     """Counts of the numbers at the lower and at the higher end of the range."""
-    kept: list[float] = field(default_factory=list[float])
+    stored: list[float] = field(default_factory=list[float])
     """All numbers, while there are fewer than 200."""
 
     def add(self, number: float) -> None:
@@ -39,27 +40,34 @@ class RunningMean:
             self.at[place] += number == end
         # Below MANY the interval is a bootstrap and needs the numbers; from there on moments are enough.
         if self.moments.count < MIN_UNITS_FOR_T:
-            self.kept.append(number)
-        elif self.kept:
-            self.kept.clear()
+            self.stored.append(number)
+        elif self.stored:
+            self.stored.clear()
 
     def interval(self, *, level: float = LEVEL, seed: int = SEED) -> Interval:
         """Return the interval that `mean_interval` gives for the same numbers, up to rounding."""
-        count = self.moments.count
-        if count < MIN_UNITS_FOR_T:
-            return mean_interval(self.kept, self.span, level=level, seed=seed).interval
-        off = count - max(self.at)
-        equal = self.moments.deviation == 0
-        if (off < MIN_UNITS_OFF_END or equal) and all(map(isfinite, self.span)):
-            ends = wilson_ends(self.moments.mean, count, self.span, level=level)
-            remark = f"all {count} scores are equal" if equal else ""
-            return Interval(ends, remark=remark, method=Method.WILSON, level=level)
-        if off >= MIN_UNITS_OFF_END:
-            return t_interval(self.moments, self.span, level=level)
-        if not off:
-            return Interval(None, f"cannot tell: all {count} scores are equal", level=level)
-        note = f"cannot tell: only {off} of {count} scores differ from the end of a range without another"
-        return Interval(None, note, level=level)
+        if self.count < MIN_UNITS_FOR_T:
+            return mean_interval(self.stored, self.span, level=level, seed=seed).interval
+        return _from_sums(self, self.at, self.span, equal=self.moments.deviation == 0, level=level)
+
+    @property
+    def count(self) -> int:
+        """The number of numbers."""
+        return self.moments.count
+
+    @property
+    def value(self) -> float:
+        """Their mean; 0.0 without any."""
+        return self.moments.mean
+
+    @property
+    def effective(self) -> float:
+        """The number of numbers, because all have one weight."""
+        return self.moments.count
+
+    def margin(self, quantile: float) -> float:
+        """Return the standard error of the mean times this quantile."""
+        return quantile * self.moments.deviation / sqrt(self.moments.count)
 
 
 @dataclass(slots=True)
@@ -81,7 +89,7 @@ class RunningRatio:
     """Counts of the samples whose ratio is at the lower and at the higher end of the range."""
     extremes: tuple[float, float] = (inf, -inf)
     """The lowest and the highest of the samples' ratios."""
-    kept: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    stored: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """All samples, while there are fewer than 200 and no clusters."""
     clusters: tuple[array[float], array[float]] = field(default_factory=lambda: (array("d"), array("d")))
     """The sums of tops and of bottoms by the cluster's number."""
@@ -106,9 +114,9 @@ class RunningRatio:
         above, across, below = self.squares
         self.squares = (above + top * top, across + top * bottom, below + bottom * bottom)
         if self.count < MIN_UNITS_FOR_T:
-            self.kept.append((top, bottom))
-        elif self.kept:
-            self.kept.clear()
+            self.stored.append((top, bottom))
+        elif self.stored:
+            self.stored.clear()
 
     @property
     def value(self) -> float | None:
@@ -120,24 +128,21 @@ class RunningRatio:
         if self.clusters[0]:
             return self._by_cluster(level)
         if self.count < MIN_UNITS_FOR_T:
-            tops, bottoms = [top for top, _ in self.kept], [bottom for _, bottom in self.kept]
+            tops, bottoms = [top for top, _ in self.stored], [bottom for _, bottom in self.stored]
             return ratio_interval(tops, bottoms, self.span, level=level, seed=seed)
+        equal = self.extremes[1] - self.extremes[0] <= _NEAR
+        sums = self._sums()
+        interval = _from_sums(sums, self.at, self.span, equal=equal, level=level)
+        error, freedom = (None, None) if equal else (sums.error, sums.count - 1)
+        return MeanEstimate(sums.value, interval, self.count, None, error, freedom)
+
+    def _sums(self) -> _RatioSums:
         value = self.tops / self.bottoms
         above, across, below = self.squares
         # The sum of (top - value · bottom)², expanded; rounding can make it slightly negative.
         spread = max(above - 2 * value * across + value * value * below, 0.0)
         error = sqrt(self.count / (self.count - 1) * spread) / self.bottoms
-        equal = self.extremes[1] - self.extremes[0] <= _NEAR
-        if equal or self.count - max(self.at) < MIN_UNITS_OFF_END:
-            ends = wilson_ends(value, self.bottoms**2 / below, self.span, level=level)
-            remark = f"all {self.count} scores are equal" if equal else ""
-            found = Interval(ends, remark=remark, method=Method.WILSON, level=level)
-            kept = (None, None) if equal else (error, self.count - 1)
-            return MeanEstimate(value, found, self.count, None, *kept)
-        half = t_quantile(self.count - 1, level) * error
-        ends = (max(self.span[0], value - half), min(self.span[1], value + half))
-        interval = Interval(ends, method=Method.STUDENT, level=level)
-        return MeanEstimate(value, interval, self.count, None, error, self.count - 1)
+        return _RatioSums(self.count, value, self.bottoms**2 / below, error)
 
     def _by_cluster(self, level: float) -> MeanEstimate:
         import numpy as np
@@ -147,9 +152,33 @@ class RunningRatio:
         if self.count < 2:
             note = f"cannot tell from {self.count} scored sample{'s' * (self.count != 1)}"
             return MeanEstimate(self.value, Interval(None, note, level=level), self.count, units.count)
-        at = max(self.at)
-        inner = EndCounts(off=self.count - at, at=at, between=self.count - sum(self.at))
-        interval = grouped_interval(units, inner, self.span, level=level)
+        interval = grouped_interval(units, _end_counts(self.count, self.at), self.span, level=level)
         spread = units.spread if units.count > 1 else None
         error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
         return MeanEstimate(self.value, interval, self.count, units.count, error, freedom)
+
+
+@dataclass(frozen=True, slots=True)
+class _RatioSums:
+    """A ratio over independent samples, from their running sums."""
+
+    count: int
+    value: float
+    effective: float
+    error: float
+
+    def margin(self, quantile: float) -> float:
+        """Return the standard error times this quantile."""
+        return quantile * self.error
+
+
+def _end_counts(count: int, at: list[int]) -> EndCounts:
+    return EndCounts(off=count - max(at), at=max(at), between=count - sum(at))
+
+
+def _from_sums(units: SummedUnits, at: list[int], span: tuple[float, float], *, equal: bool, level: float) -> Interval:
+    """Return the interval of at least MIN_UNITS_FOR_T units, from their sums."""
+    interval = without_resamples(units, _end_counts(units.count, at), span, equal=equal, level=level)
+    if interval is None:
+        raise ValueError(f"{units.count} units are too few for an interval from their sums.")
+    return interval

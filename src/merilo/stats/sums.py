@@ -104,6 +104,10 @@ class Sums:
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
         return sqrt(self.count / (self.count - 1) * float((parts**2).sum()))
 
+    def margin(self, quantile: float) -> float:
+        """Return the standard error times this quantile."""
+        return quantile * self.error
+
     @property
     def spread(self) -> Spread:
         """The ratio with its bias-reduced standard error and Satterthwaite's degrees of freedom; needs two units.

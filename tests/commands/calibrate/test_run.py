@@ -225,7 +225,7 @@ def test_what_is_reported_depends_on_how_many_are_labelled(
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=samples, items=9)
     found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
     assert found.metrics["context_relevance"].correction.reported is reported
-    assert found.told is (reported is not Reported.NOTHING)
+    assert found.has_estimate is (reported is not Reported.NOTHING)
 
 
 def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(label
         "the tasks were drawn from 120 samples with a score of context_relevance, but this run has 118"
         in correction.reason
     )
-    assert found.told is False
+    assert found.has_estimate is False
     assert correction.reason.split(";")[0] in " ".join(str(calibrated_page(found, 300)).split())
     assert found.metrics["context_relevance"].agreement[0].items > 100
 

@@ -387,10 +387,10 @@ def test_attached_labels_are_said_to_change_nothing(tmp_path: Path) -> None:
 def test_what_was_written_stands_above_what_is_next(tmp_path: Path) -> None:
     """A file that was just written is no advice, and a static page is not advised beside itself."""
     found = compare_runs([graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 1))])
-    text = str(comparison_page(found, 80, kept=["c.html"], html=True))
+    text = str(comparison_page(found, 80, files=["c.html"], html=True))
     assert 0 < text.index("saved in c.html") < text.index("Next")
     assert "--html" not in text
-    assert "--html" in str(comparison_page(found, 80, kept=["c.md"]))
+    assert "--html" in str(comparison_page(found, 80, files=["c.md"]))
 
 
 # -- metrics and samples ------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ async def test_a_judge_that_obeys_fails_the_instructions_alone(tmp_path: Path) -
     assert result.by_language is not None
     assert result.by_language["en"].value > 0.5
     assert result.by_language["ru"].value == result.by_language["es"].value == 0.0
-    assert result.beside == 0.0
+    assert result.neutral == 0.0
     assert result.changed == pytest.approx(result.value)
     assert result.limits.lower is not None
     assert result.limits.lower > 0.01

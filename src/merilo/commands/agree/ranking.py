@@ -52,7 +52,7 @@ def _ranking(
 ) -> SystemRanking:
     systems, first, second, own = list[str](), list[float](), list[float](), list[str]()
     means: list[tuple[float, float]] = []
-    kept: list[str] = []
+    scored_systems: list[str] = []
     for name, (one, other) in zip(names, scores, strict=True):
         places = {sample: place for place, sample in enumerate(other.ids)}
         mine, theirs = one.columns[metric], other.columns[metric]
@@ -65,10 +65,10 @@ def _ranking(
                 second.append(float(theirs.values[there]))
                 own.append(sample if one.clusters is None else str(one.clusters[place]))
         if size := len(first) - start:
-            kept.append(name)
+            scored_systems.append(name)
             means.append((sum(first[start:]) / size, sum(second[start:]) / size))
     tau = system_agreement(systems, first, second, clusters=own, resampling=resampling)
-    return SystemRanking(metric, tuple(kept), tuple(means), tau)
+    return SystemRanking(metric, tuple(scored_systems), tuple(means), tau)
 
 
 def same_data(first: Sequence[Run], second: Sequence[Run]) -> list[tuple[Run, Run]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.rendering.correction import annotator_lines, measured_record, told
+from merilo.rendering.correction import annotator_lines, measured_record, measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.sanitize import clean
@@ -99,14 +99,14 @@ def _table(page: Page, kind: KindAgreement) -> None:
 
 def _measures(found: PairAgreement) -> Iterator[tuple[str, str]]:
     if found.kappa_quadratic is not None:
-        yield "weighted kappa", told(found.kappa_quadratic)
-        yield "alpha (ordinal)", told(found.alpha)
-        yield "kappa", told(found.kappa)
+        yield "weighted kappa", measurement_text(found.kappa_quadratic)
+        yield "alpha (ordinal)", measurement_text(found.alpha)
+        yield "kappa", measurement_text(found.kappa)
     else:
-        yield "kappa", told(found.kappa)
-        yield "alpha", told(found.alpha)
-    yield "AC1", told(found.ac1)
-    yield "accuracy", told(found.accuracy)
+        yield "kappa", measurement_text(found.kappa)
+        yield "alpha", measurement_text(found.alpha)
+    yield "AC1", measurement_text(found.ac1)
+    yield "accuracy", measurement_text(found.accuracy)
     if remark := found.accuracy.interval.remark:
         yield "note", f"{remark}."
 
@@ -119,7 +119,7 @@ def _ranking(page: Page, ranking: SystemRanking) -> None:
         rows.append((clean(system), *map(number, means)))
     for place, line in enumerate(columns(rows, left=frozenset({0}))):
         page.line("    ", Span(line, Tone.PLAIN if place else Tone.QUIET))
-    page.entries([("Kendall's tau", told(ranking.tau))], indent=4)
+    page.entries([("Kendall's tau", measurement_text(ranking.tau))], indent=4)
 
 
 def _basis(found: JudgesAgreement) -> str:

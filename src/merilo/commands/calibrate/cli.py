@@ -56,7 +56,7 @@ def calibrate(
         write(json_text(calibrated_record(found)) + "\n")
     else:
         show(calibrated_page(found, page_width()))
-    if not found.told:
+    if not found.has_estimate:
         raise typer.Exit(Exit.CANNOT_TELL)
 
 

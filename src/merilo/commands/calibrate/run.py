@@ -71,7 +71,7 @@ class Calibrated:
     level: float
 
     @property
-    def told(self) -> bool:
+    def has_estimate(self) -> bool:
         """True if an estimate can be reported for at least one metric."""
         return any(each.correction.estimate is not None for each in self.metrics.values())
 

@@ -36,7 +36,7 @@ def calibrated_record(found: Calibrated) -> dict[str, Any]:  # Any: JSON
         "run": str(found.run.path),
         "level": found.level,
         "attached": found.attached,
-        "told": found.told,
+        "told": found.has_estimate,
         "metrics": {text: _metric_record(each) for text, each in found.metrics.items()},
         "remarks": list(found.remarks),
         "problems": [problem.message for problem in found.problems],

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.check.one_judge import progress_line, until_done
 from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, RETRY_FAILED, CheckOptions
 from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug, Json, Quiet
-from merilo.commands.judge.output import GOES_ON, check_whole, tell
+from merilo.commands.judge.output import check_whole, tell
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
-from merilo.errors import Interrupted
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -56,17 +56,12 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Check a judge."""
-    import asyncio
-
     from merilo.commands.check.run import run_check
-    from merilo.rendering.progress_line import ProgressLine
 
-    watch = ProgressLine(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
-    options = replace(options, labels=(*options.labels, *(more or ())), progress=watch)
-    try:
-        found = asyncio.run(run_check(options))
-    except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. {GOES_ON}") from None
+    options = replace(
+        options, labels=(*options.labels, *(more or ())), progress=progress_line(quiet=quiet, debug=debug)
+    )
+    found = until_done(run_check(options))
     _report(found, options.out, json=json)
     check_whole(found, "records")
 

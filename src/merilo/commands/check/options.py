@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.evaluate.options import Options
-from merilo.commands.option import Flag, OptionGroup, flags_of, option
+from merilo.commands.option import Flag, OptionGroup, call_option, flags_of, repeatable_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +36,6 @@ ABOUT_DATA: Final = (
 """Options of an evaluation that say nothing about one judge."""
 
 
-def texts_or_none(texts: list[str] | None) -> Sequence[str]:
-    """Return the values of a repeatable flag; none if it is absent."""
-    return texts or ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
     """The labelled records with which a judge is compared, and the options of the evaluation.
@@ -50,84 +45,54 @@ class CheckOptions(Options):
 
     labels: Sequence[str | PathLike[str]] = field(
         default=(),
-        metadata=option(
+        metadata=repeatable_option(
             "files of labelled records. Empty: the sample that ships with merilo.",
-            Flag(
-                help="File of human labels. Repeatable.",
-                metavar="FILE",
-                many=True,
-                read=texts_or_none,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="File of human labels. Repeatable.",
+            metavar="FILE",
         ),
     )
     tasks: Sequence[str] = field(
         default=(),
-        metadata=option(
+        metadata=repeatable_option(
             "only these tasks. Empty: all.",
-            Flag(
-                help="Only this task. Repeatable.",
-                metavar="NAME",
-                name="--task",
-                many=True,
-                read=texts_or_none,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Only this task. Repeatable.",
+            metavar="NAME",
+            name="--task",
         ),
     )
     sources: Sequence[str] = field(
         default=(),
-        metadata=option(
+        metadata=repeatable_option(
             "only these sources. Empty: all.",
-            Flag(
-                help="Only this source. Repeatable.",
-                metavar="NAME",
-                name="--source",
-                many=True,
-                read=texts_or_none,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Only this source. Repeatable.",
+            metavar="NAME",
+            name="--source",
         ),
     )
     include_constructed: bool = field(
         default=False,
-        metadata=option(
+        metadata=call_option(
             "also use records whose label was generated from a rule; their tables are separate.",
-            Flag(
-                help="Also use records with rule-generated labels, in separate tables.",
-                type=bool,
-                default=False,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Also use records with rule-generated labels, in separate tables.",
+            type=bool,
+            default=False,
         ),
     )
     each_sentence: bool | None = field(
         default=None,
-        metadata=option(
+        metadata=call_option(
             "also judge every labelled sentence alone, which gives it a probability. None: only if it is free.",
-            Flag(
-                help="Also judge every labelled sentence alone. [default: only if it is free]",
-                name="--each-sentence/--no-each-sentence",
-                type=bool,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Also judge every labelled sentence alone. [default: only if it is free]",
+            name="--each-sentence/--no-each-sentence",
+            type=bool,
         ),
     )
     sample: int | None = field(
         default=None,
-        metadata=option(
+        metadata=call_option(
             "maximum number of records per task and source. The same ones are chosen each time. None: all.",
-            Flag(
-                help="Maximum records per task and source.",
-                metavar="N",
-                type=int,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Maximum records per task and source.",
+            metavar="N",
+            type=int,
         ),
     )

@@ -18,6 +18,7 @@ from merilo.commands.check.asking import KIND, JudgedAsLabelled, sample_of
 from merilo.commands.check.combined_progress import CombinedProgress
 from merilo.commands.check.items import ItemStatus, items_of
 from merilo.commands.check.labels import label_files
+from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
 from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
@@ -125,15 +126,15 @@ def _read(options: CheckOptions) -> tuple[tuple[LabelFile, ...], list[Labelled]]
     strange = [each for each in options.sources if each not in sources]
     if strange:
         raise UsageError(f"No record is from the source {strange[0]!r}; sources: {', '.join(sources)}.")
-    kept = [
+    chosen = [
         record
         for record in records
         if (not options.tasks or record.task in options.tasks)
         and (not options.sources or record.source in options.sources)
     ]
-    if not kept:
+    if not chosen:
         raise UsageError("No labelled record has one of these tasks and one of these sources.")
-    return tuple(each for each, _ in found), kept
+    return tuple(each for each, _ in found), chosen
 
 
 def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
@@ -143,27 +144,20 @@ def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
     groups: dict[tuple[Task, str], list[Labelled]] = {}
     for record in records:
         groups.setdefault((record.task, record.source), []).append(record)
-    kept = {
+    sampled = {
         (record.task, record.id)
         for group in groups.values()
         for record in sorted(group, key=lambda each: hashlib.blake2b(each.id.encode()).digest())[:sample]
     }
-    return [record for record in records if (record.task, record.id) in kept]
+    return [record for record in records if (record.task, record.id) in sampled]
 
 
 def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelled], dict[str, str]]:
     """Return the records that the judge can answer, and the other tasks with the reason."""
-    unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
-    left_out: dict[str, str] = {}
-    for task in dict.fromkeys(record.task for record in records):
-        if KIND[task] not in judge.answers:
-            left_out[task.value] = f"the judge {judge.name} cannot answer '{KIND[task].kind}' questions"
-        elif unavailable_reason is not None:
-            left_out[task.value] = unavailable_reason
-    kept = [record for record in records if record.task.value not in left_out]
-    if not kept:
+    chosen, left_out = answerable(records, judge, lambda record: record.task, lambda record: KIND[record.task])
+    if not chosen:
         raise UsageError(f"The judge can answer none of the records: {'; '.join(dict.fromkeys(left_out.values()))}.")
-    return kept, left_out
+    return chosen, left_out
 
 
 def _costs_nothing(judge: Judge) -> bool:
@@ -193,19 +187,7 @@ class _Asking:
         for record in records:
             self._groups.setdefault((record.task, record.source), []).append(record)
         self._passing = CombinedProgress(options.progress, len(records), options.budget)
-        self._options = replace(
-            options,
-            judge=judge,
-            base_url=None,
-            api_key_env=None,
-            judged=None,
-            max_error=None,
-            cascade_pilot=None,
-            mapping=None,
-            limit=None,
-            language=None,
-            progress=self._passing,
-        )
+        self._options = replace(for_one_judge(options, judge), progress=self._passing)
 
     async def all_in(self, directory: Path) -> dict[str, list[Item]]:
         """Return the items by task or `sentence_relevance_alone`."""
@@ -234,8 +216,7 @@ class _Asking:
         )
         samples = [sample_of(record) for record in records]
         run = await run_evaluation(Dataset(f"{task.value} {source}", samples.__iter__), options)
-        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
-        self.usage.setdefault(task.value, {})[source] = {name: run.usage.get(name) for name in names}
+        self.usage.setdefault(task.value, {})[source] = usage_of(run)
         self.stopped = run.usage.get("stopped")
         return run
 
@@ -280,8 +261,8 @@ def _each_table(
     readings: Sequence[PositiveRule], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
 ) -> Iterator[TaskTable]:
     for reading in readings:
-        held = items.get(reading.name if reading.alone else reading.task.value, ())
-        chosen = [item for item in held if constructed or not item.record.constructed]
+        own = items.get(reading.name if reading.alone else reading.task.value, ())
+        chosen = [item for item in own if constructed or not item.record.constructed]
         table = table_of(reading, chosen, resampling)
         if table is not None:
             yield table

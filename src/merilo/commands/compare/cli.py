@@ -111,7 +111,7 @@ def _write(found: RunComparison, html: str | None, markdown: str | None, samples
             write_page(Path(markdown), text)
 
 
-def _show(found: RunComparison, kept: list[str], samples: int | None, *, html: bool, json: bool) -> None:
+def _show(found: RunComparison, files: list[str], samples: int | None, *, html: bool, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
     from merilo.rendering.sanitize import json_text
@@ -121,7 +121,7 @@ def _show(found: RunComparison, kept: list[str], samples: int | None, *, html: b
         write(json_text(comparison_record(found)) + "\n")
         return
     shown = _SHOWN if samples is None else samples
-    show(comparison_page(found, page_width(), samples=shown, kept=kept, html=html))
+    show(comparison_page(found, page_width(), samples=shown, files=files, html=html))
 
 
 COMMAND = Command(

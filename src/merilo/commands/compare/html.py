@@ -39,7 +39,7 @@ def comparison_html(found: RunComparison) -> str:
         readings=words.readings(found),
         measured=[_measured(found, other) for other in range(1, len(found.sides))],
         legend=words.legend(found),
-        beside=words.beside(found),
+        notes=words.comparison_notes(found),
         moved=[_moved(found, each) for each in found.moved],
         moved_title=words.moved_title(found),
     )

@@ -69,7 +69,7 @@ def _blocks(found: RunComparison) -> list[str]:
         blocks.append(_table(found, [row for row in found.rows if row.other == other], other))
     blocks.append(_basis(found))
     blocks.append(f"**{words.family(found)}**\n\n" + "\n".join(map(_reading, words.readings(found))))
-    for group in words.beside(found):
+    for group in words.comparison_notes(found):
         lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in group.entries)
         blocks.append(f"<details><summary>{group.heading}</summary>\n\n{lines}\n\n</details>")
     return blocks

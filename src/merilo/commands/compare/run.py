@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
@@ -14,7 +13,7 @@ from merilo.results.comparability import not_comparable, score_affecting_differe
 from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of
 from merilo.results.scores import RunScores, read_scores
-from merilo.runs.run import ByMetric, opened
+from merilo.runs.run import metric_in, opened
 from merilo.stats.compare import Policy, moved, pairs_with_first
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
 
-T = TypeVar("T")
 
 _NAMED = 5
 """Number of ids that are named as examples."""
@@ -73,19 +71,19 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     ]
     paired, sides = _paired(scores, names)
     questions = equal_questions(paired, names, metrics, across_data=wanted.across_data)
-    kept = [each.at(questions.positions) for each in paired] if questions.other else paired
-    _check_ranges(kept, names)
+    matching = [each.at(questions.positions) for each in paired] if questions.other else paired
+    _check_ranges(matching, names)
     primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
-    found = _compared(kept, primary, policy, wanted.level)
+    found = _compared(matching, primary, policy, wanted.level)
     rows = tuple(
-        Row(metric, other, kept[0].columns[metric].higher_is_better, each, _one_sided(kept, metric, other))
+        Row(metric, other, matching[0].columns[metric].higher_is_better, each, _one_sided(matching, metric, other))
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
     by = _moved_by(rows, measured[0], metrics, wanted.by)
-    shown, movers = _moved(kept, by, wanted.samples)
+    shown, movers = _moved(matching, by, wanted.samples)
     return RunComparison(
         sides=sides,
-        common=len(kept[0].ids),
+        common=len(matching[0].ids),
         rows=rows,
         primary=tuple(metrics) if primary is None else tuple(primary),
         chosen=primary is not None,
@@ -103,7 +101,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         ),
         level=wanted.level,
         undefined=policy,
-        cluster=(wanted.cluster or measured[0].manifest.cluster) if kept[0].clusters is not None else None,
+        cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
     )
 
 
@@ -161,29 +159,9 @@ def _metrics(
     return found, left_out
 
 
-def _whole_texts(run: Run, asked: Sequence[str]) -> list[str]:
+def _whole_texts(run: Run, named: Sequence[str]) -> list[str]:
     """Return the full texts of the run's metrics with these names, each once. Raises UsageError."""
-    known = ByMetric({text: text for text in run.manifest.metrics})
-    composites = ByMetric(run.manifest.composites)
-    found: list[str] = []
-    for name in asked:
-        if (text := _called(known, name)) is not None:
-            found.append(text)
-            continue
-        if _called(composites, name) is not None:
-            raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
-        same = [text for text in known if text.startswith(f"{name}(")]
-        near = same or get_close_matches(name, list(known), n=3) or list(known)
-        which = "unique metric" if same else "metric"
-        raise UsageError(f"No {which} {name!r} in {run.path}; did you mean {' or '.join(near)}?")
-    return list(dict.fromkeys(found))
-
-
-def _called(known: ByMetric[T], name: str) -> T | None:
-    try:
-        return known[name]
-    except KeyError:
-        return None
+    return list(dict.fromkeys(metric_in(run, name) for name in named))
 
 
 def _differing(
@@ -205,7 +183,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
     """Return the scores of the samples that all runs have, in the first run's order. Raises DataError."""
     known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
     if all(each.ids == scores[0].ids for each in scores[1:]):
-        kept, common = list(scores), known[0]
+        aligned, common = list(scores), known[0]
     else:
         common = {sample: place for sample, place in known[0].items() if all(sample in other for other in known[1:])}
         if not common:
@@ -214,7 +192,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
                 f"The runs have no sample in common: no id occurs in all of them ({some}). Samples are paired by id; "
                 "give each question the same id in every data set."
             )
-        kept = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
+        aligned = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
     sides = [
         Side(
             name=name,
@@ -226,7 +204,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
         )
         for each, name in zip(scores, names, strict=True)
     ]
-    return kept, tuple(sides)
+    return aligned, tuple(sides)
 
 
 def _places(ids: Sequence[str], name: str) -> dict[str, int]:
@@ -298,7 +276,7 @@ def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[st
 def _moved_by(rows: Sequence[Row], run: Run, metrics: Sequence[str], asked: str | None) -> str:
     """Return the requested metric; by default the primary one with the smallest p-value, otherwise the first."""
     if asked is not None:
-        (found,) = _whole_texts(run, [asked])
+        found = metric_in(run, asked)
         if found not in metrics:
             raise UsageError(f"--by: {found} is not compared; compared metrics: {', '.join(metrics)}.")
         return found

@@ -27,11 +27,11 @@ def comparison_text(comparison: RunComparison) -> str:
 
 
 def comparison_page(
-    found: RunComparison, width: int, *, samples: int | None = None, kept: Sequence[str] = (), html: bool = False
+    found: RunComparison, width: int, *, samples: int | None = None, files: Sequence[str] = (), html: bool = False
 ) -> Page:
     """Return the page; `samples`: the number of changed samples to show, None: all in the comparison.
 
-    `kept`: the files that the comparison was written to; `html`: True if one of them is HTML, so the page does not
+    `files`: the files that the comparison was written to; `html`: True if one of them is HTML, so the page does not
     suggest to write one.
     """
     page = Page(width)
@@ -50,7 +50,7 @@ def comparison_page(
     _measures(page, found)
     _notes(page, found)
     moved_samples(page, found, samples)
-    _kept(page, kept)
+    _written_files(page, files)
     _next(page, found, html=html)
     return page
 
@@ -117,15 +117,15 @@ def _measures(page: Page, found: RunComparison) -> None:
 
 
 def _notes(page: Page, found: RunComparison) -> None:
-    for group in words.beside(found):
+    for group in words.comparison_notes(found):
         page.heading(group.heading)
         page.entries(group.entries, widest=26)
 
 
-def _kept(page: Page, kept: Sequence[str]) -> None:
-    if kept:
+def _written_files(page: Page, files: Sequence[str]) -> None:
+    if files:
         page.blank()
-    for path in kept:
+    for path in files:
         page.line(f"saved in {clean(path)}")
 
 

@@ -11,7 +11,7 @@ from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from merilo.commands.compare.result import Row, RunComparison
     from merilo.stats.compare import Comparison
@@ -173,7 +173,7 @@ def beware(found: RunComparison) -> list[str]:
     return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *found.notes]
 
 
-def beside(found: RunComparison) -> list[ComparisonNotes]:
+def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
     """Return the notes: caveats on intervals, and what was not compared and why."""
     several = len(found.sides) > 2
 
@@ -186,8 +186,13 @@ def beside(found: RunComparison) -> list[ComparisonNotes]:
         ("In one run only", absences(found)),
         ("Not compared", list(found.left_out.items())),
     )
-    kept = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
-    return [each for each in kept if each.entries]
+    return with_entries(groups)
+
+
+def with_entries(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[ComparisonNotes]:
+    """Return the groups of entries, without empty entries and without groups that have none."""
+    notes = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
+    return [each for each in notes if each.entries]
 
 
 def one_sided(row: Row) -> str:

@@ -196,9 +196,9 @@ class RunCascades:
             async for results in self._stream(samples, {plan.name: plan}, dispatcher):
                 done += 1
                 for each in plan.drawn.pop(results[0].sample, ()):
-                    held = found.get(key := _Kind(each.cascade, each.question.kind))
-                    if held is not None and len(held) < needed[key]:
-                        held.append(each)
+                    questions_of_kind = found.get(key := _Kind(each.cascade, each.question.kind))
+                    if questions_of_kind is not None and len(questions_of_kind) < needed[key]:
+                        questions_of_kind.append(each)
             if done < len(wave):
                 return None
         return found

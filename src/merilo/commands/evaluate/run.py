@@ -194,8 +194,8 @@ async def _run_in(
 
 
 def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:
-    if (told := cache.close()) is not None:
-        audience.note(told)
+    if (message := cache.close()) is not None:
+        audience.note(message)
 
 
 def _ledger(path: Path, store: Store, judges: Mapping[str, Judge], options: Options) -> Ledger:

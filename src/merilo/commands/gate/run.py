@@ -13,7 +13,7 @@ from merilo.rendering.wording import count, unsealed_notes
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
 from merilo.results.scores import read_scores
-from merilo.runs.run import ByMetric, opened
+from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.compare import Policy
@@ -102,11 +102,11 @@ def _check_asked(suite: Suite, baseline: object) -> None:
 
 def _by_text(run: Run, named: Mapping[str, float]) -> dict[str, float]:
     """Return the requirements by full text of each metric; every name must be that of a metric of the run."""
-    texts = ByMetric({text: text for text in run.manifest.metrics})
     found: dict[str, float] = {}
     for name, value in named.items():
-        if found.setdefault(texts[name], value) != value:
-            raise UsageError(f"Two values for {texts[name]}: {found[texts[name]]:g} and {value:g}. Give one.")
+        text = metric_in(run, name)
+        if found.setdefault(text, value) != value:
+            raise UsageError(f"Two values for {text}: {found[text]:g} and {value:g}. Give one.")
     return found
 
 

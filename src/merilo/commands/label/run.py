@@ -197,10 +197,10 @@ class _Drawing:
         if not case.items:
             return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
         drawn = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
-        kept = drawn[: self.items] if unit is Unit.ITEMS else drawn
+        items = drawn[: self.items] if unit is Unit.ITEMS else drawn
         return [
             TaskLine(ticket(each.mark, each.form.labels), each.form.asked, each.form.texts, each.form.explained())
-            for each in kept
+            for each in items
         ]
 
     def _key(self, what: str, name: str) -> bytes:

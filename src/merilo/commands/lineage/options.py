@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from merilo.commands.evaluate.options import Options
-from merilo.commands.option import Flag, OptionGroup, option
+from merilo.commands.option import OptionGroup, call_option, repeatable_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,31 +18,23 @@ class LineageOptions(Options):
 
     families: Sequence[str] = field(
         default=(),
-        metadata=option(
+        metadata=repeatable_option(
             'names of "context_relevance", "context_precision", "context_recall", "faithfulness" and '
             '"answer_relevancy". Empty: all of them.',
-            Flag(
-                help="Only this family of definitions. Repeatable.",
-                metavar="NAME",
-                name="--family",
-                many=True,
-                read=lambda names: names or (),
-                group=OptionGroup.JUDGES,
-                in_project_file=False,
-            ),
+            help="Only this family of definitions. Repeatable.",
+            metavar="NAME",
+            name="--family",
+            group=OptionGroup.JUDGES,
         ),
     )
     as_published: bool = field(
         default=False,
-        metadata=option(
+        metadata=call_option(
             "ask the questions of each definition, as its system does.",
-            Flag(
-                help="Ask each definition's own questions.",
-                name="--as-published/--same-verdicts",
-                type=bool,
-                default=False,
-                group=OptionGroup.JUDGES,
-                in_project_file=False,
-            ),
+            help="Ask each definition's own questions.",
+            name="--as-published/--same-verdicts",
+            type=bool,
+            default=False,
+            group=OptionGroup.JUDGES,
         ),
     )

@@ -87,7 +87,7 @@ def plan(
         _report_power(pilot, metrics, json=json)
         return
     found = _planned(data, qrels, options)
-    report(found, json=json, run=_run_command(sys.argv[1:]), power=pilot.told(metrics, found.samples))
+    report(found, json=json, run=_run_command(sys.argv[1:]), power=pilot.estimates(metrics, found.samples))
 
 
 def _planned(data: str, qrels: str | None, options: PlanOptions) -> Estimate:
@@ -100,7 +100,7 @@ def _planned(data: str, qrels: str | None, options: PlanOptions) -> Estimate:
 
 
 def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:
-    found = pilot.told(metrics, None)
+    found = pilot.estimates(metrics, None)
     if found is not None:
         report_power(found, json=json)
 
@@ -113,8 +113,8 @@ def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = 
     from merilo.rendering.terminal import page_width, show, write
 
     if json:
-        told = {} if power is None else {"power": power_record(power)}
-        write(json_text({**plan_record(found), **told}) + "\n")
+        estimates = {} if power is None else {"power": power_record(power)}
+        write(json_text({**plan_record(found), **estimates}) + "\n")
         return
     page = plan_page(found, page_width(), run=run)
     if power is not None:
@@ -128,15 +128,15 @@ def _run_command(words: list[str]) -> str:
         return ""
     from merilo.rendering.overview import command
 
-    kept, passed = ["run"], 0
+    arguments, passed = ["run"], 0
     for word in words[1:]:
         if passed:
             passed -= 1
         elif word.partition("=")[0] in _OWN:
             passed = 0 if "=" in word else _OWN[word]
         else:
-            kept.append(word)
-    return command(*kept)
+            arguments.append(word)
+    return command(*arguments)
 
 
 COMMAND = Command(

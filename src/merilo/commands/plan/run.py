@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
-    from merilo.engine.answer_store import Held, WorkUnit
+    from merilo.engine.answer_store import KnownAnswers, WorkUnit
     from merilo.engine.dry_run import QuestionCounts
     from merilo.judges.base import Judge
     from merilo.providers.base import Provider
@@ -118,9 +118,9 @@ class _LookUp:
             stack.callback(cache.close)
         return cls(run, cache, failures=not options.retry_failed)
 
-    def held(self, unit: WorkUnit) -> Held:
+    def held(self, unit: WorkUnit) -> KnownAnswers:
         """The answers to this unit's questions in the run, else in the cache."""
-        held: Held = {}
+        held: KnownAnswers = {}
         for key, question in zip(unit.keys, unit.questions, strict=True):
             answer = None if self.run is None else self.run.answer(key, question.verdict)
             if answer is not None and (self.failures or not isinstance(answer, Failure)):
@@ -128,7 +128,7 @@ class _LookUp:
         rest = unit.without(held)
         if rest is None or self.cache is None or not unit.judge.cacheable:
             return held
-        found: Held = {}
+        found: KnownAnswers = {}
         for key, question in zip(rest.keys, rest.questions, strict=True):
             verdict = self.cache.get(key, question.verdict)
             if verdict is not None and question.fault(verdict) is None:

@@ -78,9 +78,9 @@ def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
     if found.left_out:
         page.heading("Left out")
         page.entries(found.left_out.items())
-    if behind := _basis(found):
+    if basis := _basis(found):
         page.heading("Basis")
-        page.entries(behind)
+        page.entries(basis)
     if run:
         page.heading("Next")
         page.line("  " + run)

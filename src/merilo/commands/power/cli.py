@@ -44,7 +44,7 @@ class Pilot(NamedTuple):
         if data is None:
             raise UsageError("Give a file to evaluate (DATA) or a pilot run (--power RUN); see merilo plan --help.")
 
-    def told(self, metrics: list[str] | None, most: int | None) -> Power | None:
+    def estimates(self, metrics: list[str] | None, most: int | None) -> Power | None:
         """Return the estimates from the pilots; None without a pilot. `most`: samples of the planned runs."""
         if not self.runs:
             return None

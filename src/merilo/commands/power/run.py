@@ -9,7 +9,7 @@ from merilo.commands.power.result import Early, Needed, Power
 from merilo.errors import DataError, UsageError
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.scores import read_scores
-from merilo.runs.run import ByMetric, opened
+from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.intervals import LEVEL
@@ -97,14 +97,16 @@ def _needed(
         low, high = column.span
         if abs(difference) > high - low:
             raise UsageError(f"A difference of {difference:g} is impossible: {text} is between {low:g} and {high:g}.")
-        kept, values = _differences(column, None if other is None else other.columns[text])
-        clusters = None if scores.clusters is None else [scores.clusters[place] for place in kept]
+        positions, values = _differences(column, None if other is None else other.columns[text])
+        clusters = None if scores.clusters is None else [scores.clusters[place] for place in positions]
         if len(set(values.tolist())) < _TWO:
-            note = f"cannot tell: all {len(kept):,} values of the pilot are equal" if len(kept) else _NO_SCORES
+            note = (
+                f"cannot tell: all {len(positions):,} values of the pilot are equal" if len(positions) else _NO_SCORES
+            )
             needed = SamplesNeeded(None, None, difference, None, power, level, note=note)
         else:
             needed = samples_needed(values, difference, clusters=clusters, power=power, level=level)
-        found.append(Needed(text, len(kept), other is not None, needed))
+        found.append(Needed(text, len(positions), other is not None, needed))
     return tuple(found)
 
 
@@ -132,11 +134,11 @@ def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArr
     import numpy as np
 
     if second is not None:
-        kept = np.flatnonzero(first.scored & second.scored)
-        return kept.tolist(), second.values[kept] - first.values[kept]
-    kept = np.flatnonzero(first.scored)
-    values = first.values[kept]
-    return kept.tolist(), sqrt(2) * (values - values.mean()) if len(kept) else values
+        positions = np.flatnonzero(first.scored & second.scored)
+        return positions.tolist(), second.values[positions] - first.values[positions]
+    positions = np.flatnonzero(first.scored)
+    values = first.values[positions]
+    return positions.tolist(), sqrt(2) * (values - values.mean()) if len(positions) else values
 
 
 # -- stopping early -----------------------------------------------------------------------------------
@@ -145,18 +147,18 @@ def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArr
 def _early(run: Run, until: EarlyStop, most: int) -> tuple[Early, ...]:
     names = list(until.minimums)
     scores = read_scores(run, metrics=names, cluster="")
-    texts = ByMetric({text: text for text in scores.columns})
     runs = max(20, min(200, _DRAWN // most))
     found: list[Early] = []
     for name, asked in until.minimums.items():
-        column = scores.columns[texts[name]]
+        text = metric_in(run, name)
+        column = scores.columns[text]
         low, high = column.span
         if not (isfinite(low) and isfinite(high)):
-            raise UsageError(f"{texts[name]} has an infinite range, so it cannot be decided early.")
-        check_asked(texts[name], asked, column.span)
+            raise UsageError(f"{text} has an infinite range, so it cannot be decided early.")
+        check_asked(text, asked, column.span)
         values = column.values[column.scored]
         sign = 1.0 if column.higher_is_better else -1.0
         span = (low, high) if column.higher_is_better else (-high, -low)
         outlook = sequential_outlook(sign * values, sign * asked, span, most=most, level=until.level, runs=runs)
-        found.append(Early(texts[name], asked, column.higher_is_better, len(values), outlook))
+        found.append(Early(text, asked, column.higher_is_better, len(values), outlook))
     return tuple(found)

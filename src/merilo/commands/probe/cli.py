@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.check.one_judge import progress_line, until_done
 from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, RETRY_FAILED
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Debug, Json, Quiet
-from merilo.commands.judge.output import GOES_ON, check_whole, tell
+from merilo.commands.judge.output import check_whole, tell
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.probe.options import MAPPING, ProbeOptions
-from merilo.errors import Interrupted
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
@@ -62,22 +62,19 @@ def probe(
     debug: Debug = False,
 ) -> None:
     """Probe a judge."""
-    import asyncio
-
     from merilo.commands.probe.run import estimate_probes, run_probes
-    from merilo.rendering.progress_line import ProgressLine
 
-    watch = ProgressLine(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
-    options = replace(options, labels=(*options.labels, *(more or ())), progress=watch)
+    options = replace(
+        options, labels=(*options.labels, *(more or ())), progress=progress_line(quiet=quiet, debug=debug)
+    )
     if dry:
+        import asyncio
+
         from merilo.commands.plan.cli import report
 
         report(asyncio.run(estimate_probes(options)), json=json)
         return
-    try:
-        found = asyncio.run(run_probes(options))
-    except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. {GOES_ON}") from None
+    found = until_done(run_probes(options))
     _report(found, options.out, json=json)
     check_whole(found, "pairs")
     if found.verdict is GateVerdict.FAIL:

@@ -66,7 +66,7 @@ class Result:
     decision: Decision
     changed: float | None = None
     """For `Effect.NET`: the fraction of verdicts that the edit changes."""
-    beside: float | None = None
+    neutral: float | None = None
     """For `Effect.NET`: the fraction of verdicts that neutral text changes."""
     by_language: Mapping[str, Part] | None = None
     """The effect by language of the added text; None unless the probe adds text in several languages."""
@@ -93,9 +93,9 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Re
     """
     fitting = [each for each in judged if each.verdicts is None or _fits(probe, each.verdicts)]
     clusters = [each.trial.case.cluster for each in fitting]
-    kept = [each for each in fitting if each.verdicts is not None]
-    groups = [each.trial.case.cluster for each in kept]
-    values = [_value(probe, each) for each in kept]
+    answered = [each for each in fitting if each.verdicts is not None]
+    groups = [each.trial.case.cluster for each in answered]
+    values = [_value(probe, each) for each in answered]
     net = probe.effect is Effect.NET
     decision, limits = (_net if net else _fraction)(fitting, clusters, limit, probe)
     interval = _net_interval(values, groups) if net else mean_interval(values, (0.0, 1.0), clusters=groups).interval
@@ -109,10 +109,10 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Re
         interval=interval,
         limits=limits,
         decision=decision,
-        changed=_mean([_differs(each, 1) for each in kept]) if net else None,
-        beside=_mean([_differs(each, 2) for each in kept]) if net else None,
-        by_language=_parts(kept, values, lambda trial: trial.language) if net else None,
-        by_kind=_parts(kept, values, lambda trial: trial.case.asks.value),
+        changed=_mean([_differs(each, 1) for each in answered]) if net else None,
+        neutral=_mean([_differs(each, 2) for each in answered]) if net else None,
+        by_language=_parts(answered, values, lambda trial: trial.language) if net else None,
+        by_kind=_parts(answered, values, lambda trial: trial.case.asks.value),
     )
 
 
@@ -181,11 +181,11 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _parts(
-    kept: Sequence[TrialVerdicts], values: Sequence[float], key: Callable[[ProbeTrial], str]
+    answered: Sequence[TrialVerdicts], values: Sequence[float], key: Callable[[ProbeTrial], str]
 ) -> Mapping[str, Part] | None:
     """Return the effect by a key of the trials; None if all have the same key."""
     found: dict[str, list[float]] = {}
-    for each, value in zip(kept, values, strict=True):
+    for each, value in zip(answered, values, strict=True):
         found.setdefault(key(each.trial), []).append(value)
     if len(found) < 2:
         return None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.check.options import texts_or_none
 from merilo.commands.evaluate.options import Options, mapping_or_none
 from merilo.commands.flags import shares_by_name
-from merilo.commands.option import Flag, OptionGroup, option
+from merilo.commands.option import Flag, OptionGroup, call_option, repeatable_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,86 +38,57 @@ class ProbeOptions(Options):
 
     probes: Sequence[str] = field(
         default=(),
-        metadata=option(
+        metadata=repeatable_option(
             'names of probes, such as "instructions". Empty: all.',
-            Flag(
-                help="Only this probe. Repeatable.",
-                metavar="NAME",
-                name="--probe",
-                many=True,
-                read=texts_or_none,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Only this probe. Repeatable.",
+            metavar="NAME",
+            name="--probe",
         ),
     )
     labels: Sequence[str | PathLike[str]] = field(
         default=(),
-        metadata=option(
+        metadata=repeatable_option(
             "files of labelled records, as for `judge_check`.",
-            Flag(
-                help="File of labels, as for judge check. Repeatable.",
-                metavar="FILE",
-                many=True,
-                read=texts_or_none,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="File of labels, as for judge check. Repeatable.",
+            metavar="FILE",
         ),
     )
     data: str | PathLike[str] | None = field(
         default=None,
-        metadata=option(
+        metadata=call_option(
             "path of data as `evaluate` takes it. If neither labels nor data are given, the labels and examples that "
             "ship with merilo are used.",
-            Flag(
-                help="Data as for merilo run, without labels.",
-                metavar="DATA",
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Data as for merilo run, without labels.",
+            metavar="DATA",
         ),
     )
     sample: int = field(
         default=SAMPLE,
-        metadata=option(
+        metadata=call_option(
             "maximum number of pairs per probe; the same ones for the same seed.",
-            Flag(
-                help="Maximum pairs per probe.",
-                metavar="N",
-                type=int,
-                default=SAMPLE,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Maximum pairs per probe.",
+            metavar="N",
+            type=int,
+            default=SAMPLE,
         ),
     )
     seed: int = field(
         default=0,
-        metadata=option(
+        metadata=call_option(
             "chooses the pairs and the position of what is inserted.",
-            Flag(
-                help="Seed that chooses the pairs and positions.",
-                metavar="N",
-                type=int,
-                default=0,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Seed that chooses the pairs and positions.",
+            metavar="N",
+            type=int,
+            default=0,
         ),
     )
     limits: Mapping[str, float] = field(
         default_factory=dict[str, float],
-        metadata=option(
+        metadata=repeatable_option(
             "name of a probe → largest effect that passes. Default: the limit of each probe.",
-            Flag(
-                help="Largest effect of a probe that passes, such as order=2%. Repeatable.",
-                metavar="NAME=RATE",
-                name="--limit",
-                many=True,
-                read=_limits,
-                group=OptionGroup.DATA,
-                in_project_file=False,
-            ),
+            help="Largest effect of a probe that passes, such as order=2%. Repeatable.",
+            metavar="NAME=RATE",
+            name="--limit",
+            read=_limits,
         ),
     )

@@ -59,7 +59,7 @@ def _result(result: Result) -> JSON:
         if text := getattr(result.interval, name):
             record[name] = text
     if result.probe.effect is Effect.NET:
-        record |= {"changed_by_it": _short(result.changed), "changed_by_neutral_text": _short(result.beside)}
+        record |= {"changed_by_it": _short(result.changed), "changed_by_neutral_text": _short(result.neutral)}
     record["by_kind"] = _parts(result.by_kind)
     if result.by_language is not None:
         record["by_language"] = _parts(result.by_language)

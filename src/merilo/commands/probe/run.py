@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.labels import label_files
+from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
@@ -93,7 +94,7 @@ class _Work:
         probes = _chosen(wanted)
         judge = judges_of(wanted)["judge"]
         label_file, cases = _cases(wanted, wanted.mapping)
-        cases, left_out = _answerable(cases, judge)
+        cases, left_out = answerable(cases, judge, lambda case: case.asks, lambda case: KINDS[case.asks])
         sampler = SeededSampler(wanted.seed)
         mixed = _spread(sampler.order(cases, "cases"))
         trials = {probe.name: [*islice(probe.trials(mixed, sampler), wanted.sample)] for probe in probes}
@@ -112,19 +113,7 @@ class _Work:
         """Return the options of an evaluation over these trials."""
         asked = {trial.case.asks for own in self.trials.values() for trial in own}
         metric = VerdictsUnderChange("+".join(asks for asks in JudgementKinds if asks in asked))
-        return replace(
-            options,
-            judge=self.judge,
-            metrics=[metric],
-            base_url=None,
-            api_key_env=None,
-            judged=None,
-            max_error=None,
-            cascade_pilot=None,
-            mapping=None,
-            limit=None,
-            language=None,
-        )
+        return replace(for_one_judge(options, self.judge), metrics=[metric])
 
     def results(self, run: Run) -> tuple[Result, ...]:
         """What each probe found; trials that were not asked about any more are not among them."""
@@ -148,7 +137,6 @@ async def run_probes(options: ProbeOptions) -> ProbeReport:
     work = _Work.of(options)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
         run = await run_evaluation(work.dataset(), replace(work.options(options), out=Path(directory, "run")))
-        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
         return ProbeReport(
             judge=work.judge,
             wanted=options,
@@ -156,7 +144,7 @@ async def run_probes(options: ProbeOptions) -> ProbeReport:
             cases=work.cases,
             results=work.results(run),
             left_out=work.left_out,
-            usage={name: run.usage.get(name) for name in names},
+            usage=usage_of(run),
             stopped=run.usage.get("stopped"),
         )
 
@@ -220,18 +208,6 @@ def _samples(data: Dataset) -> Iterator[Sample]:
             raise DataError(f"{data.name}: two records have the id {each.id!r}. Ids must be unique.")
         seen.add(each.id)
         yield each
-
-
-def _answerable(cases: Sequence[Case], judge: Judge) -> tuple[list[Case], dict[str, str]]:
-    """Return the cases whose kind the judge can answer, and the other kinds with the reason."""
-    unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
-    left_out: dict[str, str] = {}
-    for asks in dict.fromkeys(case.asks for case in cases):
-        if KINDS[asks] not in judge.answers:
-            left_out[asks.value] = f"the judge {judge.name} cannot answer '{KINDS[asks].kind}' questions"
-        elif unavailable_reason is not None:
-            left_out[asks.value] = unavailable_reason
-    return [case for case in cases if case.asks.value not in left_out], left_out
 
 
 def _spread(cases: Sequence[Case]) -> list[Case]:

@@ -71,9 +71,9 @@ def _row(result: Result) -> tuple[str, ...]:
 
 def _details(result: Result) -> str:
     lines = [f"{result.probe.summary} Effect: {_COUNTS[result.probe.effect]}."]
-    if result.changed is not None and result.beside is not None:
+    if result.changed is not None and result.neutral is not None:
         lines.append(
-            f"Changed by the instructions: {_percent(result.changed)}; by neutral text: {_percent(result.beside)}."
+            f"Changed by the instructions: {_percent(result.changed)}; by neutral text: {_percent(result.neutral)}."
         )
     if result.by_language is not None:
         parts = ", ".join(f"{name} {_percent(each.value)}" for name, each in result.by_language.items())

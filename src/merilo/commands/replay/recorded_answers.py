@@ -185,7 +185,7 @@ class Trail:
         return self._recorded.find(question)
 
 
-def told(question: Question[Any]) -> str:
+def question_text(question: Question[Any]) -> str:
     """Return a short description of a question: its kind and the beginnings of its texts."""
     parts: list[str] = []
     for each in fields(question):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.commands.replay.metric_choice import Choosing
-from merilo.commands.replay.recorded_answers import Recorded, Reread, told
+from merilo.commands.replay.recorded_answers import Recorded, Reread, question_text
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError, UsageError
@@ -262,8 +262,8 @@ class Replaying:
 
     def _missing(self, question: Question[Any], text: str, sample: Sample) -> str:
         return (
-            f"{self.source} has no answer to a question of {text} about sample {sample.id!r}: {told(question)}. To "
-            f"record it: {_recording(self.run.manifest, text)}"
+            f"{self.source} has no answer to a question of {text} about sample {sample.id!r}: "
+            f"{question_text(question)}. To record it: {_recording(self.run.manifest, text)}"
         )
 
     def _keep_store(self, store: Store) -> Store | None:

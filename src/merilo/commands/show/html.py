@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.wording import ComparisonNotes
+from merilo.commands.compare.wording import ComparisonNotes, with_entries
 from merilo.rendering.aggregate import less_is_better, missing_text, weak_with_judge
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.html import plot, rendered
@@ -67,7 +67,7 @@ def run_html(
         if all(_on_unit_scale(each) for each in aggregates)
         else None,
         basis=_basis(run, aggregates, {text for text, each in known.items() if each.estimate is not None}),
-        beside=_beside(run, aggregates, known),
+        notes=_notes(run, aggregates, known),
         samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
         samples_title=f"{count(len(chosen), 'sample')} to inspect first",
         chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; each sample appears once.",
@@ -105,7 +105,7 @@ def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]
     return " ".join(filter(None, parts))
 
 
-def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
+def _notes(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
     manifest = run.manifest
     # samples that a composite lacks are listed at its parts
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
@@ -125,8 +125,7 @@ def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str,
             ],
         ),
     )
-    kept = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
-    return [each for each in kept if each.entries]
+    return with_entries(groups)
 
 
 def _made_by(run: Run) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import GAP, Page, Span, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import number
-from merilo.runs.run import open_store
-from merilo.runs.worst import metric_named, metric_to_inspect, worst_scores
+from merilo.runs.run import metric_in, open_store
+from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from merilo.runs.run import Run
@@ -48,7 +48,7 @@ def metric_of(run: Run, wanted: str | None) -> str:
     Raises UsageError if the run has no such metric or no score.
     """
     if wanted is not None:
-        return metric_named(run.manifest, wanted)
+        return metric_in(run, wanted)
     found = metric_to_inspect(run.manifest, run.metrics)
     if found is None:
         raise UsageError(f"{run.path} has no scored sample.")

@@ -111,7 +111,7 @@ def _cascade(run: Run, marks: Mapping[str, Any], roles: Sequence[str], settled: 
     path = run.file(STORE)
     judges: list[Judge] = []
     for place, each in enumerate([*marks["stages"], marks["last"]]):
-        kinds = {said.kind for role in roles for said in answers_in(path, stage_role(role, place))}
+        kinds = {answer.kind for role in roles for answer in answers_in(path, stage_role(role, place))}
         named = _Named(str(each["name"]), frozenset(KINDS[kind] for kind in kinds))
         judges.append(cast("Judge", named))  # a record uses only the name and the kinds of a judge
     thresholds: list[dict[Decision, float]] = [{} for _ in judges[:-1]]

@@ -70,11 +70,11 @@ def compared_rows(stored: list[JSON], now: list[JSON], *, older: bool) -> Rows:
 
 
 def _without_intervals(row: JSON) -> JSON:
-    kept = {name: value for name, value in row.items() if name not in _BY_METHOD}
+    comparable = {name: value for name, value in row.items() if name not in _BY_METHOD}
     shares: dict[str, JSON] = row.get("shares") or {}
     if shares:
-        kept["shares"] = {name: {"value": share["value"]} for name, share in shares.items()}
-    return kept
+        comparable["shares"] = {name: {"value": share["value"]} for name, share in shares.items()}
+    return comparable
 
 
 def _methods(row: JSON) -> list[object]:

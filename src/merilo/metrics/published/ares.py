@@ -100,10 +100,10 @@ class _Label(MetricDefaults):
 
 def label_in(reply: str, *, yes_first: bool = True, match_case: bool = True) -> bool | None:
     """Return True for `[[Yes]]` in a reply, False for `[[No]]`, None if it holds neither."""
-    said = [word.lower() for word in re.findall(_LABEL, reply, 0 if match_case else re.IGNORECASE)]
-    if not said:
+    labels = [word.lower() for word in re.findall(_LABEL, reply, 0 if match_case else re.IGNORECASE)]
+    if not labels:
         return None
-    return "yes" in said if yes_first else said[-1] == "yes"
+    return "yes" in labels if yes_first else labels[-1] == "yes"
 
 
 _LABEL: Final = r"\[\[?\s*(Yes|No)\s*\]\]?"

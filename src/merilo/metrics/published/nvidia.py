@@ -202,7 +202,21 @@ class _TwoRatings(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevance(_TwoRatings):
+class _RatedContexts(_TwoRatings):
+    """Two ratings of the joined contexts, for which blank or copied inputs may be scored without a question."""
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "shortcuts"})
+
+    shortcuts: Shortcuts = Shortcuts.ALL
+    cut_characters: int | None = None
+
+    def __post_init__(self) -> None:
+        _TwoRatings.__post_init__(self)
+        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(_RatedContexts):
     """Mean of two ratings, 0 to 2, of the joined contexts' relevance to the user input, in [0, 1].
 
     Formula: (rating 1 / 2 + rating 2 / 2) / 2. Never undefined; fails when the ratings cannot be read (`nan_rule`).
@@ -215,7 +229,6 @@ class ContextRelevance(_TwoRatings):
 
     name: ClassVar[str] = "nvidia:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "shortcuts"})
     rubric: ClassVar[str] = "context_relevance"
     card: ClassVar[Card] = Card(
         summary="How relevant all contexts together are to the user input, by two ratings.",
@@ -228,13 +241,6 @@ class ContextRelevance(_TwoRatings):
         sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
         family="nvidia",
     )
-
-    shortcuts: Shortcuts = Shortcuts.ALL
-    cut_characters: int | None = None
-
-    def __post_init__(self) -> None:
-        _TwoRatings.__post_init__(self)
-        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -251,7 +257,7 @@ class ContextRelevance(_TwoRatings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseGroundedness(_TwoRatings):
+class ResponseGroundedness(_RatedContexts):
     """Mean of two ratings, 0 to 2, of the joined contexts' support for the response, in [0, 1].
 
     Formula: (rating 1 / 2 + rating 2 / 2) / 2. Never undefined; fails when the ratings cannot be read (`nan_rule`).
@@ -263,7 +269,6 @@ class ResponseGroundedness(_TwoRatings):
 
     name: ClassVar[str] = "nvidia:response_groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "shortcuts"})
     rubric: ClassVar[str] = "response_groundedness"
     card: ClassVar[Card] = Card(
         summary="How far all contexts together support the response, by two ratings.",
@@ -276,13 +281,6 @@ class ResponseGroundedness(_TwoRatings):
         sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
         family="nvidia",
     )
-
-    shortcuts: Shortcuts = Shortcuts.ALL
-    cut_characters: int | None = None
-
-    def __post_init__(self) -> None:
-        _TwoRatings.__post_init__(self)
-        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

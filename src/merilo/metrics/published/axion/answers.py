@@ -195,8 +195,8 @@ class AnswerRelevancy(AxionMetric):
         if self.explain:
             reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
             values = {"user_input": asked, "reasons": listed(reasons), "score": repr(value)}
-            said = yield from asker.read(_EXPLANATION, values)
-            evidence = (*evidence, said.evidence(EvidenceTarget.TEXT, 0))
+            explanation = yield from asker.read(_EXPLANATION, values)
+            evidence = (*evidence, explanation.evidence(EvidenceTarget.TEXT, 0))
         return Score(value, evidence, counts, notes.flags)
 
 

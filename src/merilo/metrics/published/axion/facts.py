@@ -102,18 +102,18 @@ class FactualAccuracy(MetricDefaults):
         return self._score(statements, found)
 
     def _score(self, statements: Sequence[str], found: ReadReply[FactReplies]) -> Score:
-        said = [each.is_supported for each in found.value.verdicts]
-        if odd := [number for number in said if number not in {0, 1}]:
+        verdicts = [each.is_supported for each in found.value.verdicts]
+        if odd := [number for number in verdicts if number not in {0, 1}]:
             raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
         notes = Notes(short_list_accepted=self.short_list_accepted)
-        notes.length(found.reply, len(said), len(statements))
-        if len(said) > len(statements) and not self.short_list_accepted:
-            raise found.reply.unreadable(f"The reply gives {len(said)} verdicts on {len(statements)} statements.")
-        if not said and not self.empty_scored:
+        notes.length(found.reply, len(verdicts), len(statements))
+        if len(verdicts) > len(statements) and not self.short_list_accepted:
+            raise found.reply.unreadable(f"The reply gives {len(verdicts)} verdicts on {len(statements)} statements.")
+        if not verdicts and not self.empty_scored:
             raise found.reply.unreadable("The reply gives no verdict.")
         evidence = tuple(
             found.evidence(EvidenceTarget.STATEMENT, index, float(number), text)
-            for index, (number, text) in enumerate(zip(said, statements, strict=False))
+            for index, (number, text) in enumerate(zip(verdicts, statements, strict=False))
         )
-        counts = {"statements": len(statements), "judged": len(said), "supported": sum(said)}
-        return Score(fraction(sum(said), len(said)), evidence, counts, notes.flags)
+        counts = {"statements": len(statements), "judged": len(verdicts), "supported": sum(verdicts)}
+        return Score(fraction(sum(verdicts), len(verdicts)), evidence, counts, notes.flags)

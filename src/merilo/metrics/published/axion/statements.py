@@ -252,9 +252,9 @@ class Faithfulness(AxionMetric):
             each.evidence(EvidenceTarget.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
         )
-        said = [each.value.verdict for each in read]
-        value = clipped_mean([weights[verdict] for verdict in said])
-        counts = {"claims": len(said)} | {verdict.name.lower(): said.count(verdict) for verdict in Faith}
+        verdicts = [each.value.verdict for each in read]
+        value = clipped_mean([weights[verdict] for verdict in verdicts])
+        counts = {"claims": len(verdicts)} | {verdict.name.lower(): verdicts.count(verdict) for verdict in Faith}
         return Score(value, evidence, counts)
 
     def _weights(self) -> dict[Faith, float]:

@@ -330,7 +330,7 @@ def _verdicts(reply: str) -> list[bool]:
     _, marker, last = text.partition(_FINAL_LINE.lower())
     if marker:
         return ["yes" in piece for piece in last.strip().split(".") if piece]
-    return [not said.startswith(" no") for said in text.split("verdict:")[1:]]
+    return [not verdict.startswith(" no") for verdict in text.split("verdict:")[1:]]
 
 
 def _miscounted(count: int, expected: int) -> tuple[str, ...]:

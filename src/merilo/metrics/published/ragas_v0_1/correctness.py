@@ -169,17 +169,17 @@ class AnswerCorrectness(MetricDefaults):
             return Undefined(BLANK)
         asker = JsonAsker()
         full_stop_only = self.full_stop_only
-        said = yield from statements_of(asker, user_input, response, full_stop_only=full_stop_only)
-        wanted = yield from statements_of(asker, user_input, reference, full_stop_only=full_stop_only)
+        of_response = yield from statements_of(asker, user_input, response, full_stop_only=full_stop_only)
+        of_reference = yield from statements_of(asker, user_input, reference, full_stop_only=full_stop_only)
         if not self.unreadable_is_empty:
-            said.or_raise()
-            wanted.or_raise()
-        nothing = not said.value and not wanted.value
+            of_response.or_raise()
+            of_reference.or_raise()
+        nothing = not of_response.value and not of_reference.value
         if nothing and not self.nothing_is_right:
             return Undefined(_NO_STATEMENT)
         found = None
         if not nothing:
-            values = {"user_input": user_input, "response": _listed(said), "reference": _listed(wanted)}
+            values = {"user_input": user_input, "response": _listed(of_response), "reference": _listed(of_reference)}
             found = yield from asker.ask(_SORTED, values)
             found.or_raise()
         similarity = None
@@ -189,12 +189,12 @@ class AnswerCorrectness(MetricDefaults):
             )
             if similarity is None:
                 return Undefined(_NO_LENGTH)
-        return self._scored(said, wanted, found, similarity)
+        return self._scored(of_response, of_reference, found, similarity)
 
     def _scored(
         self,
-        said: MaybeRead[Groups],
-        wanted: MaybeRead[Groups],
+        of_response: MaybeRead[Groups],
+        of_reference: MaybeRead[Groups],
         found: MaybeRead[replies.Sorted] | None,
         similarity: _Likeness | None,
     ) -> Score:
@@ -202,12 +202,12 @@ class AnswerCorrectness(MetricDefaults):
         factual = 1.0 if counts is None else _f1(counts)
         likeness = similarity.value if similarity is not None else 0.0
         value = self.factual_weight * factual + self.similarity_weight * likeness
-        evidence = [Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (said, wanted)]
+        evidence = [Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (of_response, of_reference)]
         if found is not None:
             evidence.append(Evidence(EvidenceTarget.TEXT, 0, found.reply.verdict, value=factual))
         if similarity is not None:
             evidence.append(similarity.evidence)
-        lost = (("the response", said), ("the reference", wanted))
+        lost = (("the response", of_response), ("the reference", of_reference))
         return Score(
             value / (self.factual_weight + self.similarity_weight),
             evidence=tuple(evidence),

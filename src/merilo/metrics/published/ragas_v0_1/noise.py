@@ -134,18 +134,18 @@ class NoiseSensitivity(Voting):
             return Undefined(BLANK)
         asker = JsonAsker()
         only = self.full_stop_only
-        wanted = yield from statements_of(asker, user_input, reference, full_stop_only=only)
-        said = yield from statements_of(asker, user_input, response, full_stop_only=only)
+        of_reference = yield from statements_of(asker, user_input, reference, full_stop_only=only)
+        of_response = yield from statements_of(asker, user_input, response, full_stop_only=only)
         if not self.unreadable_counts:
-            wanted.or_raise()
-            said.or_raise()
+            of_reference.or_raise()
+            of_response.or_raise()
         pairs: list[tuple[_List, _List]] = []
         for context in sample.contexts:
-            on_reference = yield from self._judged(asker, context.text, wanted)
-            pairs.append((on_reference, (yield from self._judged(asker, context.text, said))))
-        right = yield from self._judged(asker, reference, said)
+            on_reference = yield from self._judged(asker, context.text, of_reference)
+            pairs.append((on_reference, (yield from self._judged(asker, context.text, of_response))))
+        right = yield from self._judged(asker, reference, of_response)
         first, second = zip(*pairs, strict=True)
-        return self._scored((wanted, said), _Lists(first, second, right))
+        return self._scored((of_reference, of_response), _Lists(first, second, right))
 
     def _judged(self, asker: JsonAsker, text: str, stated: MaybeRead[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
         """Return the verdicts of a text on statements; unreadable statements are shown as NaN, as JSON writes it."""
@@ -214,12 +214,12 @@ def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
 def _evidence(
     stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
 ) -> tuple[Evidence, ...]:
-    wanted, said = stated
-    texts = [text for group in said.value or () for text in group]
+    of_reference, of_response = stated
+    texts = [text for group in of_response.value or () for text in group]
     texts += [""] * (len(noisy) - len(texts))
     return (
-        Evidence(EvidenceTarget.TEXT, 0, wanted.reply.verdict),
-        Evidence(EvidenceTarget.TEXT, 0, said.reply.verdict),
+        Evidence(EvidenceTarget.TEXT, 0, of_reference.reply.verdict),
+        Evidence(EvidenceTarget.TEXT, 0, of_response.reply.verdict),
         *(
             Evidence(EvidenceTarget.CONTEXT, at, each.reply.verdict)
             for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))

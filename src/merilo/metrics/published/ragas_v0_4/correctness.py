@@ -182,16 +182,16 @@ class AnswerCorrectness(JudgedMetric):
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
         prompter = self._prompter()
-        said = yield from ask_statements(prompter, user_input, response)
-        wanted = yield from ask_statements(prompter, user_input, reference)
+        of_response = yield from ask_statements(prompter, user_input, response)
+        of_reference = yield from ask_statements(prompter, user_input, reference)
         f, counts = 1.0, {"TP": 0, "FP": 0, "FN": 0}
         evidence: tuple[Evidence, ...] = (
-            said.evidence(EvidenceTarget.TEXT, 0),
-            wanted.evidence(EvidenceTarget.TEXT, 0),
+            of_response.evidence(EvidenceTarget.TEXT, 0),
+            of_reference.evidence(EvidenceTarget.TEXT, 0),
         )
         needed = all if self.one_empty_is_right else any
-        if needed((said.value, wanted.value)):
-            read = yield from self._classes(prompter, user_input, said.value, wanted.value)
+        if needed((of_response.value, of_reference.value)):
+            read = yield from self._classes(prompter, user_input, of_response.value, of_reference.value)
             counts = {"TP": len(read.value.true), "FP": len(read.value.false), "FN": len(read.value.missing)}
             f = self._f(counts)
             evidence = _classified(read)
@@ -206,12 +206,12 @@ class AnswerCorrectness(JudgedMetric):
         return Score(value, (*evidence, found.evidence), counts, flags)
 
     def _classes(
-        self, prompter: Prompter, user_input: str, said: Sequence[str], wanted: Sequence[str]
+        self, prompter: Prompter, user_input: str, of_response: Sequence[str], of_reference: Sequence[str]
     ) -> Plan[ReadReply[_Sorted]]:
         values = {
             "user_input": user_input,
-            "answer": json.dumps(list(said), ensure_ascii=False),
-            "reference": json.dumps(list(wanted), ensure_ascii=False),
+            "answer": json.dumps(list(of_response), ensure_ascii=False),
+            "reference": json.dumps(list(of_reference), ensure_ascii=False),
         }
         return (yield from prompter.ask("correctness", values, _SORTED))
 

@@ -83,15 +83,15 @@ class NoiseSensitivity(JudgedMetric):
             return Undefined(_EMPTY)
         prompter = self._prompter()
         expected = (yield from ask_statements(prompter, user_input, reference)).value
-        said = (yield from ask_statements(prompter, user_input, response)).value
+        statements = (yield from ask_statements(prompter, user_input, response)).value
         references: list[Verdicts] = []
         responses: list[Verdicts] = []
         for context in contexts:
             references.append((yield from ask_verdicts(prompter, expected, context.text)))
-            responses.append((yield from ask_verdicts(prompter, said, context.text)))
+            responses.append((yield from ask_verdicts(prompter, statements, context.text)))
         _check_lengths(references)
         _check_lengths(responses)
-        right = yield from ask_verdicts(prompter, said, reference)
+        right = yield from ask_verdicts(prompter, statements, reference)
         return self._score(references, responses, right)
 
     def _score(self, references: list[Verdicts], responses: list[Verdicts], right: Verdicts) -> Score | Undefined:

@@ -1,0 +1,75 @@
+"""What `judge check` and `judge probe` share: an evaluation in which one judge answers chosen questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from merilo.commands.judge.output import GOES_ON
+from merilo.errors import Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from enum import StrEnum
+
+    from merilo.commands.evaluate.options import Options
+    from merilo.judges.base import Judge
+    from merilo.judging.questions import Question
+    from merilo.rendering.progress_line import ProgressLine
+    from merilo.runs.run import Run
+
+T = TypeVar("T")
+
+_USAGE = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
+
+
+def for_one_judge(options: Options, judge: Judge) -> Options:
+    """Return the options of an evaluation by this judge, without those that apply to another judge or to data."""
+    return replace(
+        options,
+        judge=judge,
+        base_url=None,
+        api_key_env=None,
+        judged=None,
+        max_error=None,
+        cascade_pilot=None,
+        mapping=None,
+        limit=None,
+        language=None,
+    )
+
+
+def answerable(
+    items: Sequence[T], judge: Judge, task_of: Callable[[T], StrEnum], kind_of: Callable[[T], type[Question[Any]]]
+) -> tuple[list[T], dict[str, str]]:
+    """Return the items whose kind of question the judge can answer, and the tasks of the others with the reason."""
+    unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
+    left_out: dict[str, str] = {}
+    for task, kind in dict.fromkeys((task_of(item), kind_of(item)) for item in items):
+        if kind not in judge.answers:
+            left_out[task.value] = f"the judge {judge.name} cannot answer '{kind.kind}' questions"
+        elif unavailable_reason is not None:
+            left_out[task.value] = unavailable_reason
+    return [item for item in items if task_of(item).value not in left_out], left_out
+
+
+def usage_of(run: Run) -> dict[str, Any]:  # Any: numbers and nulls
+    """Return requests, tokens, cost and seconds of a run."""
+    return {name: run.usage.get(name) for name in _USAGE}
+
+
+def progress_line(*, quiet: bool, debug: bool) -> ProgressLine:
+    """Return the progress of a command; plain lines with --debug, because a progress line would cut tracebacks."""
+    from merilo.rendering.progress_line import ProgressLine
+
+    return ProgressLine(quiet=quiet, plain=debug)
+
+
+def until_done(work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine yields to its loop
+    """Run a check of a judge and return its result. Raises Interrupted with the way to resume it after Ctrl-C."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Stopped. {GOES_ON}") from None
