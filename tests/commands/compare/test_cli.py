@@ -150,7 +150,7 @@ def test_another_judge_is_refused(two: Here) -> None:
         (("runs/new", "runs/none"), "Not a run directory"),
         (("runs/new", "runs/old", "--level", "95"), "write 0.95 for 95 %"),
         (("runs/new", "runs/old", "--undefined", "best"), "undefined must be drop or worst"),
-        (("runs/new", "runs/old", "--primary", "faithfulness"), "did you mean context_relevance?"),
+        (("runs/new", "runs/old", "--primary", "faithfulness"), "its metrics: context_relevance."),
         (("runs/new", "runs/old", "--html", "none/c.html"), "Cannot write none/c.html"),
     ],
 )
