@@ -32,6 +32,7 @@ from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 OWN_PACKAGE: Final = "merilo"
 
@@ -138,14 +139,24 @@ def object_in_file(text: str) -> object:
     path = Path(named["path"])
     if not path.is_file():
         raise UsageError(f"No such file: {path}.")
-    found = getattr(_module(path.resolve()), named["name"], None)
+    module = _module(path.resolve())
+    found = getattr(module, named["name"], None)
     if found is None:
-        raise UsageError(f"{path} has no {named['name']!r}.")
+        raise UsageError(f"{path} has no {named['name']!r}; it defines {', '.join(_defined(module)) or 'nothing'}.")
     return found
 
 
+def _defined(module: ModuleType) -> list[str]:
+    """Return the public names that the module itself defines: functions, classes and their instances."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and module.__name__ in {getattr(value, "__module__", ""), type(value).__module__}
+    ]
+
+
 @cache
-def _module(path: Path) -> object:
+def _module(path: Path) -> ModuleType:
     # Equal file names in two folders are two modules.
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"{path.stem}_{digest}"

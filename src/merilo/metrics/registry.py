@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from merilo.data import check
 from merilo.errors import MeriloError, UsageError
-from merilo.metrics.base import is_composite
+from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
 from merilo.metrics.lineage.same_verdicts import SameVerdicts
 from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
-from merilo.plugins import OWN_PACKAGE, Group, modules_with, object_in_file, plugins, split_file
+from merilo.plugins import OWN_PACKAGE, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,8 +162,9 @@ def register(metric_class: C) -> C:
     """Make a metric known by its name to `parse_metric`; usable as a decorator. Returns the class.
 
     A metric need not be registered to be passed as an object. Raises UsageError for a name that is invalid or is
-    taken by another class.
+    taken by another class, and for a class that is not a dataclass or lacks a declaration.
     """
+    _check_class(metric_class)
     name = metric_class.name
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -176,6 +177,17 @@ def register(metric_class: C) -> C:
             f"The metric name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; choose another."
         )
     return metric_class
+
+
+def _check_class(metric_class: type[Definition]) -> None:
+    shown = f"The metric class {metric_class.__qualname__}"
+    missing = [name for name in DECLARED if not hasattr(metric_class, name)] if hasattr(metric_class, "plan") else []
+    if missing:
+        inherited = any(hasattr(MetricDefaults, name) for name in missing)
+        advice = "inherit MetricDefaults" if inherited else "declare what is missing"
+        raise UsageError(f"{shown} has no {', '.join(missing)}; {advice}.")
+    if not is_dataclass(metric_class):
+        raise UsageError(f"{shown} is not a dataclass; write @dataclass(frozen=True) above it.")
 
 
 def native_metrics() -> tuple[str, ...]:
@@ -206,10 +218,14 @@ def families() -> dict[str, tuple[str, ...]]:
 def find_metric(name: str) -> type[Definition]:
     """Return the class of the metric or composite with this name; a system without a version is its newest.
 
-    Names are those of merilo and of installed plug-ins.
+    Names are those of merilo and of installed plug-ins. `path/to/file.py:ClassName` is a class in a file.
 
     Raises UsageError that names the nearest ones, and the plug-ins that could not be loaded.
     """
+    if names_file(name):
+        return _in_file(name)
+    if name.endswith(".py"):
+        raise UsageError(f"Name the metric class in {name}: {name}:CLASS.")
     if ":" in name and name not in _known:
         published_metrics()
     if (found := _known.get(name) or _known.get(with_version(name))) is not None:
