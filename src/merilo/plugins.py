@@ -89,7 +89,7 @@ def _package_of(entry: EntryPoint) -> str:
 
 
 def _own_providers() -> list[Plugin]:
-    """Return merilo's own providers: `PROVIDER` in `merilo/providers/my_server.py` is named `my-server`."""
+    """Return merilo's own providers; `PROVIDER` in `merilo/providers/my_server.py` gets the name `my-server`."""
     modules = modules_with("merilo.providers", "PROVIDER")
     entries = [(each.rpartition(".")[2].replace("_", "-"), f"{each}:PROVIDER", Group.PROVIDERS) for each in modules]
     return [Plugin(Group.PROVIDERS, EntryPoint(*entry), OWN_PACKAGE) for entry in entries]

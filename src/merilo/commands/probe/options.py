@@ -112,7 +112,7 @@ class ProbeOptions(Options):
         metadata=option(
             "name of a probe → largest effect that passes. Default: the limit of each probe.",
             Flag(
-                help="Largest effect of a probe that passes, such as order=2%. Repeatable.",
+                help="Maximum effect with which a probe passes, such as order=2%. Repeatable.",
                 metavar="NAME=RATE",
                 name="--limit",
                 many=True,
