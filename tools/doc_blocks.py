@@ -49,7 +49,7 @@ _EDGE_TEXTS: Final = (
     ("id_precision", "id_recall", "reciprocal_rank", "average_precision"),
     ("nDCG", "hit_rate@1", "precision@2", "recall@2"),
 )
-"""The columns of the table of edge cases, split into tables that fit the page."""
+"""The columns of the table of edge cases, split into tables that fit the page. Metrics not named here follow."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -156,7 +156,10 @@ def _parameter(name: str, allowed: str, default: str | None) -> str:
 
 def edges() -> str:
     """The edge cases of all metrics, in tables narrow enough to read."""
-    return "\n".join(edge_table(_parsed(texts)) for texts in _EDGE_TEXTS)
+    shown = {parse_metric(text).name for texts in _EDGE_TEXTS for text in texts}
+    # rubric_metric means what its user's file says
+    others = [name for name in native_metrics() if name not in {*shown, "rubric_metric"}]
+    return "\n".join(edge_table(_parsed(texts)) for texts in (*_EDGE_TEXTS, *([name] for name in others)))
 
 
 def _parsed(texts: Iterable[str]) -> Mapping[str, Metric]:

@@ -6,5 +6,5 @@ from importlib.metadata import version as _installed
 
 @cache
 def version() -> str:
-    """The version of the installed distribution, such as "0.1.0"."""
+    """Return the version of the installed distribution, such as "0.1.0"."""
     return _installed("merilo")

@@ -55,6 +55,26 @@ class Length(MetricDefaults):
 """
 
 
+UNFINISHED = """
+from merilo.metrics import Card, MetricDefaults
+
+FACTOR = 1
+
+class Bare:
+    name = "bare"
+    plan = None
+
+class Plain(MetricDefaults):
+    name, version, card = "plain", 1, Card("Plain.")
+    needs = asks = frozenset()
+    max_questions = plan = None
+
+class Half(MetricDefaults):
+    name = "half"
+    plan = None
+"""
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which both example packages are installed, and one that is broken."""
@@ -191,11 +211,39 @@ def test_code_in_files_is_used_from_the_command_line(here: Here) -> None:
     assert found["metrics"]["context_relevance"]["mean"] == 0.25
 
 
+def test_a_provider_in_a_file_is_used_through_a_judge(here: Here, server: str) -> None:
+    """`--judge FILE.py:NAME` takes an LLM judge over a provider of the same file."""
+    source = (EXAMPLES / "provider" / "plain_http.py").read_text(encoding="utf-8")
+    judge = f'from merilo.judges import LLMJudge\njudge = LLMJudge(PlainHttpProvider("m", base_url="{server}"))\n'
+    (here.path / "mine.py").write_text(source + judge)
+    found: Any = here.json("run", "data.jsonl", "--metrics", "context_relevance", "--judge", "mine.py:judge")
+    assert found["metrics"]["context_relevance"]["mean"] == 0.75
+
+
+def test_a_plan_without_a_question_says_what_it_lacks(here: Here) -> None:
+    """A plan that only returns a score is not a generator; the failure names the line to add."""
+    (here.path / "mine.py").write_text(
+        METRIC.replace("        yield\n", "").replace("from near import FACTOR", "FACTOR = 1")
+    )
+    done = here.merilo("run", "data.jsonl", "--metrics", "mine.py:Length", "--json")
+    assert done.returncode == 4
+    assert "plan must be a generator, but it returned Score" in done.stdout + done.stderr
+    listed = here.merilo("metrics", "mine.py:Length")
+    assert "Characters of the response." in listed.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("nowhere.py:Metric", "No such file: nowhere.py."),
-        ("mine.py:Other", "mine.py has no 'Other'."),
+        ("mine.py", "Name the metric class in mine.py: mine.py:CLASS."),
+        ("mine.py:Other", "mine.py has no 'Other'; it defines Bare, Plain, Half."),
+        ("mine.py:Bare", "The metric class Bare has no version, card, .*; inherit MetricDefaults."),
+        (
+            "mine.py:Half",
+            "The metric class Half has no version, card, needs, asks, max_questions; declare what is miss",
+        ),
+        ("mine.py:Plain", r"The metric class Plain is not a dataclass; write @dataclass\(frozen=True\) above it."),
         ("mine.py:FACTOR", "is not a metric class"),
         ("bad.py:Metric", r"bad.py cannot be imported \(ZeroDivisionError: division by zero\)."),
     ],
@@ -203,9 +251,9 @@ def test_code_in_files_is_used_from_the_command_line(here: Here) -> None:
 def test_wrong_code_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """A missing file or name, another object and an error in the file."""
+    """A missing file or name, another object, a class that lacks something and an error in the file."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("FACTOR = 1\n")
+    (tmp_path / "mine.py").write_text(UNFINISHED)
     (tmp_path / "bad.py").write_text("1 / 0\n")
     with pytest.raises(UsageError, match=message):
         parse_metric(text)

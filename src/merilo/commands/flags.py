@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Unanswered
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error arose.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Qrels = Annotated[
     str | None, typer.Option(metavar="FILE", help="Relevance judgements of DATA, which is then a TREC run.")
 ]

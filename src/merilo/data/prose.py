@@ -94,7 +94,7 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
 
 
 def _items(text: str, ends: list[int], *, ends_open: bool) -> list[int]:
-    """Return the starts of list items within a line: those that count from 1, at least two.
+    """Return the start positions of numbered list items within a line: numbers from 1, and at least two items.
 
     The first item begins the text, or follows one of `ends` or a colon, so "(Fig. 1) and (Fig. 2)" has none.
     `ends_open`: an item may end without punctuation. It may not in languages where "2." is also an ordinal ("der 2.

@@ -78,7 +78,7 @@ class PilotPlan(MetricDefaults):
     """Results by sample id; the caller removes those that it takes."""
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the questions that the metrics ask, plus one of each kind and judge."""
+        """Return an upper bound: the questions of the metrics, plus one for each kind and each judge of a cascade."""
         own = sum(metric.max_questions(sample) for metric in self.metrics)
         return own + sum(len(each.stages) * len(each.answers) for each in self.cascades)
 

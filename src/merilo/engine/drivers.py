@@ -280,7 +280,7 @@ class AsyncDriver:
             self._proven.add(id(unit.judge))
 
     def _arm(self) -> None:
-        """Schedule a commit of the stored answers, for the case that nothing else happens before it is due."""
+        """Schedule a commit of the stored answers, in case no other event commits them by then."""
         if self._commit is None and (due_s := self._answers.due_in()) is not None:
             self._commit = call_after(self._loop, due_s, self._commit_due)
 

@@ -11,7 +11,7 @@ from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.questions import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Evidence, Failed, Score, Undefined
+from merilo.metrics.base import Evidence, Failed, Score, Undefined, plan_of
 from merilo.runs.outcomes import Result
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class PlanRun:
     def _advance(self, answers: tuple[Answer, ...] | None) -> None:
         try:
             if answers is None or self._plan is None:
-                self._plan = self.metric.plan(self.sample)
+                self._plan = plan_of(self.metric, self.sample)
                 self.step = next(self._plan)
             else:
                 self.step = self._plan.send(answers)

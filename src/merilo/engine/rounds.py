@@ -43,7 +43,7 @@ _WINDOW_CHARACTERS = 2_000_000
 
 
 class Batches:
-    """Sends the requests of a round as one batch per provider. It ends early once it is stopped."""
+    """Sends the requests of a round as one batch per provider. `stop` ends the batches early."""
 
     def __init__(self) -> None:
         self._stopped = Event()

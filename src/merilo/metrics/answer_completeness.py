@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.questions import Answered, Parts
@@ -93,3 +93,6 @@ def _answered(
 
 def _most(user_input: str) -> int:
     return 1 + len(user_input) // _CHARACTERS_PER_PART
+
+
+METRICS: Final = (AnswerCompleteness,)

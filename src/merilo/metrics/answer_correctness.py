@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, both
@@ -156,3 +156,6 @@ def _statements_if_any(sample: Sample) -> Plan[tuple[DistinctStatement, ...]]:
     if states_nothing(sample, "response"):
         return _NO_TEXT
     return (yield from statements_of(sample, "response"))
+
+
+METRICS: Final = (AnswerCorrectness,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each, both
 from merilo.judging.questions import Addresses, Noncommittal, Statements
@@ -85,3 +85,6 @@ class AnswerRelevancy(MetricDefaults):
             evidence=about_statements(statements, verdicts),
             counts={"statements": len(statements), "addressing": addressing},
         )
+
+
+METRICS: Final = (AnswerRelevancy,)

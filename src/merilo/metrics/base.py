@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
@@ -154,6 +154,13 @@ class Metric(Protocol):
         ...
 
 
+DECLARED: Final = (
+    *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
+    *("roles", "needs", "asks", "max_questions", "plan"),
+)
+"""What every metric class has."""
+
+
 class Composite(Protocol):
     """A number for a whole run, computed from the means of metrics; a frozen dataclass with its parameters as fields.
 
@@ -215,6 +222,17 @@ def choice(options: type[E], value: str, *, metric: str, parameter: str) -> E:
     except ValueError:
         names = " or ".join(f"{parameter}={option.value}" for option in options)
         raise UsageError(f"Metric {metric!r} takes {names}, got {value!r}.") from None
+
+
+def plan_of(metric: Metric, sample: Sample) -> Plan[Score | Undefined]:
+    """Return the metric's plan for a sample. Raises TypeError if it is not a generator."""
+    plan: object = metric.plan(sample)
+    if not isinstance(plan, Generator):
+        raise TypeError(
+            f"plan must be a generator, but it returned {type(plan).__name__}; a plan that asks no question needs the "
+            "line `yield from ()`"
+        )
+    return plan
 
 
 def drive(plan: Plan[T], answer: Answerer) -> T:

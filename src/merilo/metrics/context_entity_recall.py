@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.questions import Entities, Mentions
@@ -117,3 +117,6 @@ def _distinct_but_for_case(entities: tuple[DistinctStatement, ...]) -> tuple[Dis
 
 def _most(sentences: Sequence[str]) -> int:
     return 1 + sum(len(sentence) for sentence in sentences) // _CHARACTERS_PER_ENTITY
+
+
+METRICS: Final = (ContextEntityRecall,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Relevance, Usefulness
@@ -131,3 +131,6 @@ class ContextPrecision(MetricDefaults):
             case RelevanceTarget.REFERENCE:
                 useful = yield from usefulness_of_contexts(sample)
                 return [verdict.useful for verdict in useful], about_contexts(useful)
+
+
+METRICS: Final = (ContextPrecision,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
@@ -93,3 +93,6 @@ class ContextRanking(MetricDefaults):
             evidence=about_contexts(verdicts),
             counts={"contexts": len(verdicts), "relevant": relevant},
         )
+
+
+METRICS: Final = (ContextRanking,)

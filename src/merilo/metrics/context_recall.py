@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Statements, Support
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
@@ -76,3 +76,6 @@ class ContextRecall(MetricDefaults):
             evidence=about_statements(statements, verdicts),
             counts=support_counts(verdicts),
         )
+
+
+METRICS: Final = (ContextRecall,)

@@ -129,3 +129,6 @@ class ContextRelevance(MetricDefaults):
                 "evidence_sentences": evidence_sentences,
             },
         )
+
+
+METRICS: Final = (ContextRelevance,)

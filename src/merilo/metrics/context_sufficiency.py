@@ -64,3 +64,6 @@ class ContextSufficiency(MetricDefaults):
             question = Sufficiency(user_input, texts_of(contexts), language=sample.resolved_language)
             verdict = yield from ask(question)
         return Score(_VALUES[verdict.label], evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))
+
+
+METRICS: Final = (ContextSufficiency,)

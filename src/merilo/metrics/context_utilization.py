@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both
 from merilo.judging.questions import Relevance, Statements, Support
@@ -92,3 +92,6 @@ class ContextUtilization(MetricDefaults):
             evidence=(*about_contexts(graded), *about_statements(statements, verdicts)),
             counts={"contexts": len(contexts), "relevant": len(relevant), "used": len(used)},
         )
+
+
+METRICS: Final = (ContextUtilization,)

@@ -19,7 +19,7 @@ from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion, Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
-from merilo.metrics.base import Answerer, Metric, Score, Undefined, drive
+from merilo.metrics.base import DECLARED, Answerer, Metric, Score, Undefined, drive, plan_of
 from merilo.metrics.synthetic import SyntheticAnswers
 from merilo.metrics.text import NAME, build, metric_text, read_call
 
@@ -33,10 +33,6 @@ OwnVerdicts = Callable[[Question[Any]], Verdict | None]
 
 _SEEDS: Final = (0, 1, 2)
 _TOLERANCE: Final = 1e-9
-_DECLARED: Final = (
-    *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
-    *("roles", "needs", "asks", "max_questions", "plan"),
-)
 _NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer here")
 
 
@@ -122,7 +118,7 @@ class _Case:
                 yield sample, answers
 
     def outcome(self, sample: Sample, answer: Answerer) -> Ended:
-        return self.ended(lambda: drive(self.metric.plan(sample), answer), sample)
+        return self.ended(lambda: drive(plan_of(self.metric, sample), answer), sample)
 
     def ended(self, run: Callable[[], Score | Undefined], sample: Sample) -> Ended:
         """Return the result of a plan; anything except the four possible results breaks the law."""
@@ -168,7 +164,7 @@ def _wrong_declarations(metric: Metric) -> Iterator[str]:
     declared = getattr(type(metric), "__dataclass_params__", None)
     if declared is None or not declared.frozen:
         yield "it is not a frozen dataclass; write @dataclass(frozen=True)."
-    if lacking := [name for name in _DECLARED if not hasattr(metric, name)]:
+    if lacking := [name for name in DECLARED if not hasattr(metric, name)]:
         yield f"it lacks {', '.join(lacking)}; inherit the defaults from Ordinary and declare the rest."
     if not NAME.fullmatch(metric.name):
         yield f"its name {metric.name!r} is invalid; use letters, digits and '_.:/+-'."

@@ -178,3 +178,6 @@ class Critique(MetricDefaults):
             return _Aspect(self.definition, "", "")
         known = ASPECTS[self.aspect]
         return known.get(language, known["en"])
+
+
+METRICS: Final = (Critique,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both
 from merilo.judging.questions import Noncommittal, Statements, Support
@@ -83,3 +83,6 @@ class Faithfulness(MetricDefaults):
             evidence=about_statements(statements, verdicts),
             counts=support_counts(verdicts),
         )
+
+
+METRICS: Final = (Faithfulness,)

@@ -324,3 +324,6 @@ Recall: Final = variant(
         sources=("Recall at k of trec_eval (recall).",),
     ),
 )
+
+
+METRICS: Final = (IdPrecision, IdRecall, ReciprocalRank, AveragePrecision, NDCG, HitRate, Precision, Recall)

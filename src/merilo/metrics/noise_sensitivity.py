@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both, together
 from merilo.judging.questions import Statements, Support
@@ -137,3 +137,6 @@ class NoiseSensitivity(MetricDefaults):
     @property
     def _irrelevant(self) -> bool:
         return self.of is NoiseSource.IRRELEVANT
+
+
+METRICS: Final = (NoiseSensitivity,)

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from merilo.data import check
 from merilo.errors import MeriloError, UsageError
-from merilo.metrics.answer_completeness import AnswerCompleteness
-from merilo.metrics.answer_correctness import AnswerCorrectness
-from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.base import is_composite
-from merilo.metrics.context_entity_recall import ContextEntityRecall
-from merilo.metrics.context_precision import ContextPrecision
-from merilo.metrics.context_ranking import ContextRanking
-from merilo.metrics.context_recall import ContextRecall
-from merilo.metrics.context_relevance import ContextRelevance
-from merilo.metrics.context_sufficiency import ContextSufficiency
-from merilo.metrics.context_utilization import ContextUtilization
-from merilo.metrics.critique import Critique
-from merilo.metrics.faithfulness import Faithfulness
-from merilo.metrics.id_metrics import (
-    NDCG,
-    AveragePrecision,
-    HitRate,
-    IdPrecision,
-    IdRecall,
-    Precision,
-    Recall,
-    ReciprocalRank,
-)
+from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
 from merilo.metrics.lineage.same_verdicts import SameVerdicts
-from merilo.metrics.noise_sensitivity import NoiseSensitivity
-from merilo.metrics.rubric_metric import RubricMetric
 from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
-from merilo.plugins import OWN_PACKAGE, Group, object_in_file, plugins, split_file
+from merilo.plugins import OWN_PACKAGE, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,33 +43,33 @@ __all__ = [
 
 C = TypeVar("C", bound="type[Definition]")
 
-NATIVE: Final[tuple[type[Metric], ...]] = (
-    ContextRelevance,
-    ContextRanking,
-    ContextPrecision,
-    ContextRecall,
-    ContextSufficiency,
-    ContextEntityRecall,
-    IdPrecision,
-    IdRecall,
-    ReciprocalRank,
-    AveragePrecision,
-    NDCG,
-    HitRate,
-    Precision,
-    Recall,
-    ContextUtilization,
-    Faithfulness,
-    NoiseSensitivity,
-    AnswerRelevancy,
-    AnswerCompleteness,
-    AnswerCorrectness,
-    Critique,
-    RubricMetric,
+_ORDER: Final = (
+    "context_relevance",
+    "context_ranking",
+    "context_precision",
+    "context_recall",
+    "context_sufficiency",
+    "context_entity_recall",
+    "id_precision",
+    "id_recall",
+    "reciprocal_rank",
+    "average_precision",
+    "nDCG",
+    "hit_rate",
+    "precision",
+    "recall",
+    "context_utilization",
+    "faithfulness",
+    "noise_sensitivity",
+    "answer_relevancy",
+    "answer_completeness",
+    "answer_correctness",
+    "critique",
+    "rubric_metric",
 )
-"""merilo's own metrics, in the order in which they are shown."""
+"""The metrics shown first, in this order. A metric that is not listed follows, and a run computes it only if named."""
 
-_CHOSEN: Final[frozenset[type[Metric]]] = frozenset({HitRate, Precision, Recall, Critique, RubricMetric})
+_CHOSEN: Final = frozenset({"hit_rate", "precision", "recall", "critique", "rubric_metric"})
 """Metrics that need a choice first (a cutoff, an aspect, a file), so a run computes them only if named."""
 
 _ALSO_CALLED: Final = {
@@ -119,6 +96,29 @@ class RecordedMetric(NamedTuple):
     definition: Definition
     version: int
 
+
+def _definitions_in(found: object, name: str) -> list[type[Definition]]:
+    """Return the metric classes of a plug-in: a class, a sequence of classes, or a module with METRICS."""
+    if isinstance(found, ModuleType):
+        listed: tuple[object, ...] = (*getattr(found, "METRICS", ()), *getattr(found, "COMPOSITES", ()))
+    else:
+        listed = tuple(found) if check.is_list(found) else (found,)
+    wrong = next((each for each in listed if not (isinstance(each, type) and hasattr(each, "name"))), None)
+    if wrong is not None or not listed:
+        raise UsageError(f"The plug-in {name} must name metric classes, got {wrong or found!r}.")
+    return [cast("type[Definition]", each) for each in listed]
+
+
+def _native() -> tuple[type[Metric], ...]:
+    modules = modules_with("merilo.metrics", "METRICS")
+    definitions = [each for module in modules for each in _definitions_in(import_module(module), module)]
+    place = {name: index for index, name in enumerate(_ORDER)}
+    definitions.sort(key=lambda each: place.get(each.name, len(place)))
+    return tuple(cast("type[Metric]", each) for each in definitions)  # all composites are published ones
+
+
+NATIVE: Final = _native()
+"""merilo's own metrics: those in `METRICS` of the modules of this folder, in the order in which they are shown."""
 
 _OWN: Final[tuple[type[Definition], ...]] = (*NATIVE, SameVerdicts)
 _known: dict[str, type[Definition]] = {metric.name: metric for metric in _OWN}
@@ -149,18 +149,6 @@ def _plugin_problems() -> tuple[str, ...]:
     return tuple(problems)
 
 
-def _definitions_in(found: object, name: str) -> list[type[Definition]]:
-    """Return the metric classes of a plug-in: a class, a sequence of classes, or a module with METRICS."""
-    if isinstance(found, ModuleType):
-        listed: tuple[object, ...] = (*getattr(found, "METRICS", ()), *getattr(found, "COMPOSITES", ()))
-    else:
-        listed = tuple(found) if check.is_list(found) else (found,)
-    wrong = next((each for each in listed if not (isinstance(each, type) and hasattr(each, "name"))), None)
-    if wrong is not None or not listed:
-        raise UsageError(f"The plug-in {name} must name metric classes, got {wrong or found!r}.")
-    return [cast("type[Definition]", each) for each in listed]
-
-
 def systems() -> dict[str, tuple[str, ...]]:
     """Return the published systems, each with the names of its definitions: `ragas-0.1.9`, `nvidia`, ..."""
     found: dict[str, tuple[str, ...]] = {}
@@ -174,8 +162,9 @@ def register(metric_class: C) -> C:
     """Make a metric known by its name to `parse_metric`; usable as a decorator. Returns the class.
 
     A metric need not be registered to be passed as an object. Raises UsageError for a name that is invalid or is
-    taken by another class.
+    taken by another class, and for a class that is not a dataclass or lacks a declaration.
     """
+    _check_class(metric_class)
     name = metric_class.name
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -190,6 +179,17 @@ def register(metric_class: C) -> C:
     return metric_class
 
 
+def _check_class(metric_class: type[Definition]) -> None:
+    shown = f"The metric class {metric_class.__qualname__}"
+    missing = [name for name in DECLARED if not hasattr(metric_class, name)] if hasattr(metric_class, "plan") else []
+    if missing:
+        inherited = any(hasattr(MetricDefaults, name) for name in missing)
+        advice = "inherit MetricDefaults" if inherited else "declare what is missing"
+        raise UsageError(f"{shown} has no {', '.join(missing)}; {advice}.")
+    if not is_dataclass(metric_class):
+        raise UsageError(f"{shown} is not a dataclass; write @dataclass(frozen=True) above it.")
+
+
 def native_metrics() -> tuple[str, ...]:
     """Return the names of merilo's own metrics, in the order in which they are shown."""
     return tuple(metric.name for metric in NATIVE)
@@ -197,7 +197,7 @@ def native_metrics() -> tuple[str, ...]:
 
 def default_metrics() -> tuple[str, ...]:
     """Return merilo's own metrics that a run computes if none is named, in order, as texts for `parse_metric`."""
-    return tuple(metric.name for metric in NATIVE if metric not in _CHOSEN)
+    return tuple(name for name in _ORDER if name not in _CHOSEN)
 
 
 def metric_names() -> tuple[str, ...]:
@@ -218,10 +218,14 @@ def families() -> dict[str, tuple[str, ...]]:
 def find_metric(name: str) -> type[Definition]:
     """Return the class of the metric or composite with this name; a system without a version is its newest.
 
-    Names are those of merilo and of installed plug-ins.
+    Names are those of merilo and of installed plug-ins. `path/to/file.py:ClassName` is a class in a file.
 
     Raises UsageError that names the nearest ones, and the plug-ins that could not be loaded.
     """
+    if names_file(name):
+        return _in_file(name)
+    if name.endswith(".py"):
+        raise UsageError(f"Name the metric class in {name}: {name}:CLASS.")
     if ":" in name and name not in _known:
         published_metrics()
     if (found := _known.get(name) or _known.get(with_version(name))) is not None:

@@ -119,3 +119,6 @@ def _shown(sample: Sample, name: str) -> Iterator[tuple[str, str]]:
     label = "context" if name == "retrieved_contexts" else "reference context"
     for number, item in enumerate(value, start=1):
         yield f"{label} {number}", item if isinstance(item, str) else item.text
+
+
+METRICS: Final = (RubricMetric,)

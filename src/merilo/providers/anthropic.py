@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from merilo.errors import UsageError
@@ -101,3 +101,6 @@ def _reading(wire: Wire, address: str) -> ReadReply:
         return message_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
 
     return read
+
+
+PROVIDER: Final = AnthropicProvider

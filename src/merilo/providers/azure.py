@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
 from merilo.errors import UsageError
@@ -135,3 +135,6 @@ class AzureProvider:
         version = f"and the API version {self.api_version}" if self.api_version else "and whether it has /openai/v1"
         place = f"Check the endpoint, the name of the deployment {self.model!r} {version}."
         return EndpointAddress(shown_url(self.base_url), check_key(self.api_key_env, self.token or self.api_key), place)
+
+
+PROVIDER: Final = AzureProvider

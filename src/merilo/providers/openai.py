@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from merilo.providers.chat import ChatConnection
@@ -120,3 +120,6 @@ def reading(wire: Wire, address: str, bodies: OpenAIBodies) -> ReadReply:
         return reply_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
 
     return read
+
+
+PROVIDER: Final = OpenAIProvider

@@ -88,7 +88,10 @@ def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[st
 
 
 def question_from(kind: str, record: str, text_of: Callable[[bytes], str]) -> Question[Any]:
-    """Return the question that `question_text` wrote; `text_of` returns the stored text of a digest. Raises Damaged."""
+    """Return the question that `question_text` wrote; `text_of` returns the stored text of a digest.
+
+    Raises CorruptRow.
+    """
     try:
         values: dict[str, Any] = json.loads(record)  # Any: the fields of the question type named by `kind`
         for name, value in values.items():
@@ -124,7 +127,7 @@ def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
 def answer_from(
     key: bytes, verdict: str | None, failure: str | None, sealed: int | None, kind: type[Verdict]
 ) -> Answer:
-    """Return the answer that `answer_texts` wrote; `sealed` is its seal, None in a store without. Raises Damaged."""
+    """Return the answer that `answer_texts` wrote; `sealed` is its seal, None in a store without. Raises CorruptRow."""
     text, failed = (failure or "", True) if verdict is None else (verdict, False)
     if sealed is not None and seal(key, text, failure=failed) != sealed:
         raise CorruptRow("an answer does not match its seal")
@@ -146,7 +149,7 @@ NOT_SENT = "null"
 
 
 def replies_from(text: str) -> tuple[dict[str, Any], ...] | None:  # Any: replies as they were recorded
-    """Return the replies that `replies_text` wrote, as JSON objects; None for NOT_SENT. Raises Damaged."""
+    """Return the replies that `replies_text` wrote, as JSON objects; None for NOT_SENT. Raises CorruptRow."""
     try:
         found = json.loads(text)
         return None if found is None else tuple(found)

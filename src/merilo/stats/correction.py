@@ -325,9 +325,9 @@ def _effective(units: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
 
 
 def _independent(units: NDArray[np.int64], weights: NDArray[np.float64], residuals: NDArray[np.float64]) -> float:
-    """Return the effective number of independent values: by Kish for the weights, over the observed design effect.
+    """Return the effective number of independent values: Kish's size for the weights / the observed design effect.
 
-    If all values are equal they show no design effect, so each unit counts once.
+    Equal values show no design effect, so each unit counts once.
     """
     import numpy as np
 

@@ -66,7 +66,7 @@ class Options:
             'names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge support. '
             "The parts of a composite are computed too.",
             Flag(
-                help="Comma-separated metrics. [default: all that data and judge support]",
+                help="Comma-separated names or FILE.py:CLASS. [default: all that data and judge support]",
                 metavar="A,B",
                 many=True,
                 read=_metrics_or_none,
@@ -82,8 +82,8 @@ class Options:
             "answers what the first one is not confident about. The first judge of a list answers unless a metric asks "
             "for another one.",
             Flag(
-                help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a "
-                "cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
+                help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, "
+                "FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
                 metavar="SPEC",
                 many=True,
                 read=judges_or_default,

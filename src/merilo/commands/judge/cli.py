@@ -37,7 +37,7 @@ def try_judge(
         str,
         typer.Argument(
             metavar="SPEC",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE.",
+            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FILE.py:NAME.",
             callback=given,
             show_default=False,
         ),

@@ -113,7 +113,7 @@ class _Among(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """One draw; equal fields give equal tasks."""
+    """The settings of one draw of tasks; equal settings give equal tasks."""
 
     run: Run
     metric: str

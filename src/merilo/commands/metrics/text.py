@@ -29,7 +29,6 @@ _TITLES = {
     "retrieval": "Retrieval: did the retriever find the right text?",
     "response": "Response: is the answer supported by the text, and does it address the question?",
 }
-_COLUMN = 23
 
 
 def list_record(system: str | None = None) -> list[dict[str, Any]]:  # Any: JSON
@@ -53,13 +52,14 @@ def systems_record() -> list[dict[str, Any]]:  # Any: JSON
 def list_page(width: int) -> Page:
     """Return a page with merilo's metrics by family, then one line per published system."""
     page = Page(width)
+    column = max(map(len, native_metrics())) + 4
     for family, names in families().items():
         own = [name for name in names if name in native_metrics()]
         if own:
             page.heading(_TITLES.get(family, family.capitalize()))
         for name in own:
-            page.entry(name, find_metric(name).card.summary, column=_COLUMN + 2, indent=2)
-            page.entry("", f"needs {needs_text(name)}", column=_COLUMN + 2, tone=Tone.QUIET)
+            page.entry(name, find_metric(name).card.summary, column=column, indent=2)
+            page.entry("", f"needs {needs_text(name)}", column=column, tone=Tone.QUIET)
     page.heading("Published: definitions of other systems, quirks included, with our wording of the prompts")
     column = max(map(len, systems())) + 2
     for system, names in systems().items():

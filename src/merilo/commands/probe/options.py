@@ -86,7 +86,7 @@ class ProbeOptions(Options):
         default_factory=dict[str, float],
         metadata=repeatable_option(
             "name of a probe → largest effect that passes. Default: the limit of each probe.",
-            help="Largest effect of a probe that passes, such as order=2%. Repeatable.",
+            help="Maximum effect with which a probe passes, such as order=2%. Repeatable.",
             metavar="NAME=RATE",
             name="--limit",
             read=_limits,

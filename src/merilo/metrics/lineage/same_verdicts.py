@@ -68,7 +68,7 @@ class SameVerdicts(MetricDefaults):
         return self.form.shared.asks
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum of the native metric of the family."""
+        """Return the upper bound of the native metric whose questions the family shares."""
         return self.form.shared.max_questions(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -90,13 +90,17 @@ class _Rating:
 class _TwoRatings(MetricDefaults):
     """The mean of two ratings, each divided by the top of its scale.
 
-    Parameters of all three metrics: `tries`: how often each rating is asked for until one can be read. `reading`
-    and `ratings`: how a rating is found, and which digits are looked for, in this order. `nan_rule`: what one rating
-    that was never found does. `second_prompt`: the words of the second. `retries_failures`: a request that fails is
-    one more try, else it fails the metric. `refuses_empty`: an empty input is undefined (collections).
-    `temperature`: of every request, 0.1 (0.01 in the collections). `reasks`: with reading=json, how often each try asks
-    again for an unreadable reply, in the same conversation; none reads free text leniently (collections, see
-    `instructor`).
+    Parameters of all three metrics:
+
+    - `tries`: maximum number of requests for each rating.
+    - `reading`, `ratings`: how to find a rating in a reply, and the digits to search for, in this order.
+    - `nan_rule`: the value if one of the two ratings is missing.
+    - `second_prompt`: the wording of the second prompt.
+    - `retries_failures`: a failed request counts as a try. False: it fails the metric.
+    - `refuses_empty`: an empty input is undefined (collections).
+    - `temperature`: of every request, 0.1 (0.01 in the collections).
+    - `reasks`: with reading=json, the number of re-asks per try after an unreadable reply, in the same conversation;
+      none reads free text leniently (collections, see `instructor`).
     """
 
     name: ClassVar[str]

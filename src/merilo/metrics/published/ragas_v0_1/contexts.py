@@ -56,11 +56,11 @@ _ENTITIES: Final = json_template(
 class ContextRelevancy(MetricDefaults):
     """Share of the contexts' sentences that a judge copies as needed for the answer, in [0, 1].
 
-    Formula: min(sentences of the reply / sentences of the joined contexts, 1), both cut by pysbd; 0 where the
-    contexts hold none. One request, made without contexts too. Source: ragas 0.1.9 (gone by 0.1.12).
+    Formula: min(sentences of the reply / sentences of the joined contexts, 1), both split by pysbd; 0 if the
+    contexts have no sentence. One request, also if there are no contexts. Source: ragas 0.1.9 (removed by 0.1.12).
 
-    - `exact_phrase`: only a reply that is "insufficient information." (any case) counts 0; without the full
-      stop, quoted or indented it is one copied sentence. False: any such form counts 0.
+    - `exact_phrase`: only the reply "insufficient information." (in any case) counts as 0. Without the full stop, in
+      quotes or indented, it is one copied sentence. False: all these forms count as 0.
     - `count_absent`: sentences that are not in the contexts count. False: only those that are, each once.
     - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined, and so are
       contexts without a sentence.
