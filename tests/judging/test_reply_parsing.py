@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.choice import Choice, ChoiceVerdict
+from merilo.judging.kinds.entities import Entities, EntitiesVerdict, Entity
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts, PartsVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.reply_parsing import FORMS, LISTS, ParsedReply, read_pack, read_reply, schema_for, schema_of
-from merilo.judging.verdicts import (
-    AnsweredVerdict,
-    ChoiceVerdict,
-    EntitiesVerdict,
-    Entity,
-    MentionsVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    Verdict,
-)
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 RELEVANCE = Relevance("Who?", ("One.", "Two.", "Three."))
 PACK = tuple(Support(text, ("A.", "B.")) for text in ("First.", "Second.", "Third."))

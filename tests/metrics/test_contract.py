@@ -9,8 +9,13 @@ import pytest
 from merilo.data.sample import Sample
 from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed, ask, ask_each, attempt, both
-from merilo.judging.questions import Completion, Embeddings, Question, Relevance, Similarities, Statements, Support
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, StatementsVerdict, Verdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements, StatementsVerdict
+from merilo.judging.kinds.support import Support
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.contract import ContractViolation, check_metric
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
 
 TEXTS = (

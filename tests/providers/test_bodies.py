@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.judging.questions import Choice
+from merilo.judging.kinds.choice import Choice
 from merilo.judging.reply_parsing import schema_for, schema_of
 from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request

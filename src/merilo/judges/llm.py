@@ -13,25 +13,22 @@ from merilo.judges.conversation import TurnResult, read_answers, side_by_side, t
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Completion,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Pack,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Pack, Question
 from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for, schema_of
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
 
 if TYPE_CHECKING:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import AddressesVerdict
+from merilo.judging.kinds.answered import AnsweredVerdict
+from merilo.judging.kinds.mentions import MentionsVerdict
+from merilo.judging.kinds.noncommittal import NoncommittalVerdict
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.sufficiency import SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import SupportVerdict
+from merilo.judging.kinds.usefulness import UsefulnessVerdict
+
+if TYPE_CHECKING:
+    from merilo.judging.verdicts import Verdict
 
 DECISIONS: Final[tuple[type[Verdict], ...]] = (
     RelevanceVerdict,

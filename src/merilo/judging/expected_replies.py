@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.json_types import as_list
-from merilo.judging.questions import Completion, Pack
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import FORMS, LISTS
 
 if TYPE_CHECKING:

@@ -22,42 +22,22 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list, read_object
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    ChoiceVerdict,
-    EntitiesVerdict,
-    Entity,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.choice import Choice, ChoiceVerdict
+from merilo.judging.kinds.entities import Entities, EntitiesVerdict, Entity
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.parts import Parts, PartsVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 _WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*")
 _LONGEST_SHOWN = 60

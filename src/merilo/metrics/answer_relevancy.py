@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from merilo.judging.ask import ask_each, both
-from merilo.judging.questions import Addresses, Noncommittal, Statements
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,

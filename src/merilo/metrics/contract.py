@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sample import FIELDS, Sample
 from merilo.errors import MeriloError, MissingField
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.questions import Completion, Question
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import Answerer, Metric, Score, Undefined, drive

@@ -10,40 +10,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sample import Context, Sample
 from merilo.errors import MissingField
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    EntitiesVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.entities import Entities, EntitiesVerdict
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.parts import Parts, PartsVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,12 @@ from unicodedata import category
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each
-from merilo.judging.questions import Noncommittal, Question, Relevance, Statements, Support, Usefulness
-from merilo.judging.verdicts import (
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget
 
 if TYPE_CHECKING:
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.questions import Texts
+    from merilo.judging.questions import Question, Texts
 
 V = TypeVar("V", bound=Verdict)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.usefulness import UsefulnessVerdict
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.rendering.overview import counts_text
 from merilo.rendering.wording import listed, said
 
 if TYPE_CHECKING:
+    from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Evidence
     from merilo.results.sample_detail import SampleDetail
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from merilo.data.short_answers import taken_apart
-from merilo.judging.questions import Support
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.overview import counts_text
 from merilo.rendering.page import Page, Span, Tone, cut, wrap

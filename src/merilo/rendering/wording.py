@@ -5,24 +5,21 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    ChoiceVerdict,
-    CompletionVerdict,
-    EntitiesVerdict,
-    Failure,
-    MatrixVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    StatementsVerdict,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-)
+from merilo.judging.kinds.addresses import AddressesVerdict
+from merilo.judging.kinds.answered import AnsweredVerdict
+from merilo.judging.kinds.choice import ChoiceVerdict
+from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.kinds.entities import EntitiesVerdict
+from merilo.judging.kinds.mentions import MentionsVerdict
+from merilo.judging.kinds.noncommittal import NoncommittalVerdict
+from merilo.judging.kinds.parts import PartsVerdict
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.statements import StatementsVerdict
+from merilo.judging.kinds.sufficiency import SufficiencyVerdict
+from merilo.judging.kinds.support import SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import UsefulnessVerdict
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError
 from merilo.judging.decisions import probability_of
-from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.statements import Statements
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric

@@ -6,33 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.decisions import is_positive
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Mentions,
-    Question,
-    Relevance,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    ChoiceVerdict,
-    MentionsVerdict,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.choice import Choice, ChoiceVerdict
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 NO, YES = "no", "yes"
 _TRUE: Final = frozenset({"yes", "y", "true", "1"})

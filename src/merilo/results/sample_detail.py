@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import RubricError
-from merilo.judging.questions import Pack, Relevance, Usefulness
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_for
-from merilo.judging.verdicts import Failure, RelevanceVerdict, UsefulnessVerdict, Verdict
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.results.support_source import held_against
 

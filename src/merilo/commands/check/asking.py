@@ -12,7 +12,10 @@ from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
 from merilo.judging.decisions import is_positive
-from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from merilo.data.labels import Labelled
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
 
     Asked = tuple[Question[Any], ...]
 

@@ -11,27 +11,24 @@ from merilo.engine.answer_store import WorkUnit
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.judge_session import DirectSession
 from merilo.engine.rate_limits import Limits
-from merilo.judging.questions import (
-    KINDS,
-    Addresses,
-    Answered,
-    Choice,
-    Completion,
-    Embeddings,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Pack,
-    Parts,
-    Question,
-    Relevance,
-    Sentences,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import ReplyPath
 

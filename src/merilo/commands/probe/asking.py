@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from merilo.commands.probe.cases import JudgementKinds, question_of
 from merilo.data.sample import Sample
 from merilo.judging.ask import ask_each
-from merilo.judging.questions import Relevance, Sufficiency, Support
-from merilo.judging.verdicts import (
-    RelevanceVerdict,
-    SufficiencyVerdict,
-    SupportVerdict,
-)
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from merilo.commands.check.asking import JudgedAsLabelled, sample_of
 from merilo.commands.check.items import clusters_of
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
-from merilo.judging.questions import Relevance, Sufficiency, Support
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
 from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:

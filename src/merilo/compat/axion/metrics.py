@@ -12,7 +12,7 @@ from merilo.compat.axion.evaluation import Setting, results_of
 from merilo.compat.axion.grades import JoinedRelevance
 from merilo.compat.axion.results import Interpretation, MetricResult, reason
 from merilo.errors import DataError, UsageError
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_recall import ContextRecall

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.ask import ask_each, both
-from merilo.judging.questions import Addresses, Noncommittal, Statements, Support
-from merilo.judging.verdicts import AddressesVerdict, SupportLabel, SupportVerdict
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
 from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVerdicts

@@ -1,0 +1,35 @@
+"""Questions and verdicts of the kind `embeddings`: vectors of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.matrix import MatrixVerdict, shape_fault
+from merilo.judging.questions import Question
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
+    from merilo.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings(Question[MatrixVerdict]):
+    """One vector per text; rows in the order of the texts."""
+
+    kind: ClassVar[str] = "embeddings"
+    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+
+    texts: Texts
+
+    def fault(self, verdict: MatrixVerdict) -> str | None:
+        """See `Question.fault`."""
+        return shape_fault(verdict, len(self.texts), None)
+
+    def guess(self) -> MatrixVerdict:
+        """Return unit vectors in one dimension."""
+        return MatrixVerdict.of([[1.0] for _ in self.texts])
+
+
+QUESTION: Final = Embeddings
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,67 @@
+"""Questions and verdicts of the kind `entities`: the entities that a text names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import Question
+from merilo.judging.verdict_checks import index_fault
+from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that a text names, in the text's own words, and the index of its sentence."""
+
+    text: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesVerdict(Verdict):
+    """The entities that a text names; empty if it names none."""
+
+    entities: tuple[Entity, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entities(Question[EntitiesVerdict]):
+    """Question: which entities (people, places, organisations, works, dates, amounts ...) do these numbered sentences
+    name?
+    """
+
+    kind: ClassVar[str] = "entities"
+    verdict: ClassVar[type[Verdict]] = EntitiesVerdict
+
+    sentences: Texts
+
+    def fault(self, verdict: EntitiesVerdict) -> str | None:
+        """See `Question.fault`: an entity occurs in its sentence, except for case and white space."""
+        size = len(self.sentences)
+        for entity in verdict.entities:
+            if (fault := index_fault(entity.sentence, size, "sentence")) is not None:
+                return fault
+            if not entity.text.strip():
+                return "holds a blank entity"
+            if _fold(entity.text) not in _fold(self.sentences[entity.sentence]):
+                return f"names {entity.text!r}, which does not stand in sentence {entity.sentence + 1}"
+        return None
+
+    def guess(self) -> EntitiesVerdict:
+        """Return the first word of each sentence."""
+        words = ((sentence.split(), index) for index, sentence in enumerate(self.sentences))
+        return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
+
+
+def _fold(text: str) -> str:
+    """Return the text without differences of case and white space."""
+    return " ".join(text.split()).casefold()
+
+
+QUESTION: Final = Entities
+"""The question type of this module, for `merilo.judging.registry`."""

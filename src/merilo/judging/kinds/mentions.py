@@ -1,0 +1,52 @@
+"""Questions and verdicts of the kind `mentions`: whether contexts mention an entity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.verdict_checks import evidence_fault
+from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsVerdict(Verdict):
+    """Verdict on contexts: do they mention an entity, and which of them do?"""
+
+    mentioned: bool
+    evidence: tuple[int, ...] = ()
+    """Indices of every context that mentions it; empty exactly if none does."""
+    reason: str = ""
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions(Question[MentionsVerdict]):
+    """Question: do these numbered contexts mention the entity of this name, in whatever form, and which of them?"""
+
+    kind: ClassVar[str] = "mentions"
+    verdict: ClassVar[type[Verdict]] = MentionsVerdict
+    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+
+    name: str
+    contexts: Texts
+
+    def fault(self, verdict: MentionsVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.mentioned and not verdict.evidence:
+            return "says mentioned but names no context"
+        if not verdict.mentioned and verdict.evidence:
+            return "says not mentioned but names contexts"
+        return evidence_fault(verdict.evidence, len(self.contexts), "context")
+
+    def guess(self) -> MentionsVerdict:
+        """Return mentioned by the first context; not mentioned if there is none."""
+        return MentionsVerdict(bool(self.contexts), tuple(range(len(self.contexts)))[:1], GUESSED_REASON)
+
+
+QUESTION: Final = Mentions
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,42 @@
+"""Questions and verdicts of the kind `noncommittal`: whether the response evades or declines to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class NoncommittalVerdict(Verdict):
+    """Verdict on a response: does it evade or decline to answer?"""
+
+    noncommittal: bool
+    reason: str = ""
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Noncommittal(Question[NoncommittalVerdict]):
+    """Question: does this response evade or decline to answer the user input?"""
+
+    kind: ClassVar[str] = "noncommittal"
+    verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
+
+    user_input: str
+    response: str
+
+    def fault(self, verdict: NoncommittalVerdict) -> str | None:
+        """See `Question.fault`; every verdict of this type is valid."""
+        del verdict
+        return None
+
+    def guess(self) -> NoncommittalVerdict:
+        """Return that it answers."""
+        return NoncommittalVerdict(noncommittal=False, reason=GUESSED_REASON)
+
+
+QUESTION: Final = Noncommittal
+"""The question type of this module, for `merilo.judging.registry`."""

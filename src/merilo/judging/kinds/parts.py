@@ -1,0 +1,39 @@
+"""Questions and verdicts of the kind `parts`: the parts of a user input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PartsVerdict(Verdict):
+    """The parts of a user input, each as a request that can be understood alone; empty if it asks for nothing."""
+
+    parts: tuple[str, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Question[PartsVerdict]):
+    """Question: what does this user input ask for, part by part?"""
+
+    kind: ClassVar[str] = "parts"
+    verdict: ClassVar[type[Verdict]] = PartsVerdict
+
+    user_input: str
+
+    def fault(self, verdict: PartsVerdict) -> str | None:
+        """See `Question.fault`."""
+        return None if all(part.strip() for part in verdict.parts) else "holds a blank part"
+
+    def guess(self) -> PartsVerdict:
+        """Return the whole input as one part; no part if it is blank."""
+        return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
+
+
+QUESTION: Final = Parts
+"""The question type of this module, for `merilo.judging.registry`."""

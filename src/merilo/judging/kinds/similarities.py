@@ -1,0 +1,36 @@
+"""Questions and verdicts of the kind `similarities`: similarities of pairs of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.matrix import MatrixVerdict, shape_fault
+from merilo.judging.questions import Question
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
+    from merilo.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Similarities(Question[MatrixVerdict]):
+    """Similarity of each left text to each right text; one row per left text."""
+
+    kind: ClassVar[str] = "similarities"
+    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+
+    left: Texts
+    right: Texts
+
+    def fault(self, verdict: MatrixVerdict) -> str | None:
+        """See `Question.fault`."""
+        return shape_fault(verdict, len(self.left), len(self.right))
+
+    def guess(self) -> MatrixVerdict:
+        """Return similarity 1 for all pairs."""
+        return MatrixVerdict.of([[1.0] * len(self.right) for _ in self.left])
+
+
+QUESTION: Final = Similarities
+"""The question type of this module, for `merilo.judging.registry`."""

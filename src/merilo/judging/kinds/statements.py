@@ -1,0 +1,59 @@
+"""Questions and verdicts of the kind `statements`: the standalone statements of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import Question
+from merilo.judging.verdict_checks import index_fault
+from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim that can be understood alone, and the index of the sentence that makes it."""
+
+    text: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementsVerdict(Verdict):
+    """The standalone statements that a text makes; empty if it claims nothing."""
+
+    statements: tuple[Statement, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statements(Question[StatementsVerdict]):
+    """Question: which standalone statements does this text, as numbered sentences, make?"""
+
+    kind: ClassVar[str] = "statements"
+    verdict: ClassVar[type[Verdict]] = StatementsVerdict
+
+    sentences: Texts
+    user_input: str = ""
+    """The question that the text answers, so that "In 1889." can become a full statement; empty if there is none."""
+
+    def fault(self, verdict: StatementsVerdict) -> str | None:
+        """See `Question.fault`."""
+        size = len(self.sentences)
+        for statement in verdict.statements:
+            if (fault := index_fault(statement.sentence, size, "sentence")) is not None:
+                return fault
+            if not statement.text.strip():
+                return "holds a blank statement"
+        return None
+
+    def guess(self) -> StatementsVerdict:
+        """Return one statement per sentence."""
+        return StatementsVerdict(tuple(Statement(text, i) for i, text in enumerate(self.sentences)))
+
+
+QUESTION: Final = Statements
+"""The question type of this module, for `merilo.judging.registry`."""

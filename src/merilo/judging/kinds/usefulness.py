@@ -1,0 +1,52 @@
+"""Questions and verdicts of the kind `usefulness`: whether a context helps to arrive at the reference answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.verdict_checks import evidence_fault
+from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class UsefulnessVerdict(Verdict):
+    """Usefulness of one context for arriving at a reference answer."""
+
+    useful: bool
+    evidence: tuple[int, ...] = ()
+    """Indices of the useful sentences; empty exactly if the context is not useful."""
+    reason: str = ""
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usefulness(Question[UsefulnessVerdict]):
+    """Question: does this context, as numbered sentences, help to arrive at the reference answer?"""
+
+    kind: ClassVar[str] = "usefulness"
+    verdict: ClassVar[type[Verdict]] = UsefulnessVerdict
+
+    user_input: str
+    reference: str
+    sentences: Texts
+
+    def fault(self, verdict: UsefulnessVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.useful and not verdict.evidence:
+            return "says useful but names no evidence sentence"
+        if not verdict.useful and verdict.evidence:
+            return "says not useful but names evidence sentences"
+        return evidence_fault(verdict.evidence, len(self.sentences), "sentence")
+
+    def guess(self) -> UsefulnessVerdict:
+        """Return useful, based on the first sentence."""
+        return UsefulnessVerdict(useful=True, evidence=(0,), reason=GUESSED_REASON)
+
+
+QUESTION: Final = Usefulness
+"""The question type of this module, for `merilo.judging.registry`."""
