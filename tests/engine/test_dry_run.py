@@ -26,7 +26,8 @@ from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
-from merilo.judging.reply_parsing import FORMS, LISTS, read_pack, read_reply
+from merilo.judging.registry import KINDS
+from merilo.judging.reply_parsing import read_pack, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -293,7 +294,7 @@ def test_likely_replies_can_be_read(question: Question[Any]) -> None:
 
 def test_every_kind_with_a_form_has_a_likely_reply() -> None:
     """The table above leaves none out; other kinds are not asked in words, but for completions."""
-    assert {question.kind for question in ASKED} == {*FORMS, *LISTS}
+    assert {question.kind for question in ASKED} == {name for name, each in KINDS.items() if each.reply is not None}
     assert likely_reply(Embeddings(("a",))) == ""
     assert likely_reply(Completion("en/support.v1", (), (), likely="Yes.")) == "Yes."
 

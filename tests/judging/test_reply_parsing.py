@@ -23,7 +23,8 @@ from merilo.judging.kinds.statements import Statement, Statements, StatementsVer
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness
-from merilo.judging.reply_parsing import FORMS, LISTS, ParsedReply, read_pack, read_reply, schema_for, schema_of
+from merilo.judging.registry import KINDS
+from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
@@ -344,10 +345,10 @@ def test_labels_that_differ_in_case_alone_are_told_apart() -> None:
 
 def test_a_choice_has_its_labels_in_its_schema() -> None:
     """A model that writes by schema can write no other label; other kinds have the schema of their kind."""
-    properties = schema_of(CHOICE)["properties"]
+    properties = CHOICE.reply_schema()["properties"]
     assert isinstance(properties, dict)
     assert properties["label"] == {"type": "string", "enum": ["very good", "Bad", "3"]}
-    assert schema_of(RELEVANCE) is schema_for("relevance")
+    assert RELEVANCE.reply_schema() is schema_for("relevance")
 
 
 @pytest.mark.parametrize(
@@ -377,7 +378,11 @@ def test_schemas_are_strict(together: bool) -> None:
         elif schema["type"] == "array":
             check(schema["items"])
 
-    for kind in ("support", "addresses", "answered", "mentions") if together else (*FORMS, *LISTS):
+    for kind in (
+        ("support", "addresses", "answered", "mentions")
+        if together
+        else (name for name, each in KINDS.items() if each.reply is not None)
+    ):
         schema = dict(schema_for(kind, together=together))
         jsonschema.Draft202012Validator.check_schema(schema)
         check(schema)

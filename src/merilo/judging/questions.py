@@ -20,7 +20,10 @@ from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, 
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
+
+    from merilo.judging.reply_schema import ListReplySchema, ReplySchema
 
 V = TypeVar("V", bound=Verdict)
 
@@ -36,6 +39,8 @@ class Question(Generic[V]):
     shared: ClassVar[frozenset[str]] = frozenset()
     """Fields at the beginning of a prompt that other questions of the kind may have in common; those of a pack always
     do."""
+    reply: ClassVar[ReplySchema | ListReplySchema | None] = None
+    """The reply of a language model; None for kinds without one, such as vectors and free text."""
 
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
@@ -66,6 +71,16 @@ class Question(Generic[V]):
         re-ask.
         """
         raise TypeError(f"a question of kind {self.kind!r} has no rule for {type(verdict).__name__}")
+
+    def reply_schema(self) -> Mapping[str, object]:
+        """Return the JSON Schema of the reply to this question."""
+        if self.reply is None:
+            raise TypeError(f"a question of kind {self.kind!r} has no reply schema")
+        return self.reply.schema
+
+    def completed(self, verdict: V) -> V:
+        """Return a verdict read from a reply with what only the question knows, such as the spelling of a label."""
+        return verdict
 
     def guess(self) -> V:
         """Return a verdict of the likely structure, for dry runs. It never affects a key or a score."""

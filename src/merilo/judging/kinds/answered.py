@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
+from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Texts
+    from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,15 @@ class AnsweredVerdict(Verdict):
     reason: str = ""
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(
+            reply_fields.flag(fields, "answered"),
+            evidence=reply_fields.evidence(fields),
+            reason=reply_fields.text(fields, "reason"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Answered(Question[AnsweredVerdict]):
@@ -30,6 +43,12 @@ class Answered(Question[AnsweredVerdict]):
 
     kind: ClassVar[str] = "answered"
     verdict: ClassVar[type[Verdict]] = AnsweredVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "answered": FLAG, "evidence": NUMBERS},
+        "answered",
+        AnsweredVerdict.from_reply,
+        pack_item="part",
+    )
     shared: ClassVar[frozenset[str]] = frozenset({"sentences", "user_input"})
 
     part: str

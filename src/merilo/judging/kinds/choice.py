@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import ReplyParseError
 from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.reply_fields import TEXT, object_schema
+from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.judging.questions import Texts
+    from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +28,17 @@ class ChoiceVerdict(Verdict):
     reason: str = ""
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        label = fields.get("label")
+        if isinstance(label, bool) or not isinstance(label, (str, int)):
+            raise ReplyParseError(f'"label" must be a text, not {reply_fields.shown(label)}.')
+        return cls(reply_fields.clean(str(label)), reason=reply_fields.text(fields, "reason"))
+
+
+_REPLY: Final = ReplySchema({"reason": TEXT, "label": TEXT}, "label", ChoiceVerdict.from_reply)
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Question[ChoiceVerdict]):
@@ -27,6 +46,7 @@ class Choice(Question[ChoiceVerdict]):
 
     kind: ClassVar[str] = "choice"
     verdict: ClassVar[type[Verdict]] = ChoiceVerdict
+    reply = _REPLY
 
     instruction: str
     labels: Texts
@@ -37,6 +57,15 @@ class Choice(Question[ChoiceVerdict]):
     values: Texts
     """The texts to judge, in the order of their names."""
 
+    def reply_schema(self) -> Mapping[str, object]:
+        """See `Question.reply_schema`: the labels are a closed list."""
+        return object_schema({**_REPLY.properties, "label": {"type": "string", "enum": list(self.labels)}})
+
+    def completed(self, verdict: ChoiceVerdict) -> ChoiceVerdict:
+        """Return the verdict with the one label that equals its own but for case, spaces, hyphens and quotes."""
+        matches = [label for label in self.labels if _plain(label) == _plain(verdict.label)]
+        return replace(verdict, label=matches[0]) if verdict.label not in self.labels and len(matches) == 1 else verdict
+
     def fault(self, verdict: ChoiceVerdict) -> str | None:
         """See `Question.fault`."""
         if verdict.label in self.labels:
@@ -46,6 +75,10 @@ class Choice(Question[ChoiceVerdict]):
     def guess(self) -> ChoiceVerdict:
         """Return the first label."""
         return ChoiceVerdict(self.labels[0], reason=GUESSED_REASON)
+
+
+def _plain(label: str) -> str:
+    return re.sub(r"[\s_-]+", "_", label.strip(" \t\n\"'`.")).casefold()
 
 
 QUESTION: Final = Choice

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
+from merilo.judging.reply_fields import PLACED
+from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
 
@@ -28,6 +32,11 @@ class EntitiesVerdict(Verdict):
     entities: tuple[Entity, ...]
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, items: list[object]) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(tuple(Entity(*reply_fields.placed_text(item)) for item in items))
+
 
 @dataclass(frozen=True, slots=True)
 class Entities(Question[EntitiesVerdict]):
@@ -37,6 +46,9 @@ class Entities(Question[EntitiesVerdict]):
 
     kind: ClassVar[str] = "entities"
     verdict: ClassVar[type[Verdict]] = EntitiesVerdict
+    reply = ListReplySchema(
+        JsonShape(("entities", "sentence", "text"), item="text"), PLACED, EntitiesVerdict.from_reply
+    )
 
     sentences: Texts
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.reply_fields import FLAG, TEXT
+from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +23,11 @@ class NoncommittalVerdict(Verdict):
     reason: str = ""
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(reply_fields.flag(fields, "noncommittal"), reason=reply_fields.text(fields, "reason"))
+
 
 @dataclass(frozen=True, slots=True)
 class Noncommittal(Question[NoncommittalVerdict]):
@@ -24,6 +35,7 @@ class Noncommittal(Question[NoncommittalVerdict]):
 
     kind: ClassVar[str] = "noncommittal"
     verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
+    reply = ReplySchema({"reason": TEXT, "noncommittal": FLAG}, "noncommittal", NoncommittalVerdict.from_reply)
 
     user_input: str
     response: str

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
+from merilo.judging.reply_fields import TEXT
+from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.verdicts import Verdict
 
 
@@ -16,6 +20,11 @@ class PartsVerdict(Verdict):
     parts: tuple[str, ...]
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, items: list[object]) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(tuple(reply_fields.item_text(item, "parts") for item in items))
+
 
 @dataclass(frozen=True, slots=True)
 class Parts(Question[PartsVerdict]):
@@ -23,6 +32,7 @@ class Parts(Question[PartsVerdict]):
 
     kind: ClassVar[str] = "parts"
     verdict: ClassVar[type[Verdict]] = PartsVerdict
+    reply = ListReplySchema(JsonShape(("parts",)), TEXT, PartsVerdict.from_reply)
 
     user_input: str
 

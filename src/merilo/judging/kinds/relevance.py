@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.reply_fields import NUMBERS, TEXT
+from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Texts
+    from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,12 @@ class RelevanceVerdict(Verdict):
     reason: str = ""
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        grade = reply_fields.whole_number(fields.get("grade"), "grade")
+        return cls(grade=grade, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
+
 
 @dataclass(frozen=True, slots=True)
 class Relevance(Question[RelevanceVerdict]):
@@ -31,6 +41,11 @@ class Relevance(Question[RelevanceVerdict]):
 
     kind: ClassVar[str] = "relevance"
     verdict: ClassVar[type[Verdict]] = RelevanceVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": NUMBERS},
+        "grade",
+        RelevanceVerdict.from_reply,
+    )
 
     user_input: str
     sentences: Texts

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
+from merilo.judging.reply_fields import PLACED
+from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
 
@@ -28,6 +32,11 @@ class StatementsVerdict(Verdict):
     statements: tuple[Statement, ...]
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, items: list[object]) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(tuple(Statement(*reply_fields.placed_text(item)) for item in items))
+
 
 @dataclass(frozen=True, slots=True)
 class Statements(Question[StatementsVerdict]):
@@ -35,6 +44,9 @@ class Statements(Question[StatementsVerdict]):
 
     kind: ClassVar[str] = "statements"
     verdict: ClassVar[type[Verdict]] = StatementsVerdict
+    reply = ListReplySchema(
+        JsonShape(("statements", "sentence", "text"), item="text"), PLACED, StatementsVerdict.from_reply
+    )
 
     sentences: Texts
     user_input: str = ""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.reply_fields import TEXT
+from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Texts
+    from merilo.judging.reply_fields import Fields
 
 
 class SufficiencyLabel(StrEnum):
@@ -19,6 +23,9 @@ class SufficiencyLabel(StrEnum):
     SUFFICIENT = "sufficient"
     PARTLY = "partly"
     INSUFFICIENT = "insufficient"
+
+
+_LABELS: Final = tuple(SufficiencyLabel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,12 @@ class SufficiencyVerdict(Verdict):
     reason: str = ""
     probability: float | None = None
 
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        label = SufficiencyLabel(reply_fields.label(fields, _LABELS))
+        return cls(label, missing=reply_fields.text(fields, "missing"), reason=reply_fields.text(fields, "reason"))
+
 
 @dataclass(frozen=True, slots=True)
 class Sufficiency(Question[SufficiencyVerdict]):
@@ -38,6 +51,11 @@ class Sufficiency(Question[SufficiencyVerdict]):
 
     kind: ClassVar[str] = "sufficiency"
     verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "missing": TEXT},
+        "label",
+        SufficiencyVerdict.from_reply,
+    )
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
     user_input: str

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.reply_fields import NUMBERS, TEXT
+from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Texts
+    from merilo.judging.reply_fields import Fields
 
 
 class SupportLabel(StrEnum):
@@ -22,6 +26,10 @@ class SupportLabel(StrEnum):
     NOT_STATED = "not_stated"
     UNSUPPORTED = "unsupported"
     """Not supported, from a judge that does not distinguish contradicted from not stated."""
+
+
+_LABELS: Final = ("supported", "contradicted", "not_stated")
+"""The labels that a language model may answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,12 @@ class SupportVerdict(Verdict):
         """True if the label is `supported`."""
         return self.label is SupportLabel.SUPPORTED
 
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        label = SupportLabel(reply_fields.label(fields, _LABELS))
+        return cls(label, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
+
 
 @dataclass(frozen=True, slots=True)
 class Support(Question[SupportVerdict]):
@@ -48,6 +62,12 @@ class Support(Question[SupportVerdict]):
 
     kind: ClassVar[str] = "support"
     verdict: ClassVar[type[Verdict]] = SupportVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "evidence": NUMBERS},
+        "label",
+        SupportVerdict.from_reply,
+        pack_item="statement",
+    )
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
     statement: str
