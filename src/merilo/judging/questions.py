@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
 from merilo.judging.verdicts import Verdict
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from merilo.judging.labels import LabelForm
     from merilo.judging.reply_schema import ListReplySchema, ReplySchema
 
 V = TypeVar("V", bound=Verdict)
@@ -41,6 +42,10 @@ class Question(Generic[V]):
     do."""
     reply: ClassVar[ReplySchema | ListReplySchema | None] = None
     """The reply of a language model; None for kinds without one, such as vectors and free text."""
+    prepares: ClassVar[bool] = False
+    """True if the verdict only prepares what is judged, such as the extraction of statements."""
+    tasks: ClassVar[tuple[str, ...]] = ()
+    """Tasks of labelled records that are judged by asking this kind of question (`merilo.data.labels.Task`)."""
 
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
@@ -62,6 +67,37 @@ class Question(Generic[V]):
             elif isinstance(value, tuple):
                 found += cast("Texts", value)  # the only tuples that questions have
         return tuple(found)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """Return the question about these texts, for kinds that have `tasks`.
+
+        The texts are contexts, or the sentences of one context if the kind is about a single context.
+        """
+        del texts, user_input, statement, language
+        raise TypeError(f"a question of kind {cls.kind!r} cannot be made of texts")
+
+    @property
+    def subject(self) -> str | None:
+        """The text that identifies the question within its pack, such as its statement; None for most kinds."""
+        return None
+
+    @property
+    def context_sentences(self) -> Texts | None:
+        """The sentences of the one context that the question is about; None for most kinds."""
+        return None
+
+    def label_form(self) -> LabelForm | None:
+        """Return the form for annotators; None for kinds that a label cannot answer (statements, free text, ...)."""
+        return None
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> V:
+        """Return the verdict that a label of the form means. It names no evidence; with `evidence`, it names all texts.
+
+        Raises ValueError for a kind without a form.
+        """
+        del label, evidence
+        raise ValueError(f"a {self.kind} question has no label form")
 
     def fault(self, verdict: V) -> str | None:
         """Return the problem with a verdict on this question, as the end of a sentence "your answer ..."; None if it is

@@ -22,9 +22,9 @@ from merilo.judging.kinds import (
     support,
     usefulness,
 )
+from merilo.judging.questions import Question
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
 KINDS: dict[str, type[Question[Any]]] = {
@@ -51,6 +51,8 @@ KINDS: dict[str, type[Question[Any]]] = {
 """Every question type by its kind."""
 ALL_KINDS: Final = frozenset(KINDS.values())
 """Every question type."""
+LABELLED_KINDS: Final = frozenset(name for name, kind in KINDS.items() if "label_form" in vars(kind))
+"""The kinds of questions that annotators can answer with a label."""
 
 _KIND_OF: Final = {kind.verdict: name for name, kind in reversed(KINDS.items())}
 ANSWERING: Final = frozenset(_KIND_OF)

@@ -89,6 +89,34 @@ class Verdict(_Written):
         verdict: Self = _adapter(cls).validate_python(fields)
         return verdict
 
+    @property
+    def context_evidence(self) -> tuple[int, ...]:
+        """Indices of the sentences that it names in the one context that it judges; empty for most kinds."""
+        return ()
+
+    def as_label(self) -> str:
+        """Return this verdict as a label of its question's form. Raises ValueError for a verdict without a label."""
+        raise ValueError(f"a {type(self).__name__} has no label")
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionVerdict(Verdict):
+    """Base of verdicts that decide something, such as a yes or no; all others are texts, lists or numbers."""
+
+    @property
+    def positive(self) -> bool:
+        """True if the verdict is a yes."""
+        raise NotImplementedError
+
+    @property
+    def decision(self) -> object:
+        """The grade, the label, or the yes or no, without reason and evidence."""
+        return self.positive
+
+    def decides_as(self, other: DecisionVerdict) -> bool:
+        """Return True if another verdict on the same question decides the same."""
+        return self.decision == other.decision if type(other) is type(self) else self.positive == other.positive
+
 
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one adapter for each verdict type, built once
 

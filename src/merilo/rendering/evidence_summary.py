@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.judging.kinds.usefulness import UsefulnessVerdict
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.rendering.overview import counts_text
@@ -71,11 +69,10 @@ def _bare(verdict: Verdict) -> Verdict:
 
 
 def _quotes(case: SampleDetail, evidence: Evidence) -> tuple[str, ...]:
-    verdict = evidence.verdict
-    if evidence.about is not EvidenceTarget.CONTEXT or not isinstance(verdict, RelevanceVerdict | UsefulnessVerdict):
+    if evidence.about is not EvidenceTarget.CONTEXT:
         return ()
     views = case.contexts
     if evidence.index >= len(views):
         return ()
     sentences = views[evidence.index].sentences
-    return tuple(sentences[at] for at in verdict.evidence if at < len(sentences))
+    return tuple(sentences[at] for at in evidence.verdict.context_evidence if at < len(sentences))

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
+from merilo.judging.labels import YES, LabelForm, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question
 from merilo.judging.reply_fields import FLAG, TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
+    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
-class AddressesVerdict(Verdict):
+class AddressesVerdict(DecisionVerdict):
     """Verdict on a statement of the response: does it address the user input?"""
 
     addresses: bool
@@ -28,6 +30,15 @@ class AddressesVerdict(Verdict):
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(reply_fields.flag(fields, "addresses"), reason=reply_fields.text(fields, "reason"))
 
+    @property
+    def positive(self) -> bool:
+        """True if the statement addresses the user input."""
+        return self.addresses
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return yes_or_no(self.positive)
+
 
 @dataclass(frozen=True, slots=True)
 class Addresses(Question[AddressesVerdict]):
@@ -38,6 +49,7 @@ class Addresses(Question[AddressesVerdict]):
     reply = ReplySchema(
         {"reason": TEXT, "addresses": FLAG}, "addresses", AddressesVerdict.from_reply, pack_item="statement"
     )
+    tasks: ClassVar[tuple[str, ...]] = ("answer_relevance",)
     shared: ClassVar[frozenset[str]] = frozenset({"user_input"})
 
     statement: str
@@ -51,6 +63,27 @@ class Addresses(Question[AddressesVerdict]):
     def guess(self) -> AddressesVerdict:
         """Return that it does."""
         return AddressesVerdict(addresses=True, reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del texts
+        return cls(statement, user_input, language=language)
+
+    @property
+    def subject(self) -> str:
+        """See `Question.subject`."""
+        return self.statement
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        texts = (("user_input", self.user_input), ("statement", self.statement))
+        return LabelForm(self.kind, "Does this statement address what the user input asks?", texts)
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> AddressesVerdict:
+        """See `Question.verdict_of_label`."""
+        del evidence
+        return AddressesVerdict(label == YES)
 
 
 QUESTION: Final = Addresses

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import YES, LabelForm, all_named, lines, yes_or_no
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredVerdict(Verdict):
+class AnsweredVerdict(DecisionVerdict):
     """Verdict on a response: does it answer one part of the user input?"""
 
     answered: bool
@@ -35,6 +35,15 @@ class AnsweredVerdict(Verdict):
             evidence=reply_fields.evidence(fields),
             reason=reply_fields.text(fields, "reason"),
         )
+
+    @property
+    def positive(self) -> bool:
+        """True if the part is answered."""
+        return self.answered
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return yes_or_no(self.positive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,24 @@ class Answered(Question[AnsweredVerdict]):
     def guess(self) -> AnsweredVerdict:
         """Return answered by the first sentence; not answered if there is none."""
         return AnsweredVerdict(bool(self.sentences), tuple(range(len(self.sentences)))[:1], GUESSED_REASON)
+
+    @property
+    def subject(self) -> str:
+        """See `Question.subject`."""
+        return self.part
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        texts = (("user_input", self.user_input), ("part", self.part))
+        return LabelForm(
+            self.kind,
+            "Does the response answer this part of what was asked?",
+            (*texts, ("response", lines(self.sentences))),
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> AnsweredVerdict:
+        """See `Question.verdict_of_label`."""
+        return AnsweredVerdict(label == YES, all_named(label, self.sentences) if evidence else ())
 
 
 QUESTION: Final = Answered

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import LabelForm
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT, object_schema
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdicts import Verdict
@@ -16,7 +17,6 @@ from merilo.judging.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
@@ -35,6 +35,10 @@ class ChoiceVerdict(Verdict):
         if isinstance(label, bool) or not isinstance(label, (str, int)):
             raise ReplyParseError(f'"label" must be a text, not {reply_fields.shown(label)}.')
         return cls(reply_fields.clean(str(label)), reason=reply_fields.text(fields, "reason"))
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return self.label
 
 
 _REPLY: Final = ReplySchema({"reason": TEXT, "label": TEXT}, "label", ChoiceVerdict.from_reply)
@@ -62,7 +66,7 @@ class Choice(Question[ChoiceVerdict]):
         return object_schema({**_REPLY.properties, "label": {"type": "string", "enum": list(self.labels)}})
 
     def completed(self, verdict: ChoiceVerdict) -> ChoiceVerdict:
-        """Return the verdict with the one label that equals its own but for case, spaces, hyphens and quotes."""
+        """Return the verdict with the one label that equals its own after folding of case, spaces and quotes."""
         matches = [label for label in self.labels if _plain(label) == _plain(verdict.label)]
         return replace(verdict, label=matches[0]) if verdict.label not in self.labels and len(matches) == 1 else verdict
 
@@ -75,6 +79,18 @@ class Choice(Question[ChoiceVerdict]):
     def guess(self) -> ChoiceVerdict:
         """Return the first label."""
         return ChoiceVerdict(self.labels[0], reason=GUESSED_REASON)
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        pairs = zip(self.names, self.values, strict=True)
+        shown = "\n\n".join(f"{name}:\n{text}" for name, text in pairs)
+        texts = (("texts", shown),)
+        return LabelForm(self.kind, self.instruction, texts, self.labels, self.definitions, ordered=False)
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> ChoiceVerdict:
+        """See `Question.verdict_of_label`."""
+        del evidence
+        return ChoiceVerdict(label)
 
 
 def _plain(label: str) -> str:

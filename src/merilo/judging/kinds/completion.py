@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from merilo.judging.questions import GUESSED_REASON, LATER, Question
+from merilo.judging.questions import GUESSED_REASON, LATER, Question, Texts
 from merilo.judging.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
 
 
 @dataclass(frozen=True, slots=True)

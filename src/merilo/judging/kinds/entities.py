@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
-from merilo.judging.questions import Question
+from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import PLACED
 from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +46,7 @@ class Entities(Question[EntitiesVerdict]):
     reply = ListReplySchema(
         JsonShape(("entities", "sentence", "text"), item="text"), PLACED, EntitiesVerdict.from_reply
     )
+    prepares: ClassVar[bool] = True
 
     sentences: Texts
 

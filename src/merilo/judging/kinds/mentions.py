@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
-class MentionsVerdict(Verdict):
+class MentionsVerdict(DecisionVerdict):
     """Verdict on contexts: do they mention an entity, and which of them do?"""
 
     mentioned: bool
@@ -35,6 +35,15 @@ class MentionsVerdict(Verdict):
             evidence=reply_fields.evidence(fields),
             reason=reply_fields.text(fields, "reason"),
         )
+
+    @property
+    def positive(self) -> bool:
+        """True if a context mentions the entity."""
+        return self.mentioned
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return yes_or_no(self.positive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,20 @@ class Mentions(Question[MentionsVerdict]):
     def guess(self) -> MentionsVerdict:
         """Return mentioned by the first context; not mentioned if there is none."""
         return MentionsVerdict(bool(self.contexts), tuple(range(len(self.contexts)))[:1], GUESSED_REASON)
+
+    @property
+    def subject(self) -> str:
+        """See `Question.subject`."""
+        return self.name
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        texts = (("entity", self.name), ("contexts", numbered(self.contexts)))
+        return LabelForm(self.kind, "Do these contexts mention the entity, in whatever form?", texts)
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> MentionsVerdict:
+        """See `Question.verdict_of_label`."""
+        return MentionsVerdict(label == YES, all_named(label, self.contexts) if evidence else ())
 
 
 QUESTION: Final = Mentions

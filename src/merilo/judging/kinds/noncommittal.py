@@ -9,14 +9,14 @@ from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
 from merilo.judging.reply_fields import FLAG, TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
-class NoncommittalVerdict(Verdict):
+class NoncommittalVerdict(DecisionVerdict):
     """Verdict on a response: does it evade or decline to answer?"""
 
     noncommittal: bool
@@ -28,6 +28,11 @@ class NoncommittalVerdict(Verdict):
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(reply_fields.flag(fields, "noncommittal"), reason=reply_fields.text(fields, "reason"))
 
+    @property
+    def positive(self) -> bool:
+        """True if the response is noncommittal."""
+        return self.noncommittal
+
 
 @dataclass(frozen=True, slots=True)
 class Noncommittal(Question[NoncommittalVerdict]):
@@ -36,6 +41,7 @@ class Noncommittal(Question[NoncommittalVerdict]):
     kind: ClassVar[str] = "noncommittal"
     verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
     reply = ReplySchema({"reason": TEXT, "noncommittal": FLAG}, "noncommittal", NoncommittalVerdict.from_reply)
+    prepares: ClassVar[bool] = True
 
     user_input: str
     response: str

@@ -33,6 +33,7 @@ class Parts(Question[PartsVerdict]):
     kind: ClassVar[str] = "parts"
     verdict: ClassVar[type[Verdict]] = PartsVerdict
     reply = ListReplySchema(JsonShape(("parts",)), TEXT, PartsVerdict.from_reply)
+    prepares: ClassVar[bool] = True
 
     user_input: str
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import LabelForm, all_named, lines
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
-class RelevanceVerdict(Verdict):
+class RelevanceVerdict(DecisionVerdict):
     """Relevance grade of one context for a user input."""
 
     grade: int
@@ -34,6 +34,25 @@ class RelevanceVerdict(Verdict):
         grade = reply_fields.whole_number(fields.get("grade"), "grade")
         return cls(grade=grade, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
 
+    @property
+    def positive(self) -> bool:
+        """True if the grade is 1 or 2."""
+        return self.grade >= 1
+
+    @property
+    def decision(self) -> object:
+        """See `DecisionVerdict.decision`."""
+        return self.grade
+
+    @property
+    def context_evidence(self) -> tuple[int, ...]:
+        """See `Verdict.context_evidence`."""
+        return self.evidence
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return str(self.grade)
+
 
 @dataclass(frozen=True, slots=True)
 class Relevance(Question[RelevanceVerdict]):
@@ -46,6 +65,7 @@ class Relevance(Question[RelevanceVerdict]):
         "grade",
         RelevanceVerdict.from_reply,
     )
+    tasks: ClassVar[tuple[str, ...]] = ("chunk_relevance", "sentence_relevance")
 
     user_input: str
     sentences: Texts
@@ -63,6 +83,32 @@ class Relevance(Question[RelevanceVerdict]):
     def guess(self) -> RelevanceVerdict:
         """Return a middle grade, based on the first sentence."""
         return RelevanceVerdict(grade=1, evidence=(0,), reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del statement
+        return cls(user_input, texts, language=language)
+
+    @property
+    def context_sentences(self) -> Texts:
+        """See `Question.context_sentences`."""
+        return self.sentences
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        return LabelForm(
+            self.kind,
+            "How far does this context help to answer the user input?",
+            (("user_input", self.user_input), ("context", lines(self.sentences))),
+            ("0", "1", "2"),
+            ("nothing useful", "part of the answer", "the whole answer"),
+            graded=True,
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> RelevanceVerdict:
+        """See `Question.verdict_of_label`."""
+        return RelevanceVerdict(int(label), all_named(label, self.sentences) if evidence else ())
 
 
 QUESTION: Final = Relevance

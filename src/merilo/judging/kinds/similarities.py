@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
-from merilo.judging.questions import Question
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
-    from merilo.judging.verdicts import Verdict
+from merilo.judging.questions import Question, Texts
+from merilo.judging.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import LabelForm, numbered
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
@@ -29,7 +29,7 @@ _LABELS: Final = tuple(SufficiencyLabel)
 
 
 @dataclass(frozen=True, slots=True)
-class SufficiencyVerdict(Verdict):
+class SufficiencyVerdict(DecisionVerdict):
     """Sufficiency of all contexts together for an answer."""
 
     label: SufficiencyLabel
@@ -44,6 +44,20 @@ class SufficiencyVerdict(Verdict):
         label = SufficiencyLabel(reply_fields.label(fields, _LABELS))
         return cls(label, missing=reply_fields.text(fields, "missing"), reason=reply_fields.text(fields, "reason"))
 
+    @property
+    def positive(self) -> bool:
+        """True if the label is `sufficient`."""
+        return self.label is SufficiencyLabel.SUFFICIENT
+
+    @property
+    def decision(self) -> object:
+        """See `DecisionVerdict.decision`."""
+        return self.label
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return self.label.value
+
 
 @dataclass(frozen=True, slots=True)
 class Sufficiency(Question[SufficiencyVerdict]):
@@ -56,6 +70,7 @@ class Sufficiency(Question[SufficiencyVerdict]):
         "label",
         SufficiencyVerdict.from_reply,
     )
+    tasks: ClassVar[tuple[str, ...]] = ("sufficiency",)
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
     user_input: str
@@ -70,6 +85,27 @@ class Sufficiency(Question[SufficiencyVerdict]):
     def guess(self) -> SufficiencyVerdict:
         """Return partly sufficient."""
         return SufficiencyVerdict(SufficiencyLabel.PARTLY, missing=GUESSED_REASON, reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del statement
+        return cls(user_input, texts, language=language)
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        return LabelForm(
+            self.kind,
+            "Do these contexts together hold enough to answer the user input?",
+            (("user_input", self.user_input), ("contexts", numbered(self.contexts))),
+            tuple(label.value for label in reversed(SufficiencyLabel)),
+            ("no part of the answer can be given", "a part of it can", "all of it can"),
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> SufficiencyVerdict:
+        """See `Question.verdict_of_label`."""
+        del evidence
+        return SufficiencyVerdict(SufficiencyLabel(label))
 
 
 QUESTION: Final = Sufficiency

@@ -7,14 +7,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
@@ -33,7 +33,7 @@ _LABELS: Final = ("supported", "contradicted", "not_stated")
 
 
 @dataclass(frozen=True, slots=True)
-class SupportVerdict(Verdict):
+class SupportVerdict(DecisionVerdict):
     """Support of contexts for a statement, with the contexts concerned."""
 
     label: SupportLabel
@@ -55,6 +55,26 @@ class SupportVerdict(Verdict):
         label = SupportLabel(reply_fields.label(fields, _LABELS))
         return cls(label, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
 
+    @property
+    def positive(self) -> bool:
+        """True if the label is `supported`."""
+        return self.supported
+
+    @property
+    def decision(self) -> object:
+        """See `DecisionVerdict.decision`."""
+        return self.label
+
+    def decides_as(self, other: DecisionVerdict) -> bool:
+        """See `DecisionVerdict.decides_as`; if one judge never answers `contradicted`, only yes and no are compared."""
+        if isinstance(other, SupportVerdict) and self.tells_contradicted and other.tells_contradicted:
+            return self.label is other.label
+        return self.positive == other.positive
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return yes_or_no(self.positive)
+
 
 @dataclass(frozen=True, slots=True)
 class Support(Question[SupportVerdict]):
@@ -68,6 +88,7 @@ class Support(Question[SupportVerdict]):
         SupportVerdict.from_reply,
         pack_item="statement",
     )
+    tasks: ClassVar[tuple[str, ...]] = ("groundedness", "nli")
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
     statement: str
@@ -89,6 +110,31 @@ class Support(Question[SupportVerdict]):
     def guess(self) -> SupportVerdict:
         """Return supported, based on the first context."""
         return SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del user_input
+        return cls(statement, texts, language=language)
+
+    @property
+    def subject(self) -> str:
+        """See `Question.subject`."""
+        return self.statement
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        return LabelForm(
+            self.kind,
+            "Do these texts support the statement?",
+            (("statement", self.statement), ("contexts", numbered(self.contexts))),
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> SupportVerdict:
+        """See `Question.verdict_of_label`."""
+        named = all_named(label, self.contexts) if evidence else ()
+        meant = SupportLabel.SUPPORTED if label == YES else SupportLabel.UNSUPPORTED
+        return SupportVerdict(meant, named, tells_contradicted=False)
 
 
 QUESTION: Final = Support

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
+from merilo.judging.labels import YES, LabelForm, all_named, lines, yes_or_no
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
-    from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
-class UsefulnessVerdict(Verdict):
+class UsefulnessVerdict(DecisionVerdict):
     """Usefulness of one context for arriving at a reference answer."""
 
     useful: bool
@@ -35,6 +35,20 @@ class UsefulnessVerdict(Verdict):
             evidence=reply_fields.evidence(fields),
             reason=reply_fields.text(fields, "reason"),
         )
+
+    @property
+    def positive(self) -> bool:
+        """True if the context is useful."""
+        return self.useful
+
+    @property
+    def context_evidence(self) -> tuple[int, ...]:
+        """See `Verdict.context_evidence`."""
+        return self.evidence
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return yes_or_no(self.positive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,24 @@ class Usefulness(Question[UsefulnessVerdict]):
     def guess(self) -> UsefulnessVerdict:
         """Return useful, based on the first sentence."""
         return UsefulnessVerdict(useful=True, evidence=(0,), reason=GUESSED_REASON)
+
+    @property
+    def context_sentences(self) -> Texts:
+        """See `Question.context_sentences`."""
+        return self.sentences
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        texts = (("user_input", self.user_input), ("reference", self.reference))
+        return LabelForm(
+            self.kind,
+            "Does this context help to arrive at the reference answer?",
+            (*texts, ("context", lines(self.sentences))),
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> UsefulnessVerdict:
+        """See `Question.verdict_of_label`."""
+        return UsefulnessVerdict(label == YES, all_named(label, self.sentences) if evidence else ())
 
 
 QUESTION: Final = Usefulness
