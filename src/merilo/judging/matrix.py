@@ -32,6 +32,10 @@ class MatrixVerdict(Verdict):
         size = self.columns * 4
         return struct.unpack(f"<{self.columns}f", self.data[index * size : (index + 1) * size])
 
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return f"a matrix of {self.rows} by {self.columns}"
+
 
 def shape_fault(verdict: MatrixVerdict, rows: int, columns: int | None) -> str | None:
     """Return the problem with the shape of a matrix; None if it is valid. `columns`: None if any number is valid."""

@@ -22,9 +22,9 @@ from merilo.judging.kinds import (
     support,
     usefulness,
 )
-from merilo.judging.questions import Question
 
 if TYPE_CHECKING:
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
 KINDS: dict[str, type[Question[Any]]] = {

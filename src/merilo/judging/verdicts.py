@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,13 @@ class _Written:
 @dataclass(frozen=True, slots=True)
 class Verdict(_Written):
     """Base of all verdict types."""
+
+    yes: ClassVar[str] = "yes"
+    """The meaning of its probability, in words."""
+
+    def in_words(self) -> str:
+        """Return this verdict in a few words, as plain text."""
+        return type(self).__name__
 
     def to_json(self) -> str:
         """Return this verdict as compact JSON, its fields in order; equal verdicts give equal bytes. The text is

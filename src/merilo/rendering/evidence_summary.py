@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from merilo.judging.wording import listed
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.rendering.overview import counts_text
-from merilo.rendering.wording import listed, said
+from merilo.rendering.wording import said
 
 if TYPE_CHECKING:
     from merilo.judging.verdicts import Verdict

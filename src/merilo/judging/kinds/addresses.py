@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class AddressesVerdict(DecisionVerdict):
     """Verdict on a statement of the response: does it address the user input?"""
 
+    yes: ClassVar[str] = "addresses the question"
     addresses: bool
     reason: str = ""
     probability: float | None = None
@@ -38,6 +39,10 @@ class AddressesVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return "addresses the question" if self.addresses else "does not address the question"
 
 
 @dataclass(frozen=True, slots=True)

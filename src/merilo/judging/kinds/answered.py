@@ -12,6 +12,7 @@ from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.wording import listed
 
 if TYPE_CHECKING:
     from merilo.judging.reply_fields import Fields
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class AnsweredVerdict(DecisionVerdict):
     """Verdict on a response: does it answer one part of the user input?"""
 
+    yes: ClassVar[str] = "answered"
     answered: bool
     evidence: tuple[int, ...] = ()
     """Indices of the sentences that answer it; empty exactly if it is not answered."""
@@ -44,6 +46,10 @@ class AnsweredVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return f"answered by {listed(self.evidence, 'sentence')}" if self.answered else "not answered"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,10 @@ class ChoiceVerdict(Verdict):
         """See `Verdict.as_label`."""
         return self.label
 
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return self.label
+
 
 _REPLY: Final = ReplySchema({"reason": TEXT, "label": TEXT}, "label", ChoiceVerdict.from_reply)
 

@@ -16,6 +16,10 @@ class CompletionVerdict(Verdict):
     text: str
     probability: float | None = None
 
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return f'"{self.text}"'
+
 
 @dataclass(frozen=True, slots=True)
 class Completion(Question[CompletionVerdict]):

@@ -12,6 +12,7 @@ from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.wording import listed
 
 if TYPE_CHECKING:
     from merilo.judging.reply_fields import Fields
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class MentionsVerdict(DecisionVerdict):
     """Verdict on contexts: do they mention an entity, and which of them do?"""
 
+    yes: ClassVar[str] = "mentioned"
     mentioned: bool
     evidence: tuple[int, ...] = ()
     """Indices of every context that mentions it; empty exactly if none does."""
@@ -44,6 +46,10 @@ class MentionsVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return f"mentioned in {listed(self.evidence, 'context')}" if self.mentioned else "not mentioned"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class NoncommittalVerdict(DecisionVerdict):
     """Verdict on a response: does it evade or decline to answer?"""
 
+    yes: ClassVar[str] = "declines"
     noncommittal: bool
     reason: str = ""
     probability: float | None = None
@@ -32,6 +33,10 @@ class NoncommittalVerdict(DecisionVerdict):
     def positive(self) -> bool:
         """True if the response is noncommittal."""
         return self.noncommittal
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return "declines to answer" if self.noncommittal else "answers"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from merilo.judging.questions import Question
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.verdicts import Verdict
+from merilo.judging.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,10 @@ class PartsVerdict(Verdict):
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(reply_fields.item_text(item, "parts") for item in items))
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return counted(self.parts, "part", "parts")
 
 
 @dataclass(frozen=True, slots=True)

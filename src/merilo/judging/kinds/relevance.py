@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class RelevanceVerdict(DecisionVerdict):
     """Relevance grade of one context for a user input."""
 
+    yes: ClassVar[str] = "relevant"
     grade: int
     """0 nothing useful · 1 part of the answer · 2 the whole answer."""
     evidence: tuple[int, ...] = ()
@@ -52,6 +53,10 @@ class RelevanceVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return str(self.grade)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return f"grade {self.grade} of 2"
 
 
 @dataclass(frozen=True, slots=True)

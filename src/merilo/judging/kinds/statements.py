@@ -12,6 +12,7 @@ from merilo.judging.reply_fields import PLACED
 from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
+from merilo.judging.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class StatementsVerdict(Verdict):
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(Statement(*reply_fields.placed_text(item)) for item in items))
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return counted(self.statements, "statement", "statements")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ _LABELS: Final = tuple(SufficiencyLabel)
 class SufficiencyVerdict(DecisionVerdict):
     """Sufficiency of all contexts together for an answer."""
 
+    yes: ClassVar[str] = "sufficient"
     label: SufficiencyLabel
     missing: str = ""
     """Missing information, in words; empty if sufficient or if the judge does not name it."""
@@ -57,6 +58,11 @@ class SufficiencyVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return self.label.value
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        missing = f" (missing: {self.missing})" if self.missing else ""
+        return self.label.value + missing
 
 
 @dataclass(frozen=True, slots=True)

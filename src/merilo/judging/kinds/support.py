@@ -13,6 +13,7 @@ from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.wording import listed
 
 if TYPE_CHECKING:
     from merilo.judging.reply_fields import Fields
@@ -32,10 +33,19 @@ _LABELS: Final = ("supported", "contradicted", "not_stated")
 """The labels that a language model may answer."""
 
 
+_IN_WORDS: Final = {
+    SupportLabel.SUPPORTED: "supported",
+    SupportLabel.CONTRADICTED: "contradicted",
+    SupportLabel.NOT_STATED: "not stated",
+    SupportLabel.UNSUPPORTED: "not supported",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SupportVerdict(DecisionVerdict):
     """Support of contexts for a statement, with the contexts concerned."""
 
+    yes: ClassVar[str] = "supported"
     label: SupportLabel
     evidence: tuple[int, ...] = ()
     """Indices of every context that supports (or contradicts) the statement."""
@@ -74,6 +84,11 @@ class SupportVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        where = f" by {listed(self.evidence, 'context')}" if self.evidence else ""
+        return _IN_WORDS[self.label] + where
 
 
 @dataclass(frozen=True, slots=True)

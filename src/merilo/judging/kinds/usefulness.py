@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class UsefulnessVerdict(DecisionVerdict):
     """Usefulness of one context for arriving at a reference answer."""
 
+    yes: ClassVar[str] = "useful"
     useful: bool
     evidence: tuple[int, ...] = ()
     """Indices of the useful sentences; empty exactly if the context is not useful."""
@@ -49,6 +50,10 @@ class UsefulnessVerdict(DecisionVerdict):
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return "useful" if self.useful else "not useful"
 
 
 @dataclass(frozen=True, slots=True)
