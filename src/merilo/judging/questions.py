@@ -20,11 +20,12 @@ from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, 
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from merilo.judging.labels import LabelForm
     from merilo.judging.reply_schema import ListReplySchema, ReplySchema
+    from merilo.judging.synthetic import Odds
 
 V = TypeVar("V", bound=Verdict)
 
@@ -121,6 +122,29 @@ class Question(Generic[V]):
     def guess(self) -> V:
         """Return a verdict of the likely structure, for dry runs. It never affects a key or a score."""
         raise TypeError(f"a question of kind {self.kind!r} has no guess")
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """Return two questions to try out a judge; the second one is for judges that answer packs of the kind."""
+        raise TypeError(f"a question of kind {cls.kind!r} has no trial")
+
+    def synthetic(self, odds: Odds) -> V:
+        """Return a seeded verdict for tests of metrics; it depends on the texts, not on the positions of contexts."""
+        del odds
+        return self.guess()
+
+    def best(self) -> V:
+        """Return the verdict that is best for the evaluated system, for the table of edge cases."""
+        return self.guess()
+
+    def worst(self) -> V:
+        """Return the verdict that is worst for the evaluated system, or an empty list."""
+        raise TypeError(f"a question of kind {self.kind!r} has no worst verdict")
+
+    def better(self, verdict: V) -> Iterator[V]:
+        """Yield better verdicts on this question than the given one; none for kinds without good and bad."""
+        del verdict
+        yield from ()
 
     def at(self, draw: int) -> Question[V]:
         """Return the same question for another draw."""

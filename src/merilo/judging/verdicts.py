@@ -64,6 +64,10 @@ class Verdict(_Written):
     yes: ClassVar[str] = "yes"
     """The meaning of its probability, in words."""
 
+    def reversed(self) -> Self:
+        """Return this verdict with the items of its list in reverse order; the same verdict for most kinds."""
+        return self
+
     def in_words(self) -> str:
         """Return this verdict in a few words, as plain text."""
         return type(self).__name__

@@ -424,7 +424,10 @@ def _improved(
     questions: Iterable[Question[Any]], answers: SyntheticAnswers
 ) -> Iterator[tuple[Question[Any], SyntheticAnswers]]:
     for question in dict.fromkeys(questions):
-        for verdict in specimens.better(question, answers(question)):
+        given = answers(question)
+        if not isinstance(given, type(question).verdict):  # a verdict of the metric's author may be of any type
+            continue
+        for verdict in question.better(given):
             yield question, replace(answers, known={question: verdict})
 
 

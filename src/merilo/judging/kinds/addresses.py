@@ -10,11 +10,15 @@ from merilo.judging.labels import YES, LabelForm, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question
 from merilo.judging.reply_fields import FLAG, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import OTHER, RESPONSE, USER_INPUT
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.questions import Texts
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,24 @@ class Addresses(Question[AddressesVerdict]):
         """See `Question.verdict_of_label`."""
         del evidence
         return AddressesVerdict(label == YES)
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(RESPONSE, USER_INPUT), cls(OTHER, USER_INPUT)
+
+    def synthetic(self, odds: Odds) -> AddressesVerdict:
+        """See `Question.synthetic`."""
+        return AddressesVerdict(odds.of(self.statement) < 0.6)
+
+    def best(self) -> AddressesVerdict:
+        """See `Question.best`."""
+        return AddressesVerdict(addresses=True)
+
+    def better(self, verdict: AddressesVerdict) -> Iterator[AddressesVerdict]:
+        """See `Question.better`."""
+        if not verdict.addresses:
+            yield AddressesVerdict(addresses=True)
 
 
 QUESTION: Final = Addresses

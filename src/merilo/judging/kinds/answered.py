@@ -10,12 +10,16 @@ from merilo.judging.labels import YES, LabelForm, all_named, lines, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import RESPONSE, USER_INPUT
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.judging.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,29 @@ class Answered(Question[AnsweredVerdict]):
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> AnsweredVerdict:
         """See `Question.verdict_of_label`."""
         return AnsweredVerdict(label == YES, all_named(label, self.sentences) if evidence else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, (RESPONSE,), USER_INPUT), cls("Who built the Eiffel Tower?", (RESPONSE,), USER_INPUT)
+
+    def synthetic(self, odds: Odds) -> AnsweredVerdict:
+        """See `Question.synthetic`."""
+        answered = odds.of(self.part, *self.sentences) < 0.6
+        return AnsweredVerdict(answered, odds.some(self.sentences) if answered else ())
+
+    def best(self) -> AnsweredVerdict:
+        """See `Question.best`."""
+        return AnsweredVerdict(answered=True, evidence=tuple(range(len(self.sentences))))
+
+    def worst(self) -> AnsweredVerdict:
+        """See `Question.worst`."""
+        return AnsweredVerdict(answered=False)
+
+    def better(self, verdict: AnsweredVerdict) -> Iterator[AnsweredVerdict]:
+        """See `Question.better`."""
+        if self.sentences and not verdict.answered:
+            yield AnsweredVerdict(answered=True, evidence=(0,))
 
 
 QUESTION: Final = Answered

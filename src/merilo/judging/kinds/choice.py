@@ -12,12 +12,14 @@ from merilo.judging.labels import LabelForm
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT, object_schema
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import CONTEXT, RESPONSE
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,17 @@ class Choice(Question[ChoiceVerdict]):
         """See `Question.verdict_of_label`."""
         del evidence
         return ChoiceVerdict(label)
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        first = cls("Is the response brief?", ("yes", "no"), ("", ""), ("response",), (RESPONSE,))
+        return first, replace(first, values=(CONTEXT,))
+
+    def synthetic(self, odds: Odds) -> ChoiceVerdict:
+        """See `Question.synthetic`."""
+        chosen = odds.of(self.instruction, *sorted(self.values))
+        return ChoiceVerdict(self.labels[int(len(self.labels) * chosen)])
 
 
 def _plain(label: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final, Self
 
 from merilo.judging.questions import GUESSED_REASON, LATER, Question, Texts
+from merilo.judging.trial_texts import RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
 
 
@@ -54,6 +55,12 @@ class Completion(Question[CompletionVerdict]):
     def guess(self) -> CompletionVerdict:
         """Return the likely reply, or some text."""
         return CompletionVerdict(self.likely or GUESSED_REASON)
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`; the second question is another draw of the first."""
+        first = cls("en/noncommittal.v1", ("user_input", "response"), (USER_INPUT, RESPONSE))
+        return first, replace(first, draw=1)
 
 
 QUESTION: Final = Completion

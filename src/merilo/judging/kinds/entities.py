@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import PLACED
 from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.synthetic import FLOOD
+from merilo.judging.trial_texts import OTHER, SENTENCES
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
 from merilo.judging.wording import counted
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,10 @@ class EntitiesVerdict(Verdict):
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
         return counted(self.entities, "entity", "entities")
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        return replace(self, entities=self.entities[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,22 @@ class Entities(Question[EntitiesVerdict]):
         """Return the first word of each sentence."""
         words = ((sentence.split(), index) for index, sentence in enumerate(self.sentences))
         return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(SENTENCES), cls((OTHER,))
+
+    def synthetic(self, odds: Odds) -> EntitiesVerdict:
+        """See `Question.synthetic`."""
+        if odds.flood:
+            return EntitiesVerdict(tuple(Entity(f"Entity {place}", 0) for place in range(FLOOD)))
+        words = ((word, place) for place, sentence in enumerate(self.sentences) for word in sentence.split())
+        return EntitiesVerdict(tuple(Entity(*found) for found in words if odds.of(found[0]) < 0.3))
+
+    def worst(self) -> EntitiesVerdict:
+        """See `Question.worst`."""
+        return EntitiesVerdict(())
 
 
 def _fold(text: str) -> str:

@@ -10,12 +10,17 @@ from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.synthetic import readable
+from merilo.judging.trial_texts import CONTEXT, OTHER
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.judging.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,25 @@ class Mentions(Question[MentionsVerdict]):
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> MentionsVerdict:
         """See `Question.verdict_of_label`."""
         return MentionsVerdict(label == YES, all_named(label, self.contexts) if evidence else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls("the Eiffel Tower", (CONTEXT, OTHER)), cls("Berlin", (CONTEXT, OTHER))
+
+    def synthetic(self, odds: Odds) -> MentionsVerdict:
+        """See `Question.synthetic`."""
+        evidence = tuple(place for place in readable(self.contexts) if odds.of(self.name, self.contexts[place]) < 0.3)
+        return MentionsVerdict(bool(evidence), evidence)
+
+    def best(self) -> MentionsVerdict:
+        """See `Question.best`."""
+        return MentionsVerdict(mentioned=True, evidence=tuple(range(len(self.contexts))))
+
+    def better(self, verdict: MentionsVerdict) -> Iterator[MentionsVerdict]:
+        """See `Question.better`."""
+        if not verdict.mentioned:
+            yield MentionsVerdict(mentioned=True, evidence=readable(self.contexts)[:1])
 
 
 QUESTION: Final = Mentions

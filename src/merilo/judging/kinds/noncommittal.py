@@ -9,10 +9,14 @@ from merilo.judging import reply_fields
 from merilo.judging.questions import GUESSED_REASON, Question
 from merilo.judging.reply_fields import FLAG, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import RESPONSE, USER_INPUT
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,24 @@ class Noncommittal(Question[NoncommittalVerdict]):
     def guess(self) -> NoncommittalVerdict:
         """Return that it answers."""
         return NoncommittalVerdict(noncommittal=False, reason=GUESSED_REASON)
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, RESPONSE), cls(USER_INPUT, "I do not know.")
+
+    def synthetic(self, odds: Odds) -> NoncommittalVerdict:
+        """See `Question.synthetic`."""
+        return NoncommittalVerdict(odds.of(self.response) < 0.1)
+
+    def worst(self) -> NoncommittalVerdict:
+        """See `Question.worst`."""
+        return NoncommittalVerdict(noncommittal=True)
+
+    def better(self, verdict: NoncommittalVerdict) -> Iterator[NoncommittalVerdict]:
+        """See `Question.better`."""
+        if verdict.noncommittal:
+            yield NoncommittalVerdict(noncommittal=False)
 
 
 QUESTION: Final = Noncommittal

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.synthetic import FLOOD
+from merilo.judging.trial_texts import USER_INPUT
 from merilo.judging.verdicts import Verdict
 from merilo.judging.wording import counted
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,10 @@ class PartsVerdict(Verdict):
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
         return counted(self.parts, "part", "parts")
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        return replace(self, parts=self.parts[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,20 @@ class Parts(Question[PartsVerdict]):
     def guess(self) -> PartsVerdict:
         """Return the whole input as one part; no part if it is blank."""
         return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT), cls("Good morning.")
+
+    def synthetic(self, odds: Odds) -> PartsVerdict:
+        """See `Question.synthetic`."""
+        size = FLOOD if odds.flood else int(4 * odds.of(self.user_input))
+        return PartsVerdict(tuple(f"{self.user_input} ({part})" for part in range(size)))
+
+    def worst(self) -> PartsVerdict:
+        """See `Question.worst`."""
+        return PartsVerdict(())
 
 
 QUESTION: Final = Parts

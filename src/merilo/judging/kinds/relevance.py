@@ -10,11 +10,15 @@ from merilo.judging.labels import LabelForm, all_named, lines
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import OTHER, SENTENCES, USER_INPUT
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,32 @@ class Relevance(Question[RelevanceVerdict]):
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> RelevanceVerdict:
         """See `Question.verdict_of_label`."""
         return RelevanceVerdict(int(label), all_named(label, self.sentences) if evidence else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, SENTENCES), cls(USER_INPUT, (OTHER,))
+
+    def synthetic(self, odds: Odds) -> RelevanceVerdict:
+        """See `Question.synthetic`."""
+        grade = int(3 * odds.of(*self.sentences))
+        return RelevanceVerdict(grade, odds.some(self.sentences) if grade else ())
+
+    def best(self) -> RelevanceVerdict:
+        """See `Question.best`."""
+        return RelevanceVerdict(2, tuple(range(len(self.sentences))))
+
+    def worst(self) -> RelevanceVerdict:
+        """See `Question.worst`."""
+        return RelevanceVerdict(0)
+
+    def better(self, verdict: RelevanceVerdict) -> Iterator[RelevanceVerdict]:
+        """See `Question.better`."""
+        everything = tuple(range(len(self.sentences)))
+        for grade in range(verdict.grade + 1, 3):
+            yield RelevanceVerdict(grade, verdict.evidence or everything[:1])
+        if verdict.grade and verdict.evidence != everything:
+            yield RelevanceVerdict(verdict.grade, everything)
 
 
 QUESTION: Final = Relevance

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from merilo.judging.questions import Question
+from merilo.judging.trial_texts import CONTEXT, OTHER
 from merilo.judging.verdicts import Verdict
 
 
@@ -38,6 +39,11 @@ class Sentences(Question[TextsVerdict]):
     def guess(self) -> TextsVerdict:
         """Return the whole text as one sentence; none if it is blank."""
         return TextsVerdict((self.text,) if self.text.strip() else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(CONTEXT, "pysbd"), cls(OTHER, "pysbd")
 
 
 QUESTION: Final = Sentences

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
+from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
 from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,15 @@ class Similarities(Question[MatrixVerdict]):
     def guess(self) -> MatrixVerdict:
         """Return similarity 1 for all pairs."""
         return MatrixVerdict.of([[1.0] * len(self.right) for _ in self.left])
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls((RESPONSE,), (CONTEXT, OTHER)), cls((OTHER,), (CONTEXT,))
+
+    def synthetic(self, odds: Odds) -> MatrixVerdict:
+        """See `Question.synthetic`."""
+        return MatrixVerdict.of([[odds.of(one, other) for other in self.right] for one in self.left])
 
 
 QUESTION: Final = Similarities

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import PLACED
 from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.synthetic import FLOOD
+from merilo.judging.trial_texts import OTHER, RESPONSE, USER_INPUT
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
 from merilo.judging.wording import counted
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,10 @@ class StatementsVerdict(Verdict):
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
         return counted(self.statements, "statement", "statements")
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        return replace(self, statements=self.statements[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,25 @@ class Statements(Question[StatementsVerdict]):
     def guess(self) -> StatementsVerdict:
         """Return one statement per sentence."""
         return StatementsVerdict(tuple(Statement(text, i) for i, text in enumerate(self.sentences)))
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls((RESPONSE,), USER_INPUT), cls((OTHER,), USER_INPUT)
+
+    def synthetic(self, odds: Odds) -> StatementsVerdict:
+        """See `Question.synthetic`."""
+        found: list[Statement] = []
+        for place, sentence in enumerate(self.sentences):
+            count = FLOOD if odds.flood else int(3.5 * odds.of(sentence))
+            found.extend(Statement(f"{sentence} ({part})", place) for part in range(count))
+        if len(found) % 4 == 3:
+            found.append(found[0])
+        return StatementsVerdict(tuple(found))
+
+    def worst(self) -> StatementsVerdict:
+        """See `Question.worst`."""
+        return StatementsVerdict(())
 
 
 QUESTION: Final = Statements

@@ -11,10 +11,14 @@ from merilo.judging.labels import LabelForm, numbered
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import CONTEXT, OTHER, USER_INPUT
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 class SufficiencyLabel(StrEnum):
@@ -112,6 +116,26 @@ class Sufficiency(Question[SufficiencyVerdict]):
         """See `Question.verdict_of_label`."""
         del evidence
         return SufficiencyVerdict(SufficiencyLabel(label))
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, (CONTEXT, OTHER)), cls(USER_INPUT, (OTHER,))
+
+    def synthetic(self, odds: Odds) -> SufficiencyVerdict:
+        """See `Question.synthetic`."""
+        return SufficiencyVerdict(_LABELS[int(3 * odds.of(*sorted(self.contexts)))])
+
+    def best(self) -> SufficiencyVerdict:
+        """See `Question.best`."""
+        return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+
+    def better(self, verdict: SufficiencyVerdict) -> Iterator[SufficiencyVerdict]:
+        """See `Question.better`."""
+        if verdict.label is SufficiencyLabel.INSUFFICIENT:
+            yield SufficiencyVerdict(SufficiencyLabel.PARTLY)
+        if verdict.label is not SufficiencyLabel.SUFFICIENT:
+            yield SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
 
 
 QUESTION: Final = Sufficiency

@@ -11,12 +11,17 @@ from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.synthetic import readable
+from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.judging.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 class SupportLabel(StrEnum):
@@ -150,6 +155,36 @@ class Support(Question[SupportVerdict]):
         named = all_named(label, self.contexts) if evidence else ()
         meant = SupportLabel.SUPPORTED if label == YES else SupportLabel.UNSUPPORTED
         return SupportVerdict(meant, named, tells_contradicted=False)
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(RESPONSE, (CONTEXT, OTHER)), cls("The tower is made of stone.", (CONTEXT, OTHER))
+
+    def synthetic(self, odds: Odds) -> SupportVerdict:
+        """See `Question.synthetic`."""
+        found = [odds.of(self.statement, text) if text.strip() else 1.0 for text in self.contexts]
+        if supporting := tuple(place for place, odd in enumerate(found) if odd < 0.25):
+            return SupportVerdict(SupportLabel.SUPPORTED, supporting)
+        if odds.seed % 2:
+            return SupportVerdict(SupportLabel.UNSUPPORTED, tells_contradicted=False)
+        if against := tuple(place for place, odd in enumerate(found) if 0.25 <= odd < 0.4):
+            return SupportVerdict(SupportLabel.CONTRADICTED, against)
+        return SupportVerdict(SupportLabel.NOT_STATED)
+
+    def best(self) -> SupportVerdict:
+        """See `Question.best`."""
+        return SupportVerdict(SupportLabel.SUPPORTED, tuple(range(len(self.contexts))))
+
+    def better(self, verdict: SupportVerdict) -> Iterator[SupportVerdict]:
+        """See `Question.better`."""
+        contexts = readable(self.contexts)
+        if verdict.label is SupportLabel.CONTRADICTED:
+            yield SupportVerdict(SupportLabel.NOT_STATED)
+        if verdict.label is not SupportLabel.SUPPORTED:
+            yield SupportVerdict(SupportLabel.SUPPORTED, contexts[:1])
+        if verdict.evidence != contexts or verdict.label is not SupportLabel.SUPPORTED:
+            yield SupportVerdict(SupportLabel.SUPPORTED, contexts)
 
 
 QUESTION: Final = Support

@@ -10,11 +10,15 @@ from merilo.judging.labels import YES, LabelForm, all_named, lines, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import OTHER, RESPONSE, SENTENCES, USER_INPUT
 from merilo.judging.verdict_checks import evidence_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,29 @@ class Usefulness(Question[UsefulnessVerdict]):
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> UsefulnessVerdict:
         """See `Question.verdict_of_label`."""
         return UsefulnessVerdict(label == YES, all_named(label, self.sentences) if evidence else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, RESPONSE, SENTENCES), cls(USER_INPUT, RESPONSE, (OTHER,))
+
+    def synthetic(self, odds: Odds) -> UsefulnessVerdict:
+        """See `Question.synthetic`."""
+        useful = odds.of(*self.sentences) < 0.5
+        return UsefulnessVerdict(useful, odds.some(self.sentences) if useful else ())
+
+    def best(self) -> UsefulnessVerdict:
+        """See `Question.best`."""
+        return UsefulnessVerdict(useful=True, evidence=tuple(range(len(self.sentences))))
+
+    def worst(self) -> UsefulnessVerdict:
+        """See `Question.worst`."""
+        return UsefulnessVerdict(useful=False)
+
+    def better(self, verdict: UsefulnessVerdict) -> Iterator[UsefulnessVerdict]:
+        """See `Question.better`."""
+        if not verdict.useful:
+            yield UsefulnessVerdict(useful=True, evidence=(0,))
 
 
 QUESTION: Final = Usefulness
