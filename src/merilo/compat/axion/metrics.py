@@ -208,7 +208,7 @@ class ContextualRecall(AxionMetric):
 
 
 class ContextualSufficiency(AxionMetric):
-    """Sufficiency of the retrieved chunks for answering the query, 1 or 0. Needs a judge of free text."""
+    """Judgement that the retrieved chunks suffice to answer the query, 1 or 0. Needs a judge of free text."""
 
     definition = usefulness.ContextualSufficiency
     read = signals.sufficiency

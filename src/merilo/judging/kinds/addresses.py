@@ -26,6 +26,7 @@ class AddressesVerdict(DecisionVerdict):
     """Verdict on a statement of the response: does it address the user input?"""
 
     yes: ClassVar[str] = "addresses the question"
+
     addresses: bool
     reason: str = ""
     probability: float | None = None

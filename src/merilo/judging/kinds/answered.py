@@ -27,6 +27,7 @@ class AnsweredVerdict(DecisionVerdict):
     """Verdict on a response: does it answer one part of the user input?"""
 
     yes: ClassVar[str] = "answered"
+
     answered: bool
     evidence: tuple[int, ...] = ()
     """Indices of the sentences that answer it; empty exactly if it is not answered."""

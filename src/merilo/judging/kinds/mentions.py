@@ -28,6 +28,7 @@ class MentionsVerdict(DecisionVerdict):
     """Verdict on contexts: do they mention an entity, and which of them do?"""
 
     yes: ClassVar[str] = "mentioned"
+
     mentioned: bool
     evidence: tuple[int, ...] = ()
     """Indices of every context that mentions it; empty exactly if none does."""

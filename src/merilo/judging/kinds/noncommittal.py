@@ -24,6 +24,7 @@ class NoncommittalVerdict(DecisionVerdict):
     """Verdict on a response: does it evade or decline to answer?"""
 
     yes: ClassVar[str] = "declines"
+
     noncommittal: bool
     reason: str = ""
     probability: float | None = None

@@ -26,6 +26,7 @@ class RelevanceVerdict(DecisionVerdict):
     """Relevance grade of one context for a user input."""
 
     yes: ClassVar[str] = "relevant"
+
     grade: int
     """0 nothing useful · 1 part of the answer · 2 the whole answer."""
     evidence: tuple[int, ...] = ()

@@ -37,6 +37,7 @@ class SufficiencyVerdict(DecisionVerdict):
     """Sufficiency of all contexts together for an answer."""
 
     yes: ClassVar[str] = "sufficient"
+
     label: SufficiencyLabel
     missing: str = ""
     """Missing information, in words; empty if sufficient or if the judge does not name it."""

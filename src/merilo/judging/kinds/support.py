@@ -51,6 +51,7 @@ class SupportVerdict(DecisionVerdict):
     """Support of contexts for a statement, with the contexts concerned."""
 
     yes: ClassVar[str] = "supported"
+
     label: SupportLabel
     evidence: tuple[int, ...] = ()
     """Indices of every context that supports (or contradicts) the statement."""

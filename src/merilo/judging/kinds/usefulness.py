@@ -26,6 +26,7 @@ class UsefulnessVerdict(DecisionVerdict):
     """Usefulness of one context for arriving at a reference answer."""
 
     yes: ClassVar[str] = "useful"
+
     useful: bool
     evidence: tuple[int, ...] = ()
     """Indices of the useful sentences; empty exactly if the context is not useful."""
