@@ -22,7 +22,9 @@ from merilo.data.labels import Task
 from merilo.data.sentences import sentences
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoder, Reader
-from merilo.judging.questions import Relevance, Sufficiency, Support
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -32,8 +32,9 @@ from merilo.judges.cascade import MAX_ERROR, cascade_of
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.decisions import same_decision
-from merilo.judging.questions import Relevance, Sufficiency
-from merilo.judging.verdicts import RelevanceVerdict, SufficiencyLabel, SufficiencyVerdict, Verdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.verdicts import Verdict
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 

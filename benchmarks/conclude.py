@@ -79,7 +79,7 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
 
 
 def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
-    from merilo.judging.verdicts import RelevanceVerdict
+    from merilo.judging.kinds.relevance import RelevanceVerdict
     from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
     from merilo.runs.outcomes import Result
     from merilo.runs.run import OUTCOMES as FILE

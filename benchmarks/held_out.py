@@ -30,7 +30,10 @@ from merilo.data.labels import Task, read_labels
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.lexical import Curve
-from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from merilo.judges.blended import BlendedModel
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
     Asked = Question[Any]  # Any: whatever its verdict is

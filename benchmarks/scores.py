@@ -10,19 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judges.callables import CallableJudge
 from merilo.judges.ngrams import likeness, ngram_vector
-from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
     Score = Callable[[str, str], float]

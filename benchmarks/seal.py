@@ -61,8 +61,7 @@ def check_s(folder: Path, metrics: tuple[str, ...]) -> tuple[float, float]:
     The run has as many stored answers and conversations as outcomes.
     """
     from merilo.judging.digests import digest_of
-    from merilo.judging.questions import Relevance
-    from merilo.judging.verdicts import RelevanceVerdict
+    from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
     from merilo.providers.base import Reply, Usage
     from merilo.runs.run import Run
     from merilo.runs.seal import inspect_seal, publish

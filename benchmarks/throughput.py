@@ -21,7 +21,7 @@ from judge_server import judge_server
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.rubric import render
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import OutgoingRequest
-from merilo.judging.questions import Relevance
-from merilo.judging.verdicts import Failure, RelevanceVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.verdicts import Failure
 from merilo.providers.base import Message, Reply, Request, Usage
 
 if TYPE_CHECKING:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import merilo
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 
 def verdict_for(question: Question[Any]) -> dict[str, Any]:  # noqa: C901  one case a kind

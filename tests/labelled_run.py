@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import merilo
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import Question, Relevance, Statements, Support
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from merilo.judging.questions import Question
 
 Row = dict[str, Any]
 

@@ -9,8 +9,8 @@ from conversing import Talk
 from server import JudgeServer
 
 from merilo.judges.llm import LLMJudge
-from merilo.judging.questions import Relevance
-from merilo.judging.verdicts import Failure, RelevanceVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.verdicts import Failure
 from merilo.providers.openai import OpenAIProvider
 
 QUESTIONS = [Relevance(f"Question {n}?", ("One.",)) for n in range(60)]

@@ -16,7 +16,7 @@ import merilo
 from merilo import api as verbs
 from merilo import errors
 from merilo.cli import app
-from merilo.judging.questions import KINDS
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ DATA = ("judges/lexical_words.py", "commands/probe/texts.py", "metrics/published
 """Paths in src whose texts are data: word lists, edits for robustness tests and wording of other projects."""
 ALLOWED = {
     ("commands/calibrate/text.py", "told"): "a key of the JSON",
-    ("judging/questions.py", "stand in"): "sent to the judge",
+    ("judging/kinds/entities.py", "stand in"): "sent to the judge",
     ("judging/json_extraction.py", "told"): "sent to the judge",
     ("metrics/critique.py", "somebody"): "sent to the judge",
     ("metrics/critique.py", "breaks off"): "sent to the judge",

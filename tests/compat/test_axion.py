@@ -24,14 +24,16 @@ from merilo.compat.axion import (
     MetricRunner,
 )
 from merilo.judges.callables import CallableJudge
-from merilo.judging.questions import Completion, Question, Relevance
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, RelevanceVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from merilo.judging.coercion import Given
+    from merilo.judging.questions import Question
 
 YES = {
     "Paris is the capital and largest city of France.",

@@ -12,15 +12,11 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit
 from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
-from merilo.judging.questions import Completion, Question, Relevance, Similarities, Support
-from merilo.judging.verdicts import (
-    CompletionVerdict,
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    SupportLabel,
-    SupportVerdict,
-)
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.runs import store as stores
 from merilo.runs.database import COMMIT_ROWS
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.judging.ask import Step
+    from merilo.judging.questions import Question
 
 YES, NO = RelevanceVerdict(2, (0,)), RelevanceVerdict(0)
 SUPPORTED = SupportVerdict(SupportLabel.SUPPORTED, (0,))

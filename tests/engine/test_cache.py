@@ -19,11 +19,13 @@ from merilo.engine import cache_file
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.cache_upkeep import contents, prune
 from merilo.errors import RunError
-from merilo.judging.questions import Question, Relevance
-from merilo.judging.verdicts import RelevanceVerdict, Verdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 QUESTION = Relevance("q?", ("One.", "Two."))
 YES, NO = RelevanceVerdict(2, (1,), "So it is."), RelevanceVerdict(0)

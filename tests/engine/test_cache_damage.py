@@ -17,12 +17,14 @@ from merilo.engine import cache_file
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_upkeep import contents
 from merilo.errors import RunError
-from merilo.judging.questions import Question, Relevance
-from merilo.judging.verdicts import RelevanceVerdict, Verdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 COUNT = 300
 

@@ -21,8 +21,8 @@ from merilo.errors import ProviderDown
 from merilo.judges.cascade import Cascade, cascade_of
 from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import Question, Relevance, Support
-from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdict, Verdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.providers.openai import OpenAIProvider
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.overview import overview_page, overview_record
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
     from merilo.runs.run import Run
 
 COUNT = 300

@@ -10,7 +10,7 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate.selection import definitions_of
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, is_composite
 from merilo.metrics.registry import find_metric, metric_text, parse_metric, published_metrics

@@ -15,7 +15,7 @@ from merilo.engine.drivers import drive_blocking, drive_rounds
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import draws
-from merilo.judging.questions import Completion, Question
+from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers.base import Reply
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,25 +11,23 @@ from server import Asked, JudgeServer, truncated, wrong_schema
 import merilo
 from merilo.engine.amounts import Amount
 from merilo.judging.expected_replies import likely_reply
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Completion,
-    Embeddings,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Pack,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.reply_parsing import FORMS, LISTS, read_pack, read_reply
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import KINDS
+from merilo.judging.reply_parsing import read_pack, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -296,7 +294,7 @@ def test_likely_replies_can_be_read(question: Question[Any]) -> None:
 
 def test_every_kind_with_a_form_has_a_likely_reply() -> None:
     """The table above leaves none out; other kinds are not asked in words, but for completions."""
-    assert {question.kind for question in ASKED} == {*FORMS, *LISTS}
+    assert {question.kind for question in ASKED} == {name for name, each in KINDS.items() if each.reply is not None}
     assert likely_reply(Embeddings(("a",))) == ""
     assert likely_reply(Completion("en/support.v1", (), (), likely="Yes.")) == "Yes."
 

@@ -13,12 +13,14 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
 from merilo.judging.ask import Plan, ask
-from merilo.judging.questions import Question, Relevance
-from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from merilo.judging.questions import Question
 
 RELEVANCE_FAMILY = [
     "context_relevance",

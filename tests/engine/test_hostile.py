@@ -18,7 +18,7 @@ from judged_rivers import Evaluate, canonical, rows
 from server import JudgeServer, bare, says
 
 import merilo
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, MetricDefaults, Score
 from merilo.runs.run import STORE
 

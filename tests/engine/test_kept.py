@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from judged_rivers import Evaluate, canonical, rows, verdict_for
@@ -24,12 +24,19 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import Limits
 from merilo.judges.callables import CallableJudge
-from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Similarities, Support
-from merilo.judging.verdicts import Failure, FailureKind, SupportLabel, SupportVerdict
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.registry import KINDS
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
 from merilo.runs.database import COMMIT_SECONDS
 from merilo.runs.lock import RunLock
 from merilo.runs.store import FORMAT, Exchange, Store
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 RESUMABLE = """
 import asyncio, sys

@@ -24,7 +24,7 @@ from server import Fault, JudgeServer, cut_off, hang, malformed, rate_limited, r
 import merilo
 from merilo.commands.verify.run import State, verify_run
 from merilo.judging.ask import ask
-from merilo.judging.questions import Embeddings
+from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.run import STORE
 from merilo.runs.store import Store

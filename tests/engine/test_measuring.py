@@ -13,8 +13,10 @@ from server import JudgeServer
 import merilo
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Embeddings, Question, Similarities
-from merilo.judging.verdicts import MatrixVerdict
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.rendering.overview import overview_page
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,17 @@ from server import Asked, JudgeServer, drop_verdicts, malformed, rate_limited, r
 from silent import Silent
 
 import merilo
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,8 +27,10 @@ from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Tempora
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Relevance, Sentences
-from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, ReplyPath

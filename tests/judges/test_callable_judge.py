@@ -11,8 +11,12 @@ from conversing import Talk, converse
 
 from merilo.errors import Permanent, RateLimited
 from merilo.judges.callables import CallableJudge
-from merilo.judging.questions import Completion, Embeddings, Pack, Question, Relevance
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, MatrixVerdict, RelevanceVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
 from merilo.providers.callables import CallableProvider
 

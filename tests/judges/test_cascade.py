@@ -26,17 +26,12 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import CascadeOptions, judge_from, judges_from
-from merilo.judging.questions import Completion, Pack, Question, Relevance, Statements, Support
-from merilo.judging.verdicts import (
-    CompletionVerdict,
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    StatementsVerdict,
-    SupportLabel,
-    SupportVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements, StatementsVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 URL = "http://127.0.0.1:9/v1"
 

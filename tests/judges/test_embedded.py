@@ -14,21 +14,18 @@ from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
-from merilo.judging.questions import (
-    Addresses,
-    Completion,
-    Embeddings,
-    Noncommittal,
-    Pack,
-    Question,
-    Relevance,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import Failure, FailureKind, SufficiencyLabel, SupportLabel
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
+from merilo.judging.kinds.support import Support, SupportLabel
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record

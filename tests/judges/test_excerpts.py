@@ -18,18 +18,15 @@ from merilo.judges.encoder.model import Encoder
 from merilo.judges.lexical_match import Lexicon, match
 from merilo.judges.lexical_text import words
 from merilo.judging import digests
-from merilo.judging.questions import (
-    Addresses,
-    Embeddings,
-    Noncommittal,
-    Question,
-    Relevance,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.encoder.model import Encoded
     from merilo.judges.encoder.windows import Window
+    from merilo.judging.questions import Question
 
 ASKED = "How tall is the tower of Larkham?"
 ANSWER = "The tower of Larkham is 61 metres tall."

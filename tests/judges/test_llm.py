@@ -14,34 +14,18 @@ from server import Fault, JudgeServer
 from merilo.errors import RubricError, UsageError
 from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judging import rubric
-from merilo.judging.questions import (
-    Addresses,
-    Completion,
-    Embeddings,
-    Noncommittal,
-    Pack,
-    Relevance,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    CompletionVerdict,
-    Failure,
-    FailureKind,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.questions import Pack
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.openai import OpenAIProvider
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.ngrams import DIMENSIONS, NAME, likeness, ngram_vector
-from merilo.judging.verdicts import MatrixVerdict
+from merilo.judging.matrix import MatrixVerdict
 
 FIXED = "5c023ccf769398bf"
 """Of the bytes of one vector."""

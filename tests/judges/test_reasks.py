@@ -12,7 +12,9 @@ from conversing import Talk
 from server import Fault, JudgeServer
 
 from merilo.judges.llm import LLMJudge
-from merilo.judging.questions import Pack, Relevance, Support
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.support import Support
+from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider

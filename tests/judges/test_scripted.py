@@ -10,15 +10,12 @@ from conversing import converse
 
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import Noncommittal, Pack, Question, Relevance, Statements, Support
-from merilo.judging.verdicts import (
-    Failure,
-    FailureKind,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    SupportLabel,
-    SupportVerdict,
-)
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,8 @@ from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from, judges_from
-from merilo.judging.questions import Embeddings, Similarities
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
 from merilo.providers.openai import OpenAIProvider

@@ -18,8 +18,10 @@ import merilo
 from merilo.commands.evaluate import settings
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Pack, Sentences
-from merilo.judging.verdicts import Failure, FailureKind, TextsVerdict
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.questions import Pack
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers import splitter
 

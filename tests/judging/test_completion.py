@@ -9,8 +9,7 @@ from conversing import Talk
 from server import JudgeServer
 
 from merilo.judges.llm import LLMJudge
-from merilo.judging.questions import Completion
-from merilo.judging.verdicts import CompletionVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.providers.openai import OpenAIProvider
 from merilo.runs.records import question_from, question_text
 

@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.reply_parsing import FORMS, LISTS, ParsedReply, read_pack, read_reply, schema_for, schema_of
-from merilo.judging.verdicts import (
-    AnsweredVerdict,
-    ChoiceVerdict,
-    EntitiesVerdict,
-    Entity,
-    MentionsVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.choice import Choice, ChoiceVerdict
+from merilo.judging.kinds.entities import Entities, EntitiesVerdict, Entity
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts, PartsVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.registry import KINDS
+from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 RELEVANCE = Relevance("Who?", ("One.", "Two.", "Three."))
 PACK = tuple(Support(text, ("A.", "B.")) for text in ("First.", "Second.", "Third."))
@@ -359,10 +345,10 @@ def test_labels_that_differ_in_case_alone_are_told_apart() -> None:
 
 def test_a_choice_has_its_labels_in_its_schema() -> None:
     """A model that writes by schema can write no other label; other kinds have the schema of their kind."""
-    properties = schema_of(CHOICE)["properties"]
+    properties = CHOICE.reply_schema()["properties"]
     assert isinstance(properties, dict)
     assert properties["label"] == {"type": "string", "enum": ["very good", "Bad", "3"]}
-    assert schema_of(RELEVANCE) is schema_for("relevance")
+    assert RELEVANCE.reply_schema() is schema_for("relevance")
 
 
 @pytest.mark.parametrize(
@@ -392,7 +378,11 @@ def test_schemas_are_strict(together: bool) -> None:
         elif schema["type"] == "array":
             check(schema["items"])
 
-    for kind in ("support", "addresses", "answered", "mentions") if together else (*FORMS, *LISTS):
+    for kind in (
+        ("support", "addresses", "answered", "mentions")
+        if together
+        else (name for name, each in KINDS.items() if each.reply is not None)
+    ):
         schema = dict(schema_for(kind, together=together))
         jsonschema.Draft202012Validator.check_schema(schema)
         check(schema)

@@ -5,49 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Embeddings,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    ChoiceVerdict,
-    EntitiesVerdict,
-    Entity,
-    Failure,
-    MatrixVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.choice import Choice, ChoiceVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.entities import Entities, EntitiesVerdict, Entity
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.parts import Parts, PartsVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.matrix import MatrixVerdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from merilo.data.sample import Sample
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Failure, Verdict
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from metrics.saying import Says, outcome, value
@@ -10,18 +11,14 @@ from metrics.saying import Says, outcome, value
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import (
-    Answered,
-    Choice,
-    Embeddings,
-    Entities,
-    Mentions,
-    Parts,
-    Question,
-    Statements,
-    Support,
-)
-from merilo.judging.verdicts import ChoiceVerdict, SupportLabel, SupportVerdict, Verdict
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.choice import Choice, ChoiceVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
@@ -30,6 +27,10 @@ from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.critique import ASPECTS, Critique
 from merilo.metrics.faithfulness import Faithfulness
 from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 EARTH = "The Earth is round."
 SUN = "The Sun is a star."

@@ -7,8 +7,9 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging.questions import Relevance, Sufficiency, Usefulness
-from merilo.judging.verdicts import RelevanceVerdict, SufficiencyLabel
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
+from merilo.judging.kinds.usefulness import Usefulness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_ranking import ContextRanking

@@ -9,18 +9,25 @@ import pytest
 from merilo.data.sample import Sample
 from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed, ask, ask_each, attempt, both
-from merilo.judging.questions import Completion, Embeddings, Question, Relevance, Similarities, Statements, Support
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, StatementsVerdict, Verdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements, StatementsVerdict
+from merilo.judging.kinds.support import Support
+from merilo.judging.synthetic import chance
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.contract import ContractViolation, check_metric
 from merilo.metrics.registry import parse_metric
-from merilo.metrics.synthetic import SyntheticAnswers, better
+from merilo.metrics.synthetic import SyntheticAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
 
 TEXTS = (
@@ -522,7 +529,7 @@ class Rated(MetricDefaults):
 
 def written(question: Question[Any]) -> Verdict | None:
     if isinstance(question, Completion):
-        return CompletionVerdict(f"{specimens.chance(0, *question.values):.2f}")
+        return CompletionVerdict(f"{chance(0, *question.values):.2f}")
     return None
 
 
@@ -577,7 +584,7 @@ def test_made_up_verdicts_answer_their_questions() -> None:
     kinds = set()
     for question, verdict in asked_by_native_metrics():
         assert question.fault(verdict) is None
-        for changed in better(question, verdict):
+        for changed in question.better(verdict):
             assert changed != verdict
             assert question.fault(changed) is None
             kinds.add(question.kind)

@@ -14,8 +14,12 @@ import pytest
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Embeddings, Question, Sentences, Similarities
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, MatrixVerdict, TextsVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
 
 T = TypeVar("T")

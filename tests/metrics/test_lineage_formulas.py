@@ -11,29 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from merilo.data.sample import Sample
-from merilo.judging.questions import (
-    Addresses,
-    Completion,
-    Noncommittal,
-    Relevance,
-    Sentences,
-    Similarities,
-    Statements,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    CompletionVerdict,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SupportLabel,
-    SupportVerdict,
-    TextsVerdict,
-    UsefulnessVerdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts

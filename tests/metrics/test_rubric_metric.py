@@ -12,7 +12,7 @@ from merilo.commands.flags import metric_texts
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import Choice, Question
+from merilo.judging.kinds.choice import Choice
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import metric_text, parse_metric
@@ -20,6 +20,8 @@ from merilo.metrics.rubric_metric import RubricMetric
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from merilo.judging.questions import Question
 
 POLITE = """
 name: politeness

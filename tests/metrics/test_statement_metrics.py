@@ -7,8 +7,12 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Addresses, Noncommittal, Relevance, Statements, Support
-from merilo.judging.verdicts import Failure, FailureKind, SupportLabel
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.base import EvidenceTarget, Score, Undefined

@@ -14,9 +14,13 @@ from server import JudgeServer
 
 from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judges.llm import LLMJudge
-from merilo.judging.questions import KINDS, Completion, Pack, Relevance, Support
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.support import Support
+from merilo.judging.questions import Pack
+from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import schema_for
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, RelevanceVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.anthropic_bodies import Cached
 from merilo.providers.anthropic_replies import message_of

@@ -14,8 +14,8 @@ from server import JudgeServer
 
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
-from merilo.judging.questions import Relevance
-from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, ReplyPath, Request
 

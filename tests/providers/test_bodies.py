@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.judging.questions import Choice
-from merilo.judging.reply_parsing import schema_for, schema_of
+from merilo.judging.kinds.choice import Choice
+from merilo.judging.reply_parsing import schema_for
 from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request
 from merilo.providers.openai_bodies import OpenAIBodies
@@ -58,7 +58,7 @@ def test_a_schema_is_told_by_itself() -> None:
     bodies = OpenAIBodies("m", {}, hosted=False, known={})
     request = Request(messages=(Message("system", "s"), Message("user", "u")), schema_name="choice")
     for labels in (("yes", "no"), ("a", "b"), ("yes", "no")):
-        schema = schema_of(Choice("?", labels, ("", ""), ("response",), ("x",)))
+        schema = Choice("?", labels, ("", ""), ("response",), ("x",)).reply_schema()
         body = json.loads(bodies.body_for(replace(request, schema=schema)))
         assert body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"] == list(labels)
 

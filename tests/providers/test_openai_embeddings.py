@@ -10,8 +10,10 @@ from embedding_server import Body, EmbeddingServer, Told, embeddings, vector
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
-from merilo.judging.questions import Embeddings, Pack
-from merilo.judging.verdicts import Failure, FailureKind, MatrixVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Pack
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest, OpenAIEmbeddingsProvider

@@ -11,8 +11,10 @@ import pytest
 
 from merilo.errors import Permanent
 from merilo.judges.splitter import SplitterJudge
-from merilo.judging.questions import Embeddings, Pack, Question, Similarities
-from merilo.judging.verdicts import MatrixVerdict, Verdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Pack, Question
 from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from published.cases import Case
 
     from merilo.judges.base import Conversation, Judge
+    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Connection, Request, Usage
 
 ONE_JUDGE: Final = "judge"

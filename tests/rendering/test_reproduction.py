@@ -10,7 +10,11 @@ import merilo
 from merilo.commands.lineage.text import lineage_page
 from merilo.commands.metrics.text import card_page, card_record
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import KINDS, Completion, Embeddings, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.registry import KINDS
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics

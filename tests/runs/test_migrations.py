@@ -8,18 +8,24 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import merilo
 from merilo.engine.cache import VerdictCache
 from merilo.judges.scripted import FileScript
-from merilo.judging.questions import Embeddings, Question, Support
-from merilo.judging.verdicts import Failure, FailureKind, MatrixVerdict, RelevanceVerdict, SupportLabel, SupportVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs import migrations
 from merilo.runs.run import MANIFEST
 from merilo.runs.store import FORMAT, Store
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 WRITTEN = Path(__file__).parent / "format1"
 

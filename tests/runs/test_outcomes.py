@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.judging.verdicts import (
-    Failure,
-    FailureKind,
-    MatrixVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SupportLabel,
-    SupportVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.statements import Statement, StatementsVerdict
+from merilo.judging.kinds.support import SupportLabel, SupportVerdict
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
 from merilo.runs.outcomes import Result, outcome_from
 

@@ -10,16 +10,10 @@ import pytest
 
 from merilo.data.sample import Sample
 from merilo.errors import RunError
-from merilo.judging.questions import Completion, Question, Relevance, Support
-from merilo.judging.verdicts import (
-    CompletionVerdict,
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    SupportLabel,
-    SupportVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage
 from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS
 from merilo.runs.store import Exchange, Store
@@ -28,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
 
 REPLY = Reply(('{"grade": 2}',), usage=Usage(10, 5), model="m-1")
 PAID = Exchange("openai:m", "the rubric", (REPLY,), 0.25)

@@ -14,7 +14,11 @@ from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
 from merilo.judges.cascade import Cascade, with_stages
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
-from merilo.judging.questions import Completion, Embeddings, Pack, Question, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange

@@ -18,7 +18,7 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.cascade import stage_role
 from merilo.judging.decisions import is_positive
-from merilo.judging.questions import KINDS
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.stages import answers_in

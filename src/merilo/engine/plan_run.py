@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import ANSWERING
+from merilo.judging.registry import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, Failed, Score, Undefined, plan_of
 from merilo.runs.outcomes import Result

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import OutgoingRequest
-from merilo.judging.questions import ALL_KINDS, Pack, Question
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure
 from merilo.providers.callables import AnswerWith, CallableProvider
 from merilo.providers.questions import QuestionRequest, answer_in

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.judges.conversation import side_by_side
-from merilo.judging.decisions import DECISIONS, confidence_of, is_positive
+from merilo.judging.decisions import confidence_of, is_positive
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure
+from merilo.judging.verdicts import DecisionVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ class Stage:
 
     def accepts(self, kind: str, answer: Answer) -> bool:
         """Return True if this answer of the judge to a question of this kind is confident enough."""
-        if isinstance(answer, Failure) or not isinstance(answer, DECISIONS):
+        if not isinstance(answer, DecisionVerdict):
             return False
         threshold = self.thresholds.get(Decision(kind, is_positive(answer)))
         return threshold is not None and rounded_confidence(answer) >= threshold
@@ -231,7 +231,7 @@ class Cascade:
 
     def candidates(self, kind: type[Question[Any]]) -> tuple[int, ...]:
         """Return the positions of the judges before the last whose answers a pilot can compare with the last one's."""
-        if kind not in self.last.answers or not issubclass(kind.verdict, DECISIONS):
+        if kind not in self.last.answers or not issubclass(kind.verdict, DecisionVerdict):
             return ()
         return tuple(n for n, stage in enumerate(self.stages) if kind in stage.judge.answers)
 

@@ -23,34 +23,17 @@ from merilo.judges.blended import BlendedModel
 from merilo.judges.english_detection import is_english
 from merilo.judges.excerpts import excerpts
 from merilo.judges.ngrams import likeness, ngram_vector
-from merilo.judging.questions import (
-    Addresses,
-    Embeddings,
-    Noncommittal,
-    Question,
-    Relevance,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    Failure,
-    FailureKind,
-    MatrixVerdict,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.providers.batches import gathered
 from merilo.providers.questions import QuestionRequest, answer_text
@@ -62,6 +45,7 @@ if TYPE_CHECKING:
 
     from merilo.errors import ProviderError
     from merilo.judges.excerpts import Excerpt
+    from merilo.judging.questions import Question
     from merilo.providers.base import Connection, Request
 
 _log = logging.getLogger("merilo")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.judges.base import OutgoingRequest
-from merilo.judging.questions import Embeddings, Pack, Question
-from merilo.judging.verdicts import Failure, FailureKind, MatrixVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.openai_embeddings import EmbeddingsRequest
 
 if TYPE_CHECKING:

@@ -6,32 +6,19 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.judges.conversation import TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Choice,
-    Completion,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Pack,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for, schema_of
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import KINDS
+from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for
+from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
 
 if TYPE_CHECKING:
@@ -46,11 +33,10 @@ _VERSION = 1
 """Part of the fingerprint: raised when the text of re-asks or the parsing of replies changes."""
 _AUTHORS = ("assistant", "user")
 """Authors of the turns after a rubric, in alternation."""
-_JUDGEMENTS: frozenset[type[Question[Any]]] = frozenset(
-    {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal}
-    | {Parts, Answered, Entities, Mentions, Choice}
+_JUDGEMENTS: Final = frozenset(kind for kind in KINDS.values() if kind.reply is not None)
+_TOGETHER: Final = frozenset(
+    kind for kind in _JUDGEMENTS if isinstance(kind.reply, ReplySchema) and kind.reply.pack_item
 )
-_TOGETHER: frozenset[type[Question[Any]]] = frozenset({Support, Addresses, Answered, Mentions})
 
 
 class StatementMode(StrEnum):
@@ -151,7 +137,7 @@ class LLMJudge:
             del wanted
             return read_reply(text, question)
 
-        request = self._judgement(question, schema_of(question), question.kind)
+        request = self._judgement(question, question.reply_schema(), question.kind)
         return read_answers(self.provider, request, read, size=1, reasks=self.reasks)
 
     def _pack(self, pack: Pack) -> Conversation:

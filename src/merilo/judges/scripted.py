@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from merilo.judges.scripts import Entry, entries_from, given_json
 from merilo.judging.coercion import Given, verdict_given
 from merilo.judging.digests import digest_of
-from merilo.judging.questions import ALL_KINDS, KINDS, Pack, Question
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import ALL_KINDS, KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.callables import qualified_name
 

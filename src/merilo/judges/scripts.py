@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object, loaded
-from merilo.judging.questions import KINDS
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 if TYPE_CHECKING:

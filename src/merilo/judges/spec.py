@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from merilo.errors import UsageError
 from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
-from merilo.judging.questions import Embeddings, Question, Similarities
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
 from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugin, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from merilo.judges.base import Judge
+    from merilo.judging.questions import Question
     from merilo.providers.base import Provider
     from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider

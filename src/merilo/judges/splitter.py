@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.json_types import as_list, loaded
-from merilo.judging.questions import Pack, Question, Sentences
-from merilo.judging.verdicts import Failure, FailureKind, TextsVerdict
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
 from merilo.providers.splitter import PACKAGE, TIMEOUT_S, SplitterProvider, installed
 

@@ -1,33 +1,8 @@
-"""The decision in a verdict of any kind (yes or no), and the judge's confidence in it."""
+"""The decision in a verdict of any kind (yes or no, a grade, a label), and the judge's confidence in it."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
-
-DECISIONS: Final[tuple[type[Verdict], ...]] = (
-    RelevanceVerdict,
-    UsefulnessVerdict,
-    SupportVerdict,
-    SufficiencyVerdict,
-    AddressesVerdict,
-    NoncommittalVerdict,
-    AnsweredVerdict,
-    MentionsVerdict,
-)
-"""Verdict types that are decisions; all others are texts, lists or numbers."""
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 
 def same_decision(first: Verdict, second: Verdict) -> bool:
@@ -36,15 +11,7 @@ def same_decision(first: Verdict, second: Verdict) -> bool:
     Reasons, evidence and probabilities are not compared. If one of the judges does not distinguish contradicted from
     not stated, the comparison is supported or not supported. Raises TypeError for a verdict that is not a decision.
     """
-    match first, second:
-        case RelevanceVerdict(), RelevanceVerdict():
-            return first.grade == second.grade
-        case SufficiencyVerdict(), SufficiencyVerdict():
-            return first.label is second.label
-        case SupportVerdict(), SupportVerdict() if first.tells_contradicted and second.tells_contradicted:
-            return first.label is second.label
-        case _:
-            return is_positive(first) == is_positive(second)
+    return _decided(first).decides_as(_decided(second))
 
 
 def is_positive(verdict: Verdict) -> bool:
@@ -54,25 +21,12 @@ def is_positive(verdict: Verdict) -> bool:
     A noncommittal verdict is positive if the response is noncommittal. Raises TypeError for a verdict that is not a
     decision, such as a list of statements.
     """
-    match verdict:
-        case RelevanceVerdict():
-            return verdict.grade >= 1
-        case UsefulnessVerdict():
-            return verdict.useful
-        case SupportVerdict():
-            return verdict.supported
-        case SufficiencyVerdict():
-            return verdict.label is SufficiencyLabel.SUFFICIENT
-        case AddressesVerdict():
-            return verdict.addresses
-        case NoncommittalVerdict():
-            return verdict.noncommittal
-        case AnsweredVerdict():
-            return verdict.answered
-        case MentionsVerdict():
-            return verdict.mentioned
-        case _:
-            raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
+    return _decided(verdict).positive
+
+
+def decision_of(verdict: Verdict) -> object:
+    """Return the grade, the label, or the yes or no of a verdict. Raises TypeError for one that is not a decision."""
+    return _decided(verdict).decision
 
 
 def probability_of(verdict: Verdict) -> float | None:
@@ -90,3 +44,9 @@ def confidence_of(verdict: Verdict) -> float | None:
     if probability is None:
         return None
     return probability if is_positive(verdict) else 1.0 - probability
+
+
+def _decided(verdict: Verdict) -> DecisionVerdict:
+    if not isinstance(verdict, DecisionVerdict):
+        raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
+    return verdict

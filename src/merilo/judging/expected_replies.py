@@ -6,8 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.json_types import as_list
-from merilo.judging.questions import Completion, Pack
-from merilo.judging.reply_parsing import FORMS, LISTS
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Pack
+from merilo.judging.reply_schema import ReplySchema
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
@@ -37,15 +38,14 @@ def _one(question: Question[Any]) -> str:
 
 def _fields(question: Question[Any]) -> dict[str, Any]:  # Any: JSON
     """Return the reply's fields in the order they are written, numbered from 1."""
-    given: dict[str, Any] = {}
-    if question.kind in FORMS or question.kind in LISTS:
-        given = question.guess().to_fields()
-    if (form := FORMS.get(question.kind)) is not None:
-        return {name: _numbered(name, given[name]) for name in form.properties}
-    if (listed := LISTS.get(question.kind)) is not None:
-        name = listed.shape.keys[0]
-        return {name: [_item(item) for item in given[name]]}
-    return given
+    reply = question.reply
+    if reply is None:
+        return {}
+    given = question.guess().to_fields()
+    if isinstance(reply, ReplySchema):
+        return {name: _numbered(name, given[name]) for name in reply.properties}
+    name = reply.shape.keys[0]
+    return {name: [_item(item) for item in given[name]]}
 
 
 def _item(item: Any) -> Any:  # Any: JSON

@@ -36,7 +36,8 @@ from unicodedata import normalize
 
 from merilo.errors import RubricError
 from merilo.judging.digests import digest_bytes, digest_of, digest_text, digest_texts
-from merilo.judging.questions import Completion, Pack
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

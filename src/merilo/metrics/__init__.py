@@ -9,26 +9,24 @@ from merilo.lazy import exports
 
 if TYPE_CHECKING:
     from merilo.judging.ask import AskFailed, Plan, ask, ask_each, attempt, attempt_each, both, draws, together
-    from merilo.judging.questions import (
-        Addresses,
-        Answered,
-        Choice,
-        Completion,
-        Embeddings,
-        Entities,
-        Mentions,
-        Noncommittal,
-        Parts,
-        Question,
-        Relevance,
-        Sentences,
-        Similarities,
-        Statements,
-        Sufficiency,
-        Support,
-        Usefulness,
-    )
-    from merilo.judging.verdicts import Failure, SufficiencyLabel, SupportLabel, Verdict
+    from merilo.judging.kinds.addresses import Addresses
+    from merilo.judging.kinds.answered import Answered
+    from merilo.judging.kinds.choice import Choice
+    from merilo.judging.kinds.completion import Completion
+    from merilo.judging.kinds.embeddings import Embeddings
+    from merilo.judging.kinds.entities import Entities
+    from merilo.judging.kinds.mentions import Mentions
+    from merilo.judging.kinds.noncommittal import Noncommittal
+    from merilo.judging.kinds.parts import Parts
+    from merilo.judging.kinds.relevance import Relevance
+    from merilo.judging.kinds.sentences import Sentences
+    from merilo.judging.kinds.similarities import Similarities
+    from merilo.judging.kinds.statements import Statements
+    from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
+    from merilo.judging.kinds.support import Support, SupportLabel
+    from merilo.judging.kinds.usefulness import Usefulness
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Failure, Verdict
     from merilo.metrics.base import (
         Card,
         Composite,
@@ -104,26 +102,24 @@ __getattr__, __dir__ = exports(
             "draws",
             "together",
         ),
-        "merilo.judging.questions": (
-            "Addresses",
-            "Answered",
-            "Choice",
-            "Completion",
-            "Embeddings",
-            "Entities",
-            "Mentions",
-            "Noncommittal",
-            "Parts",
-            "Question",
-            "Relevance",
-            "Sentences",
-            "Similarities",
-            "Statements",
-            "Sufficiency",
-            "Support",
-            "Usefulness",
-        ),
-        "merilo.judging.verdicts": ("Failure", "SufficiencyLabel", "SupportLabel", "Verdict"),
+        "merilo.judging.kinds.addresses": ("Addresses",),
+        "merilo.judging.kinds.answered": ("Answered",),
+        "merilo.judging.kinds.choice": ("Choice",),
+        "merilo.judging.kinds.completion": ("Completion",),
+        "merilo.judging.kinds.embeddings": ("Embeddings",),
+        "merilo.judging.kinds.entities": ("Entities",),
+        "merilo.judging.kinds.mentions": ("Mentions",),
+        "merilo.judging.kinds.noncommittal": ("Noncommittal",),
+        "merilo.judging.kinds.parts": ("Parts",),
+        "merilo.judging.kinds.relevance": ("Relevance",),
+        "merilo.judging.kinds.sentences": ("Sentences",),
+        "merilo.judging.kinds.similarities": ("Similarities",),
+        "merilo.judging.kinds.statements": ("Statements",),
+        "merilo.judging.kinds.sufficiency": ("Sufficiency", "SufficiencyLabel"),
+        "merilo.judging.kinds.support": ("Support", "SupportLabel"),
+        "merilo.judging.kinds.usefulness": ("Usefulness",),
+        "merilo.judging.questions": ("Question",),
+        "merilo.judging.verdicts": ("Failure", "Verdict"),
         "merilo.metrics.base": (
             "Card",
             "Composite",

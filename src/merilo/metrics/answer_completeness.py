@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, ask_each
-from merilo.judging.questions import Answered, Parts
-from merilo.judging.verdicts import AnsweredVerdict
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.parts import Parts
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import BLANK_USER_INPUT, about_statements, distinct, is_blank, states_nothing
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, both
-from merilo.judging.questions import Embeddings, Statements, Support
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (

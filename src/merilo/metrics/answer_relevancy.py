@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import ask_each, both
-from merilo.judging.questions import Addresses, Noncommittal, Statements
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.judging.ask import both
+from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
+    ADDRESSING_QUESTIONS,
     BLANK_RESPONSE,
     BLANK_USER_INPUT,
+    RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     about_statements,
+    addressing_of,
     declines,
     is_blank,
     max_statements,
@@ -43,12 +45,11 @@ class AnswerRelevancy(MetricDefaults):
     name: ClassVar[str] = "answer_relevancy"
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response"})
-    asks = Kinds({Addresses, Noncommittal, Statements})
+    asks = RESPONSE_QUESTIONS.kinds | ADDRESSING_QUESTIONS.kinds
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that address the user input.",
         formula="Statements that address the user input / distinct statements of the response.",
-        questions="One Noncommittal and one Statements question, and one Addresses question for each "
-        "distinct statement.",
+        questions=f"{RESPONSE_QUESTIONS.text}, and {ADDRESSING_QUESTIONS.text}.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, BLANK_USER_INPUT),
         when="To find padding and answers to another question; needs neither contexts nor a reference.",
         when_not="To see whether the answer is right or complete. Also use faithfulness, or a metric with a reference.",
@@ -77,8 +78,7 @@ class AnswerRelevancy(MetricDefaults):
             return Undefined(_DECLINES)
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
-        language = sample.resolved_language
-        verdicts = yield from ask_each(Addresses(each.text, user_input, language=language) for each in statements)
+        verdicts = yield from addressing_of(sample, statements)
         addressing = sum(verdict.addresses for verdict in verdicts)
         return Score(
             addressing / len(statements),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, ask_each
-from merilo.judging.questions import Entities, Mentions
-from merilo.judging.verdicts import MentionsVerdict
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_EVIDENCE,

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.questions import Relevance, Usefulness
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.usefulness import Usefulness
 from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.steps import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import ndcg
 from merilo.metrics.steps import (

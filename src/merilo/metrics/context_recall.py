@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.questions import Statements, Support
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_REFERENCE,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.steps import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import RelevanceVerdict
+    from merilo.judging.kinds.relevance import RelevanceVerdict
 
 
 _TOP_GRADE: Final = 2

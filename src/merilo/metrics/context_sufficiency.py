@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask
-from merilo.judging.questions import Sufficiency
-from merilo.judging.verdicts import SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import BLANK_USER_INPUT, NO_CONTEXT, is_blank, max_contexts, texts_of
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both
-from merilo.judging.questions import Relevance, Statements, Support
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sample import FIELDS, Sample
 from merilo.errors import MeriloError, MissingField
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.questions import Completion, Question
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import DECLARED, Answerer, Metric, Score, Undefined, drive, plan_of
@@ -419,7 +420,10 @@ def _improved(
     questions: Iterable[Question[Any]], answers: SyntheticAnswers
 ) -> Iterator[tuple[Question[Any], SyntheticAnswers]]:
     for question in dict.fromkeys(questions):
-        for verdict in specimens.better(question, answers(question)):
+        given = answers(question)
+        if not isinstance(given, type(question).verdict):  # a verdict of the metric's author may be of any type
+            continue
+        for verdict in question.better(given):
             yield question, replace(answers, known={question: verdict})
 
 

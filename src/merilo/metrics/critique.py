@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.questions import Choice
+from merilo.judging.kinds.choice import Choice
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import BLANK_RESPONSE, is_blank
 

@@ -10,40 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sample import Context, Sample
 from merilo.errors import MissingField
-from merilo.judging.questions import (
-    Addresses,
-    Answered,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Parts,
-    Question,
-    Relevance,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    EntitiesVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.statements import Statements
 from merilo.metrics.base import Metric, Score, Undefined, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +51,16 @@ def edges() -> tuple[Edge, ...]:
             replace(_USUAL, retrieved_contexts=_USUAL.contexts[:1], retrieved_context_ids=("europe",)),
             _good,
         ),
-        Edge("no context is relevant", _USUAL, _nothing_relevant),
+        Edge("no context is relevant", _USUAL, _worst_on("relevance", "usefulness")),
         Edge("the response is blank", replace(_USUAL, response=" "), _good),
-        Edge("the response declines to answer", _USUAL, _declines),
-        Edge("the response makes no statement", _USUAL, _NoStatement(_USUAL.sentences("response"))),
+        Edge("the response declines to answer", _USUAL, _worst_on("noncommittal", "answered")),
+        Edge("the response makes no statement", _USUAL, _states_nothing(_USUAL.sentences("response"))),
         Edge("the reference is blank", replace(_USUAL, reference=""), _good),
-        Edge("the reference makes no statement", _USUAL, _NoStatement(_USUAL.sentences("reference"))),
-        Edge("the reference names no entity", _USUAL, _nothing_named),
+        Edge("the reference makes no statement", _USUAL, _states_nothing(_USUAL.sentences("reference"))),
+        Edge("the reference names no entity", _USUAL, _worst_on("entities")),
         Edge("no context is named as relevant", replace(_USUAL, reference_context_ids=()), _good),
         Edge("the user input is blank", replace(_USUAL, user_input=""), _good),
-        Edge("the user input asks for nothing", _USUAL, _nothing_asked),
+        Edge("the user input asks for nothing", _USUAL, _worst_on("parts")),
         Edge("a needed field is missing", Sample("missing"), _good),
     )
 
@@ -122,61 +96,26 @@ def _cell(outcome: Score | Undefined) -> str:
 
 
 def _good(question: Question[Any]) -> Verdict:
-    match question:
-        case Relevance(sentences=sentences):
-            return RelevanceVerdict(2, tuple(range(len(sentences))))
-        case Usefulness(sentences=sentences):
-            return UsefulnessVerdict(useful=True, evidence=tuple(range(len(sentences))))
-        case Support(contexts=contexts):
-            return SupportVerdict(SupportLabel.SUPPORTED, tuple(range(len(contexts))))
-        case Sufficiency():
-            return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
-        case Addresses():
-            return AddressesVerdict(addresses=True)
-        case Answered(sentences=sentences):
-            return AnsweredVerdict(answered=True, evidence=tuple(range(len(sentences))))
-        case Mentions(contexts=contexts):
-            return MentionsVerdict(mentioned=True, evidence=tuple(range(len(contexts))))
-        case _:
-            guessed: Verdict = question.guess()
-            return guessed
+    best: Verdict = question.best()
+    return best
 
 
-def _nothing_relevant(question: Question[Any]) -> Verdict:
-    match question:
-        case Relevance():
-            return RelevanceVerdict(0)
-        case Usefulness():
-            return UsefulnessVerdict(useful=False)
-        case _:
-            return _good(question)
+def _worst_on(*kinds: str) -> Callable[[Question[Any]], Verdict]:
+    """Return a judge that gives the worst verdict on these kinds of questions."""
+
+    def answer(question: Question[Any]) -> Verdict:
+        verdict: Verdict = question.worst() if question.kind in kinds else question.best()
+        return verdict
+
+    return answer
 
 
-def _declines(question: Question[Any]) -> Verdict:
-    match question:
-        case Noncommittal():
-            return NoncommittalVerdict(noncommittal=True)
-        case Answered():
-            return AnsweredVerdict(answered=False)
-        case _:
-            return _good(question)
+def _states_nothing(sentences: tuple[str, ...]) -> Callable[[Question[Any]], Verdict]:
+    """Return a judge that finds no statement in one text."""
 
+    def answer(question: Question[Any]) -> Verdict:
+        empty = isinstance(question, Statements) and question.sentences == sentences
+        verdict: Verdict = question.worst() if empty else question.best()
+        return verdict
 
-def _nothing_asked(question: Question[Any]) -> Verdict:
-    return PartsVerdict(()) if isinstance(question, Parts) else _good(question)
-
-
-def _nothing_named(question: Question[Any]) -> Verdict:
-    return EntitiesVerdict(()) if isinstance(question, Entities) else _good(question)
-
-
-@dataclass(frozen=True, slots=True)
-class _NoStatement:
-    """A judge that finds no statement in one text."""
-
-    sentences: tuple[str, ...]
-
-    def __call__(self, question: Question[Any]) -> Verdict:
-        if isinstance(question, Statements) and question.sentences == self.sentences:
-            return StatementsVerdict(())
-        return _good(question)
+    return answer

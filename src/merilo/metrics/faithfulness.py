@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both
-from merilo.judging.questions import Noncommittal, Statements, Support
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.judging.kinds.support import Support
+from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
+    RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     about_statements,
     declines,
@@ -46,11 +47,11 @@ class Faithfulness(MetricDefaults):
     name: ClassVar[str] = "faithfulness"
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    asks = Kinds({Noncommittal, Statements, Support})
+    asks = RESPONSE_QUESTIONS.kinds | {Support}
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that the retrieved contexts support.",
         formula="Supported statements / distinct statements of the response.",
-        questions="One Noncommittal and one Statements question, and one Support question for each distinct statement.",
+        questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
         when="To find answers that go beyond the retrieved text, without a reference.",
         when_not="To see whether the answer is true or addresses the question: a faithful answer can repeat a wrong "

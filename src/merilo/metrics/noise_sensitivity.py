@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both, together
-from merilo.judging.questions import Statements, Support
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.steps import (
     BLANK_REFERENCE,

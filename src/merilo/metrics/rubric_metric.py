@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.questions import Choice
+from merilo.judging.kinds.choice import Choice
 from merilo.judging.scale import Scale
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import NOTHING_RETRIEVED, is_blank

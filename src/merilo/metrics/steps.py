@@ -13,24 +13,21 @@ from unicodedata import category
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each
-from merilo.judging.questions import Noncommittal, Question, Relevance, Statements, Support, Usefulness
-from merilo.judging.verdicts import (
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
-from merilo.metrics.base import Evidence, EvidenceTarget
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.questions import Texts
+    from merilo.judging.questions import Question, Texts
 
 V = TypeVar("V", bound=Verdict)
 
@@ -61,6 +58,23 @@ class DistinctStatement:
     index: int
     """The position of its first occurrence in the verdict."""
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepQuestions:
+    """The questions of a step, for the declarations of the metrics that use it."""
+
+    kinds: Kinds
+    text: str
+    """Their kinds and number, for the metric's card."""
+
+
+RESPONSE_QUESTIONS: Final = StepQuestions(
+    Kinds({Noncommittal, Statements}), "One Noncommittal and one Statements question"
+)
+"""The questions of `declines` and of `statements_of` the response."""
+ADDRESSING_QUESTIONS: Final = StepQuestions(Kinds({Addresses}), "one Addresses question for each distinct statement")
+"""The questions of `addressing_of`."""
 
 
 def is_blank(text: str | Context) -> bool:
@@ -245,6 +259,12 @@ def declines(sample: Sample) -> Plan[bool]:
         Noncommittal(sample.require("user_input"), sample.require("response"), language=sample.resolved_language)
     )
     return verdict.noncommittal
+
+
+def addressing_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[AddressesVerdict, ...]]:
+    """Ask whether each statement of the response addresses the user input."""
+    user_input, language = sample.require("user_input"), sample.resolved_language
+    return (yield from ask_each(Addresses(each.text, user_input, language=language) for each in statements))
 
 
 # -- rankings by id -----------------------------------------------------------------------------------

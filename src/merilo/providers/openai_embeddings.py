@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from merilo.errors import Permanent, Temporary
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.verdicts import MatrixVerdict
+from merilo.judging.matrix import MatrixVerdict
 from merilo.providers.base import Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
 from merilo.providers.openai_replies import usage_of

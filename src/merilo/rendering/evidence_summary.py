@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
+from merilo.judging.wording import listed
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.rendering.overview import counts_text
-from merilo.rendering.wording import listed, said
+from merilo.rendering.wording import said
 
 if TYPE_CHECKING:
+    from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Evidence
     from merilo.results.sample_detail import SampleDetail
 
@@ -69,11 +70,10 @@ def _bare(verdict: Verdict) -> Verdict:
 
 
 def _quotes(case: SampleDetail, evidence: Evidence) -> tuple[str, ...]:
-    verdict = evidence.verdict
-    if evidence.about is not EvidenceTarget.CONTEXT or not isinstance(verdict, RelevanceVerdict | UsefulnessVerdict):
+    if evidence.about is not EvidenceTarget.CONTEXT:
         return ()
     views = case.contexts
     if evidence.index >= len(views):
         return ()
     sentences = views[evidence.index].sentences
-    return tuple(sentences[at] for at in verdict.evidence if at < len(sentences))
+    return tuple(sentences[at] for at in evidence.verdict.context_evidence if at < len(sentences))

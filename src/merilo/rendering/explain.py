@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from merilo.data.short_answers import taken_apart
-from merilo.judging.questions import Support
+from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.overview import counts_text
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
@@ -199,14 +199,13 @@ def _subject(case: SampleDetail, asked: StoredQuestion, width: int) -> str:
     index = case.context_of(asked)
     if index is not None:
         return f" of context {index + 1}"
-    about = [getattr(asked.question, name, None) for name in ("statement", "part", "name")]
-    subject = next((text for text in about if text is not None), None)  # identifies the question within its pack
+    subject = asked.question.subject
     if subject is None:
         return ""
-    apart = taken_apart(str(subject))
+    apart = taken_apart(subject)
     if apart is not None:  # a short answer made into a statement: show the answer, the rest repeats the question
         return f' of "{cut(apart[1], max(width, 20))}" in answer'
-    return f' of "{cut(str(subject), max(width, 20))}"'
+    return f' of "{cut(subject, max(width, 20))}"'
 
 
 def _against(case: SampleDetail, asked: StoredQuestion) -> tuple[str, Answer]:

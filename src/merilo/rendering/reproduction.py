@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from merilo.errors import MeriloError
-from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import fidelity_of

@@ -5,27 +5,10 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    AnsweredVerdict,
-    ChoiceVerdict,
-    CompletionVerdict,
-    EntitiesVerdict,
-    Failure,
-    MatrixVerdict,
-    MentionsVerdict,
-    NoncommittalVerdict,
-    PartsVerdict,
-    RelevanceVerdict,
-    StatementsVerdict,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-)
+from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from merilo.judging.ask import Answer
     from merilo.runs.run import Run
@@ -34,22 +17,6 @@ NONE = "-"
 """Shown in place of a number that is unknown or undefined."""
 _DIME = 0.1
 _MINUTE, _HOUR = 60, 3_600
-_YES: dict[type, str] = {
-    RelevanceVerdict: "relevant",
-    UsefulnessVerdict: "useful",
-    SupportVerdict: "supported",
-    SufficiencyVerdict: "sufficient",
-    AddressesVerdict: "addresses the question",
-    NoncommittalVerdict: "declines",
-    AnsweredVerdict: "answered",
-    MentionsVerdict: "mentioned",
-}
-_SUPPORT = {
-    SupportLabel.SUPPORTED: "supported",
-    SupportLabel.CONTRADICTED: "contradicted",
-    SupportLabel.NOT_STATED: "not stated",
-    SupportLabel.UNSUPPORTED: "not supported",
-}
 
 
 STOPPED = "stopped before its last sample; the numbers cover only the samples so far"
@@ -90,9 +57,8 @@ def said(answer: Answer) -> str:
     if isinstance(answer, Failure):
         return f"no verdict ({answer.kind.value}): {answer.message}"
     probability = getattr(answer, "probability", None)  # every verdict type has it, but their base class does not
-    yes = _YES.get(type(answer), "yes")
-    tail = "" if probability is None else f", p({yes}) = {probability:.2f}"
-    return _verdict(answer) + tail
+    tail = "" if probability is None else f", p({answer.yes}) = {probability:.2f}"
+    return answer.in_words() + tail
 
 
 def reason_of(answer: Answer) -> str:
@@ -134,51 +100,3 @@ def duration(seconds: float) -> str:
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
-
-
-def listed(indices: Sequence[int], thing: str) -> str:
-    """Return things by their 0-based indices, counted from 1: `context 2`, `contexts 1, 3`."""
-    return f"{thing}{'s' if len(indices) > 1 else ''} {', '.join(str(index + 1) for index in indices)}"
-
-
-def _verdict(answer: Answer) -> str:
-    match answer:
-        case RelevanceVerdict():
-            return f"grade {answer.grade} of 2"
-        case UsefulnessVerdict():
-            return "useful" if answer.useful else "not useful"
-        case StatementsVerdict():
-            return count(len(answer.statements), "statement")
-        case SupportVerdict():
-            where = f" by {listed(answer.evidence, 'context')}" if answer.evidence else ""
-            return _SUPPORT[answer.label] + where
-        case SufficiencyVerdict():
-            missing = f" (missing: {answer.missing})" if answer.missing else ""
-            return answer.label.value + missing
-        case AddressesVerdict():
-            return "addresses the question" if answer.addresses else "does not address the question"
-        case NoncommittalVerdict():
-            return "declines to answer" if answer.noncommittal else "answers"
-        case MatrixVerdict():
-            return f"a matrix of {answer.rows} by {answer.columns}"
-        case CompletionVerdict():
-            return f'"{answer.text}"'
-        case _:
-            return _more(answer)
-
-
-def _more(answer: Answer) -> str:
-    """Return the text of a verdict of the less common kinds (continues `_verdict`)."""
-    match answer:
-        case PartsVerdict():
-            return count(len(answer.parts), "part")
-        case AnsweredVerdict():
-            return f"answered by {listed(answer.evidence, 'sentence')}" if answer.answered else "not answered"
-        case EntitiesVerdict():
-            return count(len(answer.entities), "entity", "entities")
-        case MentionsVerdict():
-            return f"mentioned in {listed(answer.evidence, 'context')}" if answer.mentioned else "not mentioned"
-        case ChoiceVerdict():
-            return answer.label
-        case _:
-            return type(answer).__name__

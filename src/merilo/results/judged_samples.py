@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError
 from merilo.judging.decisions import probability_of
-from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
+from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
-from merilo.results.label_forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.runs.run import OUTCOMES, Run, open_store
 from merilo.runs.store_errors import missing_text_error
 
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
+    from merilo.judging.labels import LabelForm
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
-    from merilo.results.label_forms import LabelForm
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.store import Store, StoredQuestion
 
 _NEAR: Final = 1e-9
-_PREPARING: Final = frozenset({kind.kind for kind in (Noncommittal, Statements, Parts, Entities)})
+_PREPARING: Final = frozenset(name for name, kind in KINDS.items() if kind.prepares)
 """Kinds of questions that only prepare what is judged, such as the extraction of statements."""
 _PROBES: Final = 6
 """Number of label combinations that are tried to see how a metric depends on labels."""
@@ -151,7 +150,8 @@ class JudgedSample:
         content = question.content
         mark = content.hex()
         if mark in labels:
-            return verdict_of(question, labels[mark], evidence=evidence)
+            verdict: Verdict = question.verdict_of_label(labels[mark], evidence=evidence)
+            return verdict
         found = self.answers.get((content, question.draw, question.role))
         return self.answers.get((content, question.draw, "")) if found is None else found
 
@@ -221,7 +221,7 @@ class JudgedRun:
             question = each.question
             answers[question.content, question.draw, question.role] = each.answer
             answers.setdefault((question.content, question.draw, ""), each.answer)
-        readable = metric is not None and kinds <= ASKED_OF_PEOPLE
+        readable = metric is not None and kinds <= LABELLED_KINDS
         items = {item.mark: item for item in _items(asked, kinds)} if readable else {}
         by_rule = readable and not items and {each.question.kind for each in asked} <= _PREPARING
         return JudgedSample(sample, metric, record.get("value", 0.0), tuple(items.values()), by_rule, text, answers)
@@ -256,10 +256,10 @@ def _in(quoted: bytes, names: frozenset[str]) -> bool:
 
 def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[Item]:
     for each in asked:
-        form = form_of(each.question) if each.question.kind in kinds else None
+        form = each.question.label_form() if each.question.kind in kinds else None
         if form is not None and isinstance(each.answer, Verdict):
             mark = mark_of(each.question)
-            yield Item(mark, each.question, form, label_of(each.answer), probability_of(each.answer))
+            yield Item(mark, each.question, form, each.answer.as_label(), probability_of(each.answer))
 
 
 def _metric(text: str) -> Metric | None:

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import RubricError
-from merilo.judging.questions import Pack, Relevance, Usefulness
+from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_for
-from merilo.judging.verdicts import Failure, RelevanceVerdict, UsefulnessVerdict, Verdict
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.results.support_source import held_against
 
@@ -101,8 +101,8 @@ class SampleDetail:
 
     def context_of(self, asked: StoredQuestion) -> int | None:
         """Return the index of the context that a question is about; None if it is not about a single context."""
-        question = asked.question
-        return self._places.get(question.sentences) if isinstance(question, Relevance | Usefulness) else None
+        sentences = asked.question.context_sentences
+        return None if sentences is None else self._places.get(sentences)
 
     @cached_property
     def _places(self) -> dict[tuple[str, ...], int]:
@@ -129,10 +129,7 @@ class SampleDetail:
         ]
         found += [(each.question.kind, each.answer, "") for each in about if isinstance(each.answer, Failure)]
         evidence = frozenset(
-            at
-            for _, answer, _ in found
-            if isinstance(answer, RelevanceVerdict | UsefulnessVerdict)
-            for at in answer.evidence
+            at for _, answer, _ in found if isinstance(answer, Verdict) for at in answer.context_evidence
         )
         return ContextView(index, context, context.sentences, evidence, self._merged(found))
 

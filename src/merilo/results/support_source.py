@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from merilo.data.short_answers import stated
-from merilo.judging.questions import Support
-from merilo.judging.verdicts import SupportVerdict
+from merilo.judging.kinds.support import Support, SupportVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from merilo.judging.json_types import compact
-from merilo.judging.questions import KINDS, kind_of
+from merilo.judging.registry import KINDS, kind_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.json_types import compact
-from merilo.judging.questions import KINDS, Question, later_fields
+from merilo.judging.questions import Question, later_fields
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs.database import seal
 

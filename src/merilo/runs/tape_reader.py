@@ -13,7 +13,7 @@ from merilo.data.source import open_unpacked
 from merilo.errors import MeriloError, RunError
 from merilo.judging.digests import SIZE
 from merilo.judging.json_types import Json, as_list, as_object, loaded
-from merilo.judging.questions import KINDS, Question
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, read_manifest, unchecked_run, write_json
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from merilo.data.lines import Peekable
     from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
 
 _LONGEST: Final = 256 * 1024 * 1024
 """Maximum bytes of a line; a longer one is not from a tape and would only fill the memory."""

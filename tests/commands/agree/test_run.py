@@ -18,12 +18,15 @@ from merilo.commands.agree.run import JudgesAgreement, judges_agreement
 from merilo.commands.agree.text import judges_page, judges_record
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import Question, Relevance, Sufficiency
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.stats.agreement import kendall_tau_b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from merilo.judging.questions import Question
 
 METRICS = ("context_relevance",)
 ROWS = contexts_rows(60, contexts=3)

@@ -36,7 +36,7 @@ from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import Unit, unsealed
 from merilo.commands.show.html import run_html
 from merilo.errors import DataError, RunError, UsageError
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
 from merilo.rendering.correction import corrected_aggregates

@@ -18,17 +18,11 @@ from merilo.commands.check.text import check_page
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
-from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-)
+from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.stats.resampling import Resampling
@@ -36,6 +30,7 @@ from merilo.stats.resampling import Resampling
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
 QUICK = Resampling(resamples=200)

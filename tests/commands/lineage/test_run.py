@@ -10,19 +10,16 @@ import merilo
 from merilo.commands.lineage.result import CommonSamples, _compared, _shared
 from merilo.commands.lineage.text import _common_text, lineage_page, lineage_record
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import (
-    KINDS,
-    Addresses,
-    Embeddings,
-    Noncommittal,
-    Question,
-    Relevance,
-    Sentences,
-    Similarities,
-    Statements,
-    Support,
-    Usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.registry import KINDS
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text, parse_metric
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.lineage.result import DefinitionRow, LineageTables
+    from merilo.judging.questions import Question
 
 CONTEXTS = [
     "Paris is the capital of France. It lies on the Seine. It has two million people.",

@@ -14,13 +14,19 @@ from merilo.commands.evaluate.cli import run
 from merilo.commands.lineage.cli import lineage
 from merilo.commands.lineage.text import lineage_page, lineage_sample_page
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Relevance, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.registry import KINDS
 from merilo.metrics.lineage.formula import Lineage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.lineage.result import LineageTables
+    from merilo.judging.questions import Question
 
 HOLISTIC = "axion:contextual_relevancy(mode=holistic, mode_effect=documented)"
 ROWS = [

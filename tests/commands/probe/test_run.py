@@ -21,21 +21,16 @@ from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judges.callables import CallableJudge
-from merilo.judging.questions import Question, Relevance, Sufficiency, Support
-from merilo.judging.verdicts import (
-    Failure,
-    FailureKind,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    Verdict,
-)
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.stats.gate import GateVerdict as Reading
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from merilo.judging.questions import Question
 
 PLACES = ("Leeds", "Turin", "Porto", "Ghent", "Lyon", "Bergen", "Krakow", "Graz")
 COUNT = 130

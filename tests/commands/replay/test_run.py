@@ -26,8 +26,7 @@ from silent import Silent
 import merilo
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import ask
-from merilo.judging.questions import Relevance
-from merilo.judging.verdicts import RelevanceVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.metrics.base import MetricDefaults, Score
 from merilo.metrics.context_relevance import ContextRelevance
 from merilo.metrics.registry import default_metrics

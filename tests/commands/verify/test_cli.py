@@ -19,7 +19,7 @@ from seals import remove_seal, seal_again
 
 import merilo
 from merilo.judging.ask import ask
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score
 from merilo.results.summary import Tally
 from merilo.runs.outcomes import outcome_from

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from merilo.data.sample import Sample
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Question
-from merilo.judging.verdicts import CompletionVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.ares import METRICS, AnswerFaithfulness, ContextRelevance, label_in
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a")
 

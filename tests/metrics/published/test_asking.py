@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.judging.ask import AskFailed
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import drive
 from merilo.metrics.published.asking import (
     Asker,

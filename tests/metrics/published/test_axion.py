@@ -13,14 +13,15 @@ from merilo.errors import MissingField, UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.questions import Completion, Question
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.axion.metrics import METRICS
 from merilo.metrics.registry import metric_text, parse_metric
 
 if TYPE_CHECKING:
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
 LOST = "a judge call failed and was scored all the same"

@@ -14,8 +14,8 @@ from merilo.errors import MissingField, UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.questions import Completion, Question
-from merilo.judging.verdicts import CompletionVerdict, FailureKind
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.deepeval.metrics import (
@@ -31,6 +31,7 @@ from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import metric_text, parse_metric
 
 if TYPE_CHECKING:
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a", reference="e")

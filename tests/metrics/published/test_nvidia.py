@@ -9,9 +9,9 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.questions import Completion, Question
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.rubric import render
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, Verdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.nvidia import METRICS
@@ -20,6 +20,7 @@ from merilo.metrics.registry import parse_metric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
 
 FULL = Sample("full", user_input="What is X?", response="resp", reference="ref", retrieved_contexts=["c1", "c2"])

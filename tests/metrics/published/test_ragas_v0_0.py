@@ -11,9 +11,12 @@ import pytest
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Embeddings, Question, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.rubric import render
-from merilo.judging.verdicts import CompletionVerdict, MatrixVerdict, TextsVerdict, Verdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.ragas_v0_0.metrics import COMPOSITES, METRICS, ragas_score
@@ -22,6 +25,8 @@ from merilo.metrics.registry import metric_text, parse_metric
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Metric
 
 RELEASES = ("0.0.12", "0.0.13", "0.0.15")

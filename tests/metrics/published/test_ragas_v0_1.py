@@ -9,18 +9,24 @@ from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Embeddings, Question, Sentences, Similarities
-from merilo.judging.verdicts import CompletionVerdict, MatrixVerdict, TextsVerdict, Verdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.synthetic import chance
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_1.metrics import METRICS
 from merilo.metrics.published.ragas_v0_1.replies import json_value
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import parameters_of, parse_metric
-from merilo.metrics.synthetic import chance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 SAMPLE = Sample(
     "s",

@@ -10,9 +10,12 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.questions import Completion, Embeddings, Question, Similarities
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.rubric import render
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, MatrixVerdict, Verdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_4.distances import Distance, edit_distance, similarity
@@ -23,6 +26,7 @@ from merilo.metrics.registry import parse_metric
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
 
 FULL = Sample(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,8 +14,7 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Question
-from merilo.judging.verdicts import CompletionVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.ragchecker.metrics import (
@@ -25,6 +24,9 @@ from merilo.metrics.published.ragchecker.metrics import (
     scores_of,
 )
 from merilo.metrics.registry import parse_metric
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 TRUTH = {
     "r1": {"the reference", "p1"},

@@ -14,8 +14,10 @@ from merilo.errors import MissingField, UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.questions import Completion, Embeddings, Question
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, MatrixVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.spring_ai_ragas import metrics as spring
@@ -24,6 +26,7 @@ from merilo.metrics.registry import metric_text, parse_metric
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
 ERROR = "ERROR"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,11 +11,13 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Question
-from merilo.judging.verdicts import CompletionVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness, Scale
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
 TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])

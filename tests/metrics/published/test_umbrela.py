@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,11 +10,13 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion, Question
-from merilo.judging.verdicts import CompletionVerdict
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.umbrela import Prompt, Relevance, label_in
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
 
 SAMPLE = Sample("s", user_input="How long is the Rhine?", retrieved_contexts=["It is long.", "1,230 km."])
 

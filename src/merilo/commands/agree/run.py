@@ -17,7 +17,6 @@ from merilo.engine.answer_store import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
 from merilo.rendering.wording import count
-from merilo.results.label_forms import form_of, label_of
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
 from merilo.runs.store_errors import truncated_error
@@ -200,11 +199,11 @@ def _labels_of(rater: Rater, field: str | None, skipped: dict[str, int]) -> dict
                 asked = store.asked(key)
                 if asked is None:
                     continue
-                form = form_of(asked.question)
+                form = asked.question.label_form()
                 if form is None:
                     skipped[asked.question.kind] = skipped.get(asked.question.kind, 0) + 1
                     continue
-                label = label_of(asked.answer) if isinstance(asked.answer, Verdict) else None
+                label = asked.answer.as_label() if isinstance(asked.answer, Verdict) else None
                 question = asked.question
                 found.setdefault(
                     (question.content, question.role, question.draw),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.stats.agreement_intervals import (
     Agreement,
     AnnotatorAgreement,

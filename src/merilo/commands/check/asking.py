@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from merilo.data.labels import Task
 from merilo.data.prose import unnumbered
@@ -12,7 +12,7 @@ from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
 from merilo.judging.decisions import is_positive
-from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
+from merilo.judging.registry import KINDS
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from merilo.data.labels import Labelled
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
 
     Asked = tuple[Question[Any], ...]
 
@@ -65,14 +66,19 @@ class JudgedAsLabelled(MetricDefaults):
         verdicts = yield from ask_each(questions)
         about = EvidenceTarget.CONTEXT if self.alone else _ABOUT[self.task]
         evidence = tuple(
-            Evidence(about, index, verdict, getattr(question, "statement", ""))
+            Evidence(about, index, verdict, question.subject or "")
             for index, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
         )
         return Score(sum(map(is_positive, verdicts)) / len(verdicts), evidence=evidence)
 
     def questions(self, sample: Sample) -> Asked:
         """Return the questions that `plan` asks; empty if a text is blank."""
-        return _each_sentence(sample) if self.alone else _QUESTIONS[self.task](sample)
+        texts = _each_sentence(sample) if self.alone else _TEXTS[self.task](sample)
+        kind, user_input, language = KIND[self.task], sample.user_input or "", sample.resolved_language
+        return tuple(
+            kind.of_texts(each.texts, user_input=user_input, statement=each.statement, language=language)
+            for each in texts
+        )
 
 
 def sample_of(record: Labelled) -> Sample:
@@ -110,68 +116,57 @@ _ABOUT: Final[Mapping[Task, EvidenceTarget]] = {
     Task.ANSWER_RELEVANCE: EvidenceTarget.STATEMENT,
 }
 
-KIND: Final[Mapping[Task, type[Question[Any]]]] = {
-    Task.CHUNK_RELEVANCE: Relevance,
-    Task.SENTENCE_RELEVANCE: Relevance,
-    Task.SUFFICIENCY: Sufficiency,
-    Task.GROUNDEDNESS: Support,
-    Task.NLI: Support,
-    Task.ANSWER_RELEVANCE: Addresses,
-}
+KIND: Final[Mapping[Task, type[Question[Any]]]] = {Task(each): kind for kind in KINDS.values() for each in kind.tasks}
 """Task → the kind of question that is asked for it."""
 
 
-def _chunk(sample: Sample) -> Asked:
+class _Texts(NamedTuple):
+    """The texts of one question."""
+
+    texts: tuple[str, ...]
+    statement: str = ""
+
+
+def _chunk(sample: Sample) -> list[_Texts]:
     """Return one question per context; a labelled record has one context."""
-    user_input, language = sample.require("user_input"), sample.resolved_language
-    if is_blank(user_input):
-        return ()
-    contexts = [context for context in sample.contexts if not is_blank(context)]
-    return tuple(Relevance(user_input, context.sentences, language=language) for context in contexts)
+    if is_blank(sample.require("user_input")):
+        return []
+    return [_Texts(context.sentences) for context in sample.contexts if not is_blank(context)]
 
 
-def _evidence_sentences(sample: Sample) -> Asked:
-    """Return one question about all sentences, split as annotators saw them."""
-    user_input, texts = sample.require("user_input"), tuple(context.text for context in sample.contexts)
-    if is_blank(user_input) or all(map(is_blank, texts)):
-        return ()
-    return (Relevance(user_input, texts, language=sample.resolved_language),)
+def _contexts(sample: Sample) -> list[_Texts]:
+    """Return one question about all contexts, or about all sentences as annotators saw them."""
+    user_input, texts = sample.require("user_input"), _all(sample)
+    return [] if is_blank(user_input) or all(map(is_blank, texts)) else [_Texts(texts)]
 
 
-def _each_sentence(sample: Sample) -> Asked:
+def _each_sentence(sample: Sample) -> list[_Texts]:
     user_input = sample.require("user_input")
-    if is_blank(user_input):
-        return ()
-    language = sample.resolved_language
-    return tuple(Relevance(user_input, (context.text,), language=language) for context in sample.contexts)
+    return [] if is_blank(user_input) else [_Texts((text,)) for text in _all(sample)]
 
 
-def _sufficiency(sample: Sample) -> Asked:
-    user_input, texts = sample.require("user_input"), tuple(context.text for context in sample.contexts)
-    if is_blank(user_input) or all(map(is_blank, texts)):
-        return ()
-    return (Sufficiency(user_input, texts, language=sample.resolved_language),)
-
-
-def _groundedness(sample: Sample) -> Asked:
+def _groundedness(sample: Sample) -> list[_Texts]:
     """Return one question per sentence of the response; a short answer and its question form one statement."""
-    texts, language = tuple(context.text for context in sample.contexts), sample.resolved_language
-    return tuple(Support(each, texts, language=language) for each in _statements(sample))
+    texts = _all(sample)
+    return [_Texts(texts, each) for each in _statements(sample)]
 
 
-def _nli(sample: Sample) -> Asked:
-    statement, texts = sample.require("response"), tuple(context.text for context in sample.contexts)
+def _nli(sample: Sample) -> list[_Texts]:
+    statement = sample.require("response")
     if is_blank(statement):
-        return ()
+        return []
     if taken_apart(statement) is not None:  # it is one statement in paragraphs, not a question with its answer
         statement = "\n".join(line for line in statement.split("\n") if line.strip())
-    return (Support(statement, texts, language=sample.resolved_language),)
+    return [_Texts(_all(sample), statement)]
 
 
-def _answer(sample: Sample) -> Asked:
-    user_input, language = sample.require("user_input"), sample.resolved_language
-    parts = [each for each in sample.sentences("response") if not is_blank(each)]
-    return tuple(Addresses(each, user_input, language=language) for each in parts)
+def _answer(sample: Sample) -> list[_Texts]:
+    sample.require("user_input")
+    return [_Texts((), each) for each in sample.sentences("response") if not is_blank(each)]
+
+
+def _all(sample: Sample) -> tuple[str, ...]:
+    return tuple(context.text for context in sample.contexts)
 
 
 def _statements(sample: Sample) -> tuple[str, ...]:
@@ -182,10 +177,10 @@ def _statements(sample: Sample) -> tuple[str, ...]:
     return tuple(each for each in unnumbered(sentences(response, sample.language), language) if not is_blank(each))
 
 
-_QUESTIONS: Final[Mapping[Task, Callable[[Sample], Asked]]] = {
+_TEXTS: Final[Mapping[Task, Callable[[Sample], list[_Texts]]]] = {
     Task.CHUNK_RELEVANCE: _chunk,
-    Task.SENTENCE_RELEVANCE: _evidence_sentences,
-    Task.SUFFICIENCY: _sufficiency,
+    Task.SENTENCE_RELEVANCE: _contexts,
+    Task.SUFFICIENCY: _contexts,
     Task.GROUNDEDNESS: _groundedness,
     Task.NLI: _nli,
     Task.ANSWER_RELEVANCE: _answer,

@@ -27,7 +27,7 @@ from merilo.data.sample import Dataset
 from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
-from merilo.judging.questions import Relevance
+from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.registry import metric_text
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.run import STORE

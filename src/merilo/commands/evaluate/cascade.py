@@ -23,7 +23,7 @@ from merilo.engine.cascade_check import answered, answers_to, ask_alone, audits_
 from merilo.engine.cascade_pilot import Drawn, PilotPlan, first_ids
 from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, rounded_confidence, stage_role
 from merilo.judging.decisions import is_positive, same_decision
-from merilo.judging.questions import KINDS
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.rendering.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
 from merilo.stats.acceptance import accepted, fixed_sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import UsageError
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import CompositeOfRun, is_composite
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric

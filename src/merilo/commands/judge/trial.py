@@ -11,27 +11,8 @@ from merilo.engine.answer_store import WorkUnit
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.judge_session import DirectSession
 from merilo.engine.rate_limits import Limits
-from merilo.judging.questions import (
-    KINDS,
-    Addresses,
-    Answered,
-    Choice,
-    Completion,
-    Embeddings,
-    Entities,
-    Mentions,
-    Noncommittal,
-    Pack,
-    Parts,
-    Question,
-    Relevance,
-    Sentences,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import ReplyPath
 
@@ -39,45 +20,6 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
-
-_USER_INPUT = "When was the Eiffel Tower completed?"
-_RESPONSE = "The Eiffel Tower was completed in 1889."
-_SENTENCES = (
-    "The Eiffel Tower is a lattice tower in Paris.",
-    "It was completed in 1889 for a world fair.",
-    "Several million people visit it every year.",
-)
-_CONTEXT = " ".join(_SENTENCES)
-_OTHER = "The Colosseum is in Rome."
-
-QUESTIONS: tuple[tuple[Question[Any], Question[Any]], ...] = (
-    (Relevance(_USER_INPUT, _SENTENCES), Relevance(_USER_INPUT, (_OTHER,))),
-    (Usefulness(_USER_INPUT, _RESPONSE, _SENTENCES), Usefulness(_USER_INPUT, _RESPONSE, (_OTHER,))),
-    (Statements((_RESPONSE,), _USER_INPUT), Statements((_OTHER,), _USER_INPUT)),
-    (Support(_RESPONSE, (_CONTEXT, _OTHER)), Support("The tower is made of stone.", (_CONTEXT, _OTHER))),
-    (Sufficiency(_USER_INPUT, (_CONTEXT, _OTHER)), Sufficiency(_USER_INPUT, (_OTHER,))),
-    (Addresses(_RESPONSE, _USER_INPUT), Addresses(_OTHER, _USER_INPUT)),
-    (Noncommittal(_USER_INPUT, _RESPONSE), Noncommittal(_USER_INPUT, "I do not know.")),
-    (Parts(_USER_INPUT), Parts("Good morning.")),
-    (
-        Answered(_USER_INPUT, (_RESPONSE,), _USER_INPUT),
-        Answered("Who built the Eiffel Tower?", (_RESPONSE,), _USER_INPUT),
-    ),
-    (Entities(_SENTENCES), Entities((_OTHER,))),
-    (Mentions("the Eiffel Tower", (_CONTEXT, _OTHER)), Mentions("Berlin", (_CONTEXT, _OTHER))),
-    (
-        Choice("Is the response brief?", ("yes", "no"), ("", ""), ("response",), (_RESPONSE,)),
-        Choice("Is the response brief?", ("yes", "no"), ("", ""), ("response",), (_CONTEXT,)),
-    ),
-    (
-        Completion("en/noncommittal.v1", ("user_input", "response"), (_USER_INPUT, _RESPONSE)),
-        Completion("en/noncommittal.v1", ("user_input", "response"), (_USER_INPUT, _RESPONSE), draw=1),
-    ),
-    (Sentences(_CONTEXT, "pysbd"), Sentences(_OTHER, "pysbd")),
-    (Embeddings((_RESPONSE, _OTHER)), Embeddings((_CONTEXT,))),
-    (Similarities((_RESPONSE,), (_CONTEXT, _OTHER)), Similarities((_OTHER,), (_CONTEXT,))),
-)
-"""Two questions of each kind; the second is asked only if the judge supports packs of that kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +63,9 @@ def unanswered(judge: Judge) -> list[str]:
 async def _try_all(judge: Judge) -> list[JudgeTrial]:
     trials: list[JudgeTrial] = []
     async with Dispatcher(Limits(concurrency=1)) as dispatcher:
-        for pair in QUESTIONS:
-            kind = type(pair[0])
+        for kind in KINDS.values():
             if kind in judge.answers:
+                pair: tuple[Question[Any], Question[Any]] = kind.trial()
                 trials.append(await _try(judge, pair if kind in judge.together else pair[:1], dispatcher))
     return trials
 

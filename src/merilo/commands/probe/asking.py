@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from merilo.commands.probe.cases import JudgementKinds, question_of
 from merilo.data.sample import Sample
 from merilo.judging.ask import ask_each
-from merilo.judging.questions import Relevance, Sufficiency, Support
-from merilo.judging.verdicts import (
-    RelevanceVerdict,
-    SufficiencyVerdict,
-    SupportVerdict,
-)
+from merilo.judging.decisions import decision_of
+from merilo.judging.registry import KINDS
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.commands.probe.probes import Probe, ProbeTrial
     from merilo.data.sample import JSON
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
-
-KINDS: Final[Mapping[JudgementKinds, type[Question[Any]]]] = {
-    JudgementKinds.RELEVANCE: Relevance,
-    JudgementKinds.SUPPORT: Support,
-    JudgementKinds.SUFFICIENCY: Sufficiency,
-}
-"""Kind of judgement → kind of question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +86,3 @@ def questions_of(sample: Sample) -> tuple[Question[Any], ...]:
         )
         for each in versions
     )
-
-
-def decision_of(verdict: Verdict) -> object:
-    """Return the grade or the label of a verdict, without reasons and evidence."""
-    match verdict:
-        case RelevanceVerdict():
-            return verdict.grade
-        case SupportVerdict() | SufficiencyVerdict():
-            return verdict.label
-        case _:
-            raise TypeError(f"a verdict of type {type(verdict).__name__} does not fit a trial")

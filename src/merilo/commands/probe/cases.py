@@ -11,7 +11,7 @@ from merilo.commands.check.asking import JudgedAsLabelled, sample_of
 from merilo.commands.check.items import clusters_of
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
-from merilo.judging.questions import Relevance, Sufficiency, Support
+from merilo.judging.registry import KINDS
 from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class JudgementKinds(StrEnum):
-    """The kinds of judgement that probes edit."""
+    """The kinds of question whose texts probes edit; the values are those of `Question.kind`."""
 
     RELEVANCE = "relevance"
     SUPPORT = "support"
@@ -64,13 +64,8 @@ def question_of(
     asks: JudgementKinds, *, user_input: str, contexts: Sequence[str], statement: str, language: str
 ) -> Question[Any]:
     """Return the question that merilo's metrics would ask."""
-    match asks:
-        case JudgementKinds.RELEVANCE:
-            return Relevance(user_input, sentences(contexts[0], language), language=language)
-        case JudgementKinds.SUPPORT:
-            return Support(statement, tuple(contexts), language=language)
-        case JudgementKinds.SUFFICIENCY:
-            return Sufficiency(user_input, tuple(contexts), language=language)
+    texts = sentences(contexts[0], language) if asks is JudgementKinds.RELEVANCE else tuple(contexts)
+    return KINDS[asks].of_texts(texts, user_input=user_input, statement=statement, language=language)
 
 
 def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
@@ -96,7 +91,7 @@ def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
                     language=sample.resolved_language,
                     user_input=record.query,
                     contexts=record.texts,
-                    statement=question.statement if isinstance(question, Support) else "",
+                    statement=question.subject or "",
                     yes=yes,
                     cluster=(record.source, cluster),
                 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.probe.asking import decision_of
 from merilo.commands.probe.probes import Effect
-from merilo.judging.decisions import is_positive
+from merilo.judging.decisions import decision_of, is_positive
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval

@@ -17,13 +17,14 @@ from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.probe.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
+from merilo.commands.probe.asking import VerdictsUnderChange, trial_id, trial_sample
 from merilo.commands.probe.cases import JudgementKinds, SeededSampler, cases_of, labelled_cases
 from merilo.commands.probe.figures import Result, TrialVerdicts, result_of
 from merilo.commands.probe.probes import BY_NAME, PROBES
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Dataset
 from merilo.errors import DataError, UsageError
+from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
 from merilo.runs.outcomes import outcome_from
 from merilo.stats.gate import GateVerdict

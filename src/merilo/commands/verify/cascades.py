@@ -15,7 +15,7 @@ from merilo.commands.verify.compared import JSON, differing
 from merilo.engine.cascade_check import answered, audits_of, chosen_audits
 from merilo.judges.cascade import SIGN, Cascade, Decision, Stage, stage_role
 from merilo.judging.json_types import as_object
-from merilo.judging.questions import KINDS
+from merilo.judging.registry import KINDS
 from merilo.rendering.cascade import cascade_record
 from merilo.runs.run import STORE, open_store
 from merilo.runs.stages import answers_in, given_to

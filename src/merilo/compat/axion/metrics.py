@@ -12,7 +12,7 @@ from merilo.compat.axion.evaluation import Setting, results_of
 from merilo.compat.axion.grades import JoinedRelevance
 from merilo.compat.axion.results import Interpretation, MetricResult, reason
 from merilo.errors import DataError, UsageError
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_recall import ContextRecall
@@ -208,7 +208,7 @@ class ContextualRecall(AxionMetric):
 
 
 class ContextualSufficiency(AxionMetric):
-    """Sufficiency of the retrieved chunks for answering the query, 1 or 0. Needs a judge of free text."""
+    """Judgement that the retrieved chunks suffice to answer the query, 1 or 0. Needs a judge of free text."""
 
     definition = usefulness.ContextualSufficiency
     read = signals.sufficiency

@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from merilo.judging.verdicts import RelevanceVerdict, SupportVerdict, UsefulnessVerdict
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.support import SupportVerdict
+from merilo.judging.kinds.usefulness import UsefulnessVerdict
 from merilo.metrics.base import EvidenceTarget
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from merilo.judging.questions import Relevance, Usefulness
-from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import (
     average_precision,

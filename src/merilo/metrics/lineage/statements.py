@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.judging.ask import ask_each, both
-from merilo.judging.questions import Addresses, Noncommittal, Statements, Support
-from merilo.judging.verdicts import AddressesVerdict, SupportLabel, SupportVerdict
+from merilo.judging.ask import both
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
 from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
+    ADDRESSING_QUESTIONS,
+    RESPONSE_QUESTIONS,
     DistinctStatement,
     StatedField,
     about_statements,
+    addressing_of,
     declines,
     max_statements,
     most_support,
@@ -28,6 +31,7 @@ from merilo.metrics.steps import (
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import DecisionVerdict
 
 _NO_STATEMENT: Final = "the text makes no statement"
 _UNKNOWN: Final = "this judge does not tell contradicted from not stated, which the definition needs"
@@ -46,7 +50,7 @@ class Addressed:
     """The distinct statements of a response, each with whether it addresses the user input."""
 
     statements: Sequence[DistinctStatement]
-    verdicts: Sequence[AddressesVerdict]
+    verdicts: Sequence[DecisionVerdict]
     declined: bool
 
 
@@ -62,12 +66,11 @@ def _supported(field: StatedField) -> Callable[[Sample], Plan[Supported]]:
 
 
 def _addressed(sample: Sample) -> Plan[Addressed]:
-    user_input = sample.require("user_input")
+    sample.require("user_input")
     if states_nothing(sample, "response"):
         return Addressed((), (), declined=False)
     declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
-    language = sample.resolved_language
-    verdicts = yield from ask_each(Addresses(each.text, user_input, language=language) for each in statements)
+    verdicts = yield from addressing_of(sample, statements)
     return Addressed(statements, verdicts, declined)
 
 
@@ -85,7 +88,7 @@ _SUPPORT: Final = SharedVerdicts(
 )
 _ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
-    Kinds({Addresses, Noncommittal, Statements}),
+    RESPONSE_QUESTIONS.kinds | ADDRESSING_QUESTIONS.kinds,
     _addressed,
     lambda sample: 2 + max_statements(sample, "response"),
 )
@@ -238,7 +241,7 @@ def _addressing(value: Callable[[Addressed], float], *, empty: float | None) -> 
     def score(_: Sample, seen: Addressed) -> Score | Undefined:
         counts = {
             "statements": len(seen.verdicts),
-            "addressing": sum(each.addresses for each in seen.verdicts),
+            "addressing": sum(each.positive for each in seen.verdicts),
             "declined": int(seen.declined),
         }
         if not seen.verdicts:
@@ -249,7 +252,7 @@ def _addressing(value: Callable[[Addressed], float], *, empty: float | None) -> 
 
 
 def _addressing_share(seen: Addressed) -> float:
-    return fraction(sum(each.addresses for each in seen.verdicts), len(seen.verdicts))
+    return fraction(sum(each.positive for each in seen.verdicts), len(seen.verdicts))
 
 
 def _unless_declined(seen: Addressed) -> float:
@@ -263,7 +266,7 @@ def _in_thirds(seen: Addressed) -> float:
 
 
 def _any_addresses(seen: Addressed) -> float:
-    return float(not seen.declined and any(each.addresses for each in seen.verdicts))
+    return float(not seen.declined and any(each.positive for each in seen.verdicts))
 
 
 def _answer(definition: str, formula: str, left_out: str, score: _Answered) -> DefinitionFormula[Addressed]:

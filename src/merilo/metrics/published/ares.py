@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate

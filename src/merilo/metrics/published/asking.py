@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from merilo.judging.ask import AskFailed, ask, attempt, draws, together
-from merilo.judging.questions import Completion
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence
 from merilo.metrics.published.replies import ReplyFault, without_halves
 

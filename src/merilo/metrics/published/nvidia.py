@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import scaled_rating

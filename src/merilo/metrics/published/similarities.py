@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from merilo.judging.ask import Plan
-    from merilo.judging.questions import Similarities
-    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.judging.kinds.similarities import Similarities
+    from merilo.judging.matrix import MatrixVerdict
 
 _ROUNDING: Final = 1e-6
 

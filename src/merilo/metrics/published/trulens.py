@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate

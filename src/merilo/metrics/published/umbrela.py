@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate

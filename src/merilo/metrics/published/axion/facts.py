@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import BaseModel
 
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, ReadReply

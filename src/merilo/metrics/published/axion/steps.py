@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate

@@ -110,7 +110,7 @@ class ContextualPrecision(AxionMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualSufficiency(AxionMetric):
-    """Sufficiency of the retrieved contexts for an answer to the user input, 1 or 0: axion's ContextualSufficiency.
+    """Judgement that the retrieved contexts suffice for an answer, 1 or 0: axion's ContextualSufficiency.
 
     Formula: 1 for yes, 0 for no, from one request about all contexts joined. Undefined where the user input is blank.
     Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved (`empty_scored`).

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Embeddings
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker

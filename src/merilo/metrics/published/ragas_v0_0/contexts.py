@@ -10,7 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each
-from merilo.judging.questions import Completion, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import capped_fraction, fraction, mean
 from merilo.metrics.published.asking import Asker, RequestTemplate

@@ -8,7 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, mean
 from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.published.ragas_v0_1.asking import Ballot, MaybeRead
     from merilo.metrics.published.ragas_v0_1.replies import Generated
 

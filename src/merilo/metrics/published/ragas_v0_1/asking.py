@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.judging.ask import ask
-from merilo.judging.questions import Sentences
+from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import MetricDefaults
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each
-from merilo.judging.questions import Completion, Sentences
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction
 from merilo.metrics.published.asking import Asker

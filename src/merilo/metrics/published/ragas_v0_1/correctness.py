@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Embeddings, Sentences
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.metrics.published.inputs import BLANK, bound, is_blank

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from merilo.errors import UsageError
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined

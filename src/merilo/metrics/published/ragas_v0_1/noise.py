@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.questions import Completion, Sentences
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
 from merilo.metrics.published.asking import UnreadableReply

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Embeddings
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.metrics.published.ragas_v0_4.prompter import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.published.asking import ReadReply
     from merilo.metrics.published.ragas_v0_4.prompter import Whole
     from merilo.metrics.published.replies import Fields

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.published.asking import ReadReply
 from merilo.metrics.published.ragas_v0_4.prompter import (

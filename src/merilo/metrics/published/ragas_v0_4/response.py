@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.questions import Completion, Embeddings, Similarities
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.inputs import joined

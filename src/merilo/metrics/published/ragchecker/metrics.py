@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of

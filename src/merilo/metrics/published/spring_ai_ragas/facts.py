@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask
-from merilo.judging.questions import Completion, Embeddings
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault, fields_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.published.asking import ReadReply
 
 

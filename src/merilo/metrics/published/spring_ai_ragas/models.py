@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.questions import Completion
+from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, attempt, together
-from merilo.judging.questions import Completion, Embeddings
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.published.asking import ReadReply
 
 

@@ -1,0 +1,50 @@
+"""Questions and verdicts of the kind `embeddings`: vectors of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging.matrix import MatrixVerdict, shape_fault
+from merilo.judging.questions import Question, Texts
+from merilo.judging.synthetic import chance
+from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
+from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
+
+
+_SIZE: Final = 8
+"""Length of synthetic vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings(Question[MatrixVerdict]):
+    """One vector per text; rows in the order of the texts."""
+
+    kind: ClassVar[str] = "embeddings"
+    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+
+    texts: Texts
+
+    def fault(self, verdict: MatrixVerdict) -> str | None:
+        """See `Question.fault`."""
+        return shape_fault(verdict, len(self.texts), None)
+
+    def guess(self) -> MatrixVerdict:
+        """Return unit vectors in one dimension."""
+        return MatrixVerdict.of([[1.0] for _ in self.texts])
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls((RESPONSE, OTHER)), cls((CONTEXT,))
+
+    def synthetic(self, odds: Odds) -> MatrixVerdict:
+        """See `Question.synthetic`."""
+        return MatrixVerdict.of([[chance(odds.seed + at, text) for at in range(_SIZE)] for text in self.texts])
+
+
+QUESTION: Final = Embeddings
+"""The question type of this module, for `merilo.judging.registry`."""

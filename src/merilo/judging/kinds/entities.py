@@ -1,0 +1,107 @@
+"""Questions and verdicts of the kind `entities`: the entities that a text names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import JsonShape
+from merilo.judging.questions import Question, Texts
+from merilo.judging.reply_fields import PLACED
+from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.synthetic import FLOOD
+from merilo.judging.trial_texts import OTHER, SENTENCES
+from merilo.judging.verdict_checks import index_fault
+from merilo.judging.verdicts import Verdict
+from merilo.judging.wording import counted
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that a text names, in the text's own words, and the index of its sentence."""
+
+    text: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesVerdict(Verdict):
+    """The entities that a text names; empty if it names none."""
+
+    entities: tuple[Entity, ...]
+    probability: float | None = None
+
+    @classmethod
+    def from_reply(cls, items: list[object]) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(tuple(Entity(*reply_fields.placed_text(item)) for item in items))
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return counted(self.entities, "entity", "entities")
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        return replace(self, entities=self.entities[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Entities(Question[EntitiesVerdict]):
+    """Question: which entities (people, places, organisations, works, dates, amounts ...) do these numbered sentences
+    name?
+    """
+
+    kind: ClassVar[str] = "entities"
+    verdict: ClassVar[type[Verdict]] = EntitiesVerdict
+    reply = ListReplySchema(
+        JsonShape(("entities", "sentence", "text"), item="text"), PLACED, EntitiesVerdict.from_reply
+    )
+    prepares: ClassVar[bool] = True
+
+    sentences: Texts
+
+    def fault(self, verdict: EntitiesVerdict) -> str | None:
+        """See `Question.fault`: an entity occurs in its sentence, except for case and white space."""
+        size = len(self.sentences)
+        for entity in verdict.entities:
+            if (fault := index_fault(entity.sentence, size, "sentence")) is not None:
+                return fault
+            if not entity.text.strip():
+                return "holds a blank entity"
+            if _fold(entity.text) not in _fold(self.sentences[entity.sentence]):
+                return f"names {entity.text!r}, which does not stand in sentence {entity.sentence + 1}"
+        return None
+
+    def guess(self) -> EntitiesVerdict:
+        """Return the first word of each sentence."""
+        words = ((sentence.split(), index) for index, sentence in enumerate(self.sentences))
+        return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(SENTENCES), cls((OTHER,))
+
+    def synthetic(self, odds: Odds) -> EntitiesVerdict:
+        """See `Question.synthetic`."""
+        if odds.flood:
+            return EntitiesVerdict(tuple(Entity(f"Entity {place}", 0) for place in range(FLOOD)))
+        words = ((word, place) for place, sentence in enumerate(self.sentences) for word in sentence.split())
+        return EntitiesVerdict(tuple(Entity(*found) for found in words if odds.of(found[0]) < 0.3))
+
+    def worst(self) -> EntitiesVerdict:
+        """See `Question.worst`."""
+        return EntitiesVerdict(())
+
+
+def _fold(text: str) -> str:
+    """Return the text without differences of case and white space."""
+    return " ".join(text.split()).casefold()
+
+
+QUESTION: Final = Entities
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,78 @@
+"""Questions and verdicts of the kind `parts`: the parts of a user input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import JsonShape
+from merilo.judging.questions import Question
+from merilo.judging.reply_fields import TEXT
+from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.synthetic import FLOOD
+from merilo.judging.trial_texts import USER_INPUT
+from merilo.judging.verdicts import Verdict
+from merilo.judging.wording import counted
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
+
+
+@dataclass(frozen=True, slots=True)
+class PartsVerdict(Verdict):
+    """The parts of a user input, each as a request that can be understood alone; empty if it asks for nothing."""
+
+    parts: tuple[str, ...]
+    probability: float | None = None
+
+    @classmethod
+    def from_reply(cls, items: list[object]) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(tuple(reply_fields.item_text(item, "parts") for item in items))
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return counted(self.parts, "part", "parts")
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        return replace(self, parts=self.parts[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Question[PartsVerdict]):
+    """Question: what does this user input ask for, part by part?"""
+
+    kind: ClassVar[str] = "parts"
+    verdict: ClassVar[type[Verdict]] = PartsVerdict
+    reply = ListReplySchema(JsonShape(("parts",)), TEXT, PartsVerdict.from_reply)
+    prepares: ClassVar[bool] = True
+
+    user_input: str
+
+    def fault(self, verdict: PartsVerdict) -> str | None:
+        """See `Question.fault`."""
+        return None if all(part.strip() for part in verdict.parts) else "holds a blank part"
+
+    def guess(self) -> PartsVerdict:
+        """Return the whole input as one part; no part if it is blank."""
+        return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT), cls("Good morning.")
+
+    def synthetic(self, odds: Odds) -> PartsVerdict:
+        """See `Question.synthetic`."""
+        size = FLOOD if odds.flood else int(4 * odds.of(self.user_input))
+        return PartsVerdict(tuple(f"{self.user_input} ({part})" for part in range(size)))
+
+    def worst(self) -> PartsVerdict:
+        """See `Question.worst`."""
+        return PartsVerdict(())
+
+
+QUESTION: Final = Parts
+"""The question type of this module, for `merilo.judging.registry`."""

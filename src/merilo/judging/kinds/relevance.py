@@ -1,0 +1,151 @@
+"""Questions and verdicts of the kind `relevance`: how well a context helps to answer the user input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging import reply_fields
+from merilo.judging.labels import LabelForm, all_named, lines
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
+from merilo.judging.reply_fields import NUMBERS, TEXT
+from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import OTHER, SENTENCES, USER_INPUT
+from merilo.judging.verdict_checks import evidence_fault
+from merilo.judging.verdicts import DecisionVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceVerdict(DecisionVerdict):
+    """Relevance grade of one context for a user input."""
+
+    yes: ClassVar[str] = "relevant"
+
+    grade: int
+    """0 nothing useful · 1 part of the answer · 2 the whole answer."""
+    evidence: tuple[int, ...] = ()
+    """Indices of the sentences that justify the grade; empty exactly if the grade is 0."""
+    reason: str = ""
+    probability: float | None = None
+
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        grade = reply_fields.whole_number(fields.get("grade"), "grade")
+        return cls(grade=grade, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
+
+    @property
+    def positive(self) -> bool:
+        """True if the grade is 1 or 2."""
+        return self.grade >= 1
+
+    @property
+    def decision(self) -> object:
+        """See `DecisionVerdict.decision`."""
+        return self.grade
+
+    @property
+    def context_evidence(self) -> tuple[int, ...]:
+        """See `Verdict.context_evidence`."""
+        return self.evidence
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return str(self.grade)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return f"grade {self.grade} of 2"
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance(Question[RelevanceVerdict]):
+    """Question: how well does this context, as numbered sentences, help to answer the user input?"""
+
+    kind: ClassVar[str] = "relevance"
+    verdict: ClassVar[type[Verdict]] = RelevanceVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": NUMBERS},
+        "grade",
+        RelevanceVerdict.from_reply,
+    )
+    tasks: ClassVar[tuple[str, ...]] = ("chunk_relevance", "sentence_relevance")
+
+    user_input: str
+    sentences: Texts
+
+    def fault(self, verdict: RelevanceVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.grade not in {0, 1, 2}:
+            return f"has the grade {verdict.grade}; a grade is 0, 1 or 2"
+        if verdict.grade and not verdict.evidence:
+            return f"has the grade {verdict.grade} but names no evidence sentence"
+        if not verdict.grade and verdict.evidence:
+            return "has the grade 0 but names evidence sentences"
+        return evidence_fault(verdict.evidence, len(self.sentences), "sentence")
+
+    def guess(self) -> RelevanceVerdict:
+        """Return a middle grade, based on the first sentence."""
+        return RelevanceVerdict(grade=1, evidence=(0,), reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del statement
+        return cls(user_input, texts, language=language)
+
+    @property
+    def context_sentences(self) -> Texts:
+        """See `Question.context_sentences`."""
+        return self.sentences
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        return LabelForm(
+            self.kind,
+            "How far does this context help to answer the user input?",
+            (("user_input", self.user_input), ("context", lines(self.sentences))),
+            ("0", "1", "2"),
+            ("nothing useful", "part of the answer", "the whole answer"),
+            graded=True,
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> RelevanceVerdict:
+        """See `Question.verdict_of_label`."""
+        return RelevanceVerdict(int(label), all_named(label, self.sentences) if evidence else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, SENTENCES), cls(USER_INPUT, (OTHER,))
+
+    def synthetic(self, odds: Odds) -> RelevanceVerdict:
+        """See `Question.synthetic`."""
+        grade = int(3 * odds.of(*self.sentences))
+        return RelevanceVerdict(grade, odds.some(self.sentences) if grade else ())
+
+    def best(self) -> RelevanceVerdict:
+        """See `Question.best`."""
+        return RelevanceVerdict(2, tuple(range(len(self.sentences))))
+
+    def worst(self) -> RelevanceVerdict:
+        """See `Question.worst`."""
+        return RelevanceVerdict(0)
+
+    def better(self, verdict: RelevanceVerdict) -> Iterator[RelevanceVerdict]:
+        """See `Question.better`."""
+        everything = tuple(range(len(self.sentences)))
+        for grade in range(verdict.grade + 1, 3):
+            yield RelevanceVerdict(grade, verdict.evidence or everything[:1])
+        if verdict.grade and verdict.evidence != everything:
+            yield RelevanceVerdict(verdict.grade, everything)
+
+
+QUESTION: Final = Relevance
+"""The question type of this module, for `merilo.judging.registry`."""

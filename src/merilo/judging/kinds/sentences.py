@@ -1,0 +1,50 @@
+"""Questions and verdicts of the kind `sentences`: the sentences of a text, as an external splitter finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+
+from merilo.judging.questions import Question
+from merilo.judging.trial_texts import CONTEXT, OTHER
+from merilo.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class TextsVerdict(Verdict):
+    """The pieces of a text, in order, unchanged or as the splitter trims them."""
+
+    texts: tuple[str, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences(Question[TextsVerdict]):
+    """The sentences of a text as an external splitter finds them, for published metrics that count these sentences.
+
+    `splitter` names it, for example `pysbd`.
+    """
+
+    kind: ClassVar[str] = "sentences"
+    verdict: ClassVar[type[Verdict]] = TextsVerdict
+
+    text: str
+    splitter: str
+
+    def fault(self, verdict: TextsVerdict) -> str | None:
+        """See `Question.fault`; any pieces are valid."""
+        del verdict
+        return None
+
+    def guess(self) -> TextsVerdict:
+        """Return the whole text as one sentence; none if it is blank."""
+        return TextsVerdict((self.text,) if self.text.strip() else ())
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(CONTEXT, "pysbd"), cls(OTHER, "pysbd")
+
+
+QUESTION: Final = Sentences
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,46 @@
+"""Questions and verdicts of the kind `similarities`: similarities of pairs of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging.matrix import MatrixVerdict, shape_fault
+from merilo.judging.questions import Question, Texts
+from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
+from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
+
+
+@dataclass(frozen=True, slots=True)
+class Similarities(Question[MatrixVerdict]):
+    """Similarity of each left text to each right text; one row per left text."""
+
+    kind: ClassVar[str] = "similarities"
+    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+
+    left: Texts
+    right: Texts
+
+    def fault(self, verdict: MatrixVerdict) -> str | None:
+        """See `Question.fault`."""
+        return shape_fault(verdict, len(self.left), len(self.right))
+
+    def guess(self) -> MatrixVerdict:
+        """Return similarity 1 for all pairs."""
+        return MatrixVerdict.of([[1.0] * len(self.right) for _ in self.left])
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls((RESPONSE,), (CONTEXT, OTHER)), cls((OTHER,), (CONTEXT,))
+
+    def synthetic(self, odds: Odds) -> MatrixVerdict:
+        """See `Question.synthetic`."""
+        return MatrixVerdict.of([[odds.of(one, other) for other in self.right] for one in self.left])
+
+
+QUESTION: Final = Similarities
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,102 @@
+"""Questions and verdicts of the kind `statements`: the standalone statements of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging import reply_fields
+from merilo.judging.json_extraction import JsonShape
+from merilo.judging.questions import Question, Texts
+from merilo.judging.reply_fields import PLACED
+from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.synthetic import FLOOD
+from merilo.judging.trial_texts import OTHER, RESPONSE, USER_INPUT
+from merilo.judging.verdict_checks import index_fault
+from merilo.judging.verdicts import Verdict
+from merilo.judging.wording import counted
+
+if TYPE_CHECKING:
+    from merilo.judging.synthetic import Odds
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim that can be understood alone, and the index of the sentence that makes it."""
+
+    text: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementsVerdict(Verdict):
+    """The standalone statements that a text makes; empty if it claims nothing."""
+
+    statements: tuple[Statement, ...]
+    probability: float | None = None
+
+    @classmethod
+    def from_reply(cls, items: list[object]) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        return cls(tuple(Statement(*reply_fields.placed_text(item)) for item in items))
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        return counted(self.statements, "statement", "statements")
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        return replace(self, statements=self.statements[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Statements(Question[StatementsVerdict]):
+    """Question: which standalone statements does this text, as numbered sentences, make?"""
+
+    kind: ClassVar[str] = "statements"
+    verdict: ClassVar[type[Verdict]] = StatementsVerdict
+    reply = ListReplySchema(
+        JsonShape(("statements", "sentence", "text"), item="text"), PLACED, StatementsVerdict.from_reply
+    )
+    prepares: ClassVar[bool] = True
+
+    sentences: Texts
+    user_input: str = ""
+    """The question that the text answers, so that "In 1889." can become a full statement; empty if there is none."""
+
+    def fault(self, verdict: StatementsVerdict) -> str | None:
+        """See `Question.fault`."""
+        size = len(self.sentences)
+        for statement in verdict.statements:
+            if (fault := index_fault(statement.sentence, size, "sentence")) is not None:
+                return fault
+            if not statement.text.strip():
+                return "holds a blank statement"
+        return None
+
+    def guess(self) -> StatementsVerdict:
+        """Return one statement per sentence."""
+        return StatementsVerdict(tuple(Statement(text, i) for i, text in enumerate(self.sentences)))
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls((RESPONSE,), USER_INPUT), cls((OTHER,), USER_INPUT)
+
+    def synthetic(self, odds: Odds) -> StatementsVerdict:
+        """See `Question.synthetic`."""
+        found: list[Statement] = []
+        for place, sentence in enumerate(self.sentences):
+            count = FLOOD if odds.flood else int(3.5 * odds.of(sentence))
+            found.extend(Statement(f"{sentence} ({part})", place) for part in range(count))
+        if len(found) % 4 == 3:
+            found.append(found[0])
+        return StatementsVerdict(tuple(found))
+
+    def worst(self) -> StatementsVerdict:
+        """See `Question.worst`."""
+        return StatementsVerdict(())
+
+
+QUESTION: Final = Statements
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,143 @@
+"""Questions and verdicts of the kind `sufficiency`: whether all contexts together contain enough for an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging import reply_fields
+from merilo.judging.labels import LabelForm, numbered
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
+from merilo.judging.reply_fields import TEXT
+from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.trial_texts import CONTEXT, OTHER, USER_INPUT
+from merilo.judging.verdicts import DecisionVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
+
+
+class SufficiencyLabel(StrEnum):
+    """Extent to which the contexts together contain the answer to the user input."""
+
+    SUFFICIENT = "sufficient"
+    PARTLY = "partly"
+    INSUFFICIENT = "insufficient"
+
+
+_LABELS: Final = tuple(SufficiencyLabel)
+
+
+@dataclass(frozen=True, slots=True)
+class SufficiencyVerdict(DecisionVerdict):
+    """Sufficiency of all contexts together for an answer."""
+
+    yes: ClassVar[str] = "sufficient"
+
+    label: SufficiencyLabel
+    missing: str = ""
+    """Missing information, in words; empty if sufficient or if the judge does not name it."""
+    reason: str = ""
+    probability: float | None = None
+
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        label = SufficiencyLabel(reply_fields.label(fields, _LABELS))
+        return cls(label, missing=reply_fields.text(fields, "missing"), reason=reply_fields.text(fields, "reason"))
+
+    @property
+    def positive(self) -> bool:
+        """True if the label is `sufficient`."""
+        return self.label is SufficiencyLabel.SUFFICIENT
+
+    @property
+    def decision(self) -> object:
+        """See `DecisionVerdict.decision`."""
+        return self.label
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return self.label.value
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        missing = f" (missing: {self.missing})" if self.missing else ""
+        return self.label.value + missing
+
+
+@dataclass(frozen=True, slots=True)
+class Sufficiency(Question[SufficiencyVerdict]):
+    """Question: do these contexts together contain enough to answer the user input?"""
+
+    kind: ClassVar[str] = "sufficiency"
+    verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "missing": TEXT},
+        "label",
+        SufficiencyVerdict.from_reply,
+    )
+    tasks: ClassVar[tuple[str, ...]] = ("sufficiency",)
+    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+
+    user_input: str
+    contexts: Texts
+
+    def fault(self, verdict: SufficiencyVerdict) -> str | None:
+        """See `Question.fault`: a sufficient verdict that names something missing contradicts itself."""
+        if verdict.label is SufficiencyLabel.SUFFICIENT and verdict.missing.strip():
+            return "says sufficient but names something missing"
+        return None
+
+    def guess(self) -> SufficiencyVerdict:
+        """Return partly sufficient."""
+        return SufficiencyVerdict(SufficiencyLabel.PARTLY, missing=GUESSED_REASON, reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del statement
+        return cls(user_input, texts, language=language)
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        return LabelForm(
+            self.kind,
+            "Do these contexts together hold enough to answer the user input?",
+            (("user_input", self.user_input), ("contexts", numbered(self.contexts))),
+            tuple(label.value for label in reversed(SufficiencyLabel)),
+            ("no part of the answer can be given", "a part of it can", "all of it can"),
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> SufficiencyVerdict:
+        """See `Question.verdict_of_label`."""
+        del evidence
+        return SufficiencyVerdict(SufficiencyLabel(label))
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(USER_INPUT, (CONTEXT, OTHER)), cls(USER_INPUT, (OTHER,))
+
+    def synthetic(self, odds: Odds) -> SufficiencyVerdict:
+        """See `Question.synthetic`."""
+        return SufficiencyVerdict(_LABELS[int(3 * odds.of(*sorted(self.contexts)))])
+
+    def best(self) -> SufficiencyVerdict:
+        """See `Question.best`."""
+        return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+
+    def better(self, verdict: SufficiencyVerdict) -> Iterator[SufficiencyVerdict]:
+        """See `Question.better`."""
+        if verdict.label is SufficiencyLabel.INSUFFICIENT:
+            yield SufficiencyVerdict(SufficiencyLabel.PARTLY)
+        if verdict.label is not SufficiencyLabel.SUFFICIENT:
+            yield SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+
+
+QUESTION: Final = Sufficiency
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,192 @@
+"""Questions and verdicts of the kind `support`: whether contexts support a statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from merilo.judging import reply_fields
+from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
+from merilo.judging.reply_fields import NUMBERS, TEXT
+from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.synthetic import readable
+from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
+from merilo.judging.verdict_checks import evidence_fault
+from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from merilo.judging.reply_fields import Fields
+    from merilo.judging.synthetic import Odds
+
+
+class SupportLabel(StrEnum):
+    """Relation of contexts to a statement."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    NOT_STATED = "not_stated"
+    UNSUPPORTED = "unsupported"
+    """Not supported, from a judge that does not distinguish contradicted from not stated."""
+
+
+_LABELS: Final = ("supported", "contradicted", "not_stated")
+"""The labels that a language model may answer."""
+
+
+_IN_WORDS: Final = {
+    SupportLabel.SUPPORTED: "supported",
+    SupportLabel.CONTRADICTED: "contradicted",
+    SupportLabel.NOT_STATED: "not stated",
+    SupportLabel.UNSUPPORTED: "not supported",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SupportVerdict(DecisionVerdict):
+    """Support of contexts for a statement, with the contexts concerned."""
+
+    yes: ClassVar[str] = "supported"
+
+    label: SupportLabel
+    evidence: tuple[int, ...] = ()
+    """Indices of every context that supports (or contradicts) the statement."""
+    reason: str = ""
+    probability: float | None = None
+    tells_contradicted: bool = True
+    """False for a judge that never answers `contradicted`. Its verdicts do not show that nothing is contradicted."""
+
+    @property
+    def supported(self) -> bool:
+        """True if the label is `supported`."""
+        return self.label is SupportLabel.SUPPORTED
+
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        label = SupportLabel(reply_fields.label(fields, _LABELS))
+        return cls(label, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
+
+    @property
+    def positive(self) -> bool:
+        """True if the label is `supported`."""
+        return self.supported
+
+    @property
+    def decision(self) -> object:
+        """See `DecisionVerdict.decision`."""
+        return self.label
+
+    def decides_as(self, other: DecisionVerdict) -> bool:
+        """See `DecisionVerdict.decides_as`; if one judge never answers `contradicted`, only yes and no are compared."""
+        if isinstance(other, SupportVerdict) and self.tells_contradicted and other.tells_contradicted:
+            return self.label is other.label
+        return self.positive == other.positive
+
+    def as_label(self) -> str:
+        """See `Verdict.as_label`."""
+        return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """See `Verdict.in_words`."""
+        where = f" by {listed(self.evidence, 'context')}" if self.evidence else ""
+        return _IN_WORDS[self.label] + where
+
+
+@dataclass(frozen=True, slots=True)
+class Support(Question[SupportVerdict]):
+    """Question: do these numbered contexts support the statement, and which of them?"""
+
+    kind: ClassVar[str] = "support"
+    verdict: ClassVar[type[Verdict]] = SupportVerdict
+    reply = ReplySchema(
+        {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "evidence": NUMBERS},
+        "label",
+        SupportVerdict.from_reply,
+        pack_item="statement",
+    )
+    tasks: ClassVar[tuple[str, ...]] = ("groundedness", "nli")
+    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+
+    statement: str
+    contexts: Texts
+
+    def fault(self, verdict: SupportVerdict) -> str | None:
+        """See `Question.fault`."""
+        named, label = bool(verdict.evidence), verdict.label
+        if label in {SupportLabel.SUPPORTED, SupportLabel.CONTRADICTED} and not named:
+            return f"says {label.value} but names no context"
+        if label in {SupportLabel.NOT_STATED, SupportLabel.UNSUPPORTED} and named:
+            return f"says {label.value} but names contexts"
+        if label is SupportLabel.UNSUPPORTED and verdict.tells_contradicted:
+            return "says unsupported, which is for judges that do not tell contradicted from not stated"
+        if label is SupportLabel.CONTRADICTED and not verdict.tells_contradicted:
+            return "says contradicted, though it is marked as not telling that"
+        return evidence_fault(verdict.evidence, len(self.contexts), "context")
+
+    def guess(self) -> SupportVerdict:
+        """Return supported, based on the first context."""
+        return SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=GUESSED_REASON)
+
+    @classmethod
+    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
+        """See `Question.of_texts`."""
+        del user_input
+        return cls(statement, texts, language=language)
+
+    @property
+    def subject(self) -> str:
+        """See `Question.subject`."""
+        return self.statement
+
+    def label_form(self) -> LabelForm:
+        """See `Question.label_form`."""
+        return LabelForm(
+            self.kind,
+            "Do these texts support the statement?",
+            (("statement", self.statement), ("contexts", numbered(self.contexts))),
+        )
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> SupportVerdict:
+        """See `Question.verdict_of_label`."""
+        named = all_named(label, self.contexts) if evidence else ()
+        meant = SupportLabel.SUPPORTED if label == YES else SupportLabel.UNSUPPORTED
+        return SupportVerdict(meant, named, tells_contradicted=False)
+
+    @classmethod
+    def trial(cls) -> tuple[Self, Self]:
+        """See `Question.trial`."""
+        return cls(RESPONSE, (CONTEXT, OTHER)), cls("The tower is made of stone.", (CONTEXT, OTHER))
+
+    def synthetic(self, odds: Odds) -> SupportVerdict:
+        """See `Question.synthetic`."""
+        found = [odds.of(self.statement, text) if text.strip() else 1.0 for text in self.contexts]
+        if supporting := tuple(place for place, odd in enumerate(found) if odd < 0.25):
+            return SupportVerdict(SupportLabel.SUPPORTED, supporting)
+        if odds.seed % 2:
+            return SupportVerdict(SupportLabel.UNSUPPORTED, tells_contradicted=False)
+        if against := tuple(place for place, odd in enumerate(found) if 0.25 <= odd < 0.4):
+            return SupportVerdict(SupportLabel.CONTRADICTED, against)
+        return SupportVerdict(SupportLabel.NOT_STATED)
+
+    def best(self) -> SupportVerdict:
+        """See `Question.best`."""
+        return SupportVerdict(SupportLabel.SUPPORTED, tuple(range(len(self.contexts))))
+
+    def better(self, verdict: SupportVerdict) -> Iterator[SupportVerdict]:
+        """See `Question.better`."""
+        contexts = readable(self.contexts)
+        if verdict.label is SupportLabel.CONTRADICTED:
+            yield SupportVerdict(SupportLabel.NOT_STATED)
+        if verdict.label is not SupportLabel.SUPPORTED:
+            yield SupportVerdict(SupportLabel.SUPPORTED, contexts[:1])
+        if verdict.evidence != contexts or verdict.label is not SupportLabel.SUPPORTED:
+            yield SupportVerdict(SupportLabel.SUPPORTED, contexts)
+
+
+QUESTION: Final = Support
+"""The question type of this module, for `merilo.judging.registry`."""

@@ -1,0 +1,122 @@
+"""The fields of a model's reply: their JSON Schemas, and functions that return the value of a field.
+
+Every function raises ReplyParseError. Its message is sent to the judge in a re-ask, so it is part of the prompts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from merilo.judging.json_extraction import ReplyParseError
+from merilo.judging.json_types import as_list, as_object
+
+Fields = Mapping[str, object]
+
+TEXT: Final = {"type": "string"}
+FLAG: Final = {"type": "boolean"}
+NUMBER: Final = {"type": "integer"}
+NUMBERS: Final = {"type": "array", "items": NUMBER}
+
+_WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*")
+_LONGEST_SHOWN = 60
+
+
+def object_schema(properties: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the JSON Schema of an object with exactly these fields."""
+    required = list(properties)
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+PLACED: Final = object_schema({"sentence": NUMBER, "text": TEXT})
+"""The schema of a text with the number of its sentence."""
+
+
+def whole_number(value: object, name: str) -> int:
+    """Return a value as a whole number; `name`: of the field."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
+        return int(match[1])
+    raise ReplyParseError(f'"{name}" must be a whole number, not {shown(value)}.')
+
+
+def flag(fields: Fields, name: str) -> bool:
+    """Return the true or false in a field."""
+    value = fields.get(name)
+    word = value.strip().lower() if isinstance(value, str) else value
+    if word is True or word == "true":
+        return True
+    if word is False or word == "false":
+        return False
+    raise ReplyParseError(f'"{name}" must be true or false, not {shown(value)}.')
+
+
+def label(fields: Fields, labels: Sequence[str]) -> str:
+    """Return the label in the field `label`, one of these."""
+    value = fields.get("label")
+    word = re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else ""
+    if word not in labels:
+        raise ReplyParseError(f'"label" must be one of {", ".join(labels)}, not {shown(value)}.')
+    return word
+
+
+def evidence(fields: Fields) -> tuple[int, ...]:
+    """Return the distinct indices in the field `evidence`, counted from 0; empty if it is missing."""
+    value = fields.get("evidence")
+    if value is None:
+        return ()
+    numbers = as_list(value)
+    if numbers is None:
+        numbers = [value]
+    return tuple(sorted({whole_number(number, "evidence") - 1 for number in numbers}))
+
+
+def text(fields: Fields, name: str) -> str:
+    """Return the text in a field; empty if it is missing."""
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ReplyParseError(f'"{name}" must be a text, not {shown(value)}.')
+    return clean(value)
+
+
+def placed_text(item: object) -> tuple[str, int]:
+    """Return the text of an item and the index of its sentence, counted from 0."""
+    fields = item_fields(item)
+    return item_text(fields.get("text"), "text"), whole_number(fields.get("sentence"), "sentence") - 1
+
+
+def item_text(text: object, name: str) -> str:
+    """Return a value as text; `name`: of the field."""
+    if not isinstance(text, str):
+        raise ReplyParseError(f'"{name}" must be a text, not {shown(text)}.')
+    return clean(text)
+
+
+def item_fields(item: object) -> Fields:
+    """Return an item of a list as an object."""
+    fields = as_object(item)
+    if fields is None:
+        raise ReplyParseError(f"Each entry of the list must be an object, not {shown(item)}.")
+    return fields
+
+
+def clean(text: str) -> str:
+    """Return the text without outer white space, and with half surrogate pairs replaced: they cannot be stored."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+
+
+def shown(value: object) -> str:
+    """Return a value as shown to the judge."""
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."

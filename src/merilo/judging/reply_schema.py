@@ -1,0 +1,71 @@
+"""The schema of the reply to a kind of question, and how a verdict is read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from merilo.judging.json_extraction import JsonShape, read_list, read_object
+from merilo.judging.reply_fields import NUMBER, Fields, object_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from merilo.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class ReplySchema:
+    """Schema of the reply to one kind of question: the reply's fields, and how a verdict is parsed from them."""
+
+    properties: Mapping[str, object]
+    """JSON Schemas of the fields in the order they are written, the reason first."""
+    decision: str
+    read: Callable[[Fields], Verdict]
+    """Returns the verdict in an object's fields. Raises ReplyParseError."""
+    pack_item: str = ""
+    """The subject of one question of a pack, as named in messages to the judge; empty for kinds that an LLM judge does
+    not judge in packs."""
+
+    @cached_property
+    def schema(self) -> Mapping[str, object]:
+        """The JSON Schema of the reply to one question: always the same object, as providers compare by identity."""
+        return object_schema(self.properties)
+
+    @cached_property
+    def pack_schema(self) -> Mapping[str, object]:
+        """The JSON Schema of the reply to a pack."""
+        return _list_schema("verdicts", object_schema({"number": NUMBER, **self.properties}))
+
+    @cached_property
+    def shape(self) -> JsonShape:
+        """The structure of the reply to one question."""
+        return JsonShape((self.decision, *(name for name in self.properties if name != self.decision)))
+
+    def parse(self, text: str) -> Verdict:
+        """Return the verdict in the reply to one question. Raises ReplyParseError."""
+        return self.read(read_object(text, self.shape))
+
+
+@dataclass(frozen=True)
+class ListReplySchema:
+    """Schema of a reply that is a list: the JSON Schema of an item, and how the list is parsed."""
+
+    shape: JsonShape
+    item: Mapping[str, object]
+    read: Callable[[list[object]], Verdict]
+    """Returns the verdict in the list. Raises ReplyParseError."""
+
+    @cached_property
+    def schema(self) -> Mapping[str, object]:
+        """The JSON Schema of the reply: always the same object, as providers compare by identity."""
+        return _list_schema(self.shape.keys[0], self.item)
+
+    def parse(self, text: str) -> Verdict:
+        """Return the verdict in the reply. Raises ReplyParseError."""
+        return self.read(read_list(text, self.shape))
+
+
+def _list_schema(name: str, item: Mapping[str, object]) -> Mapping[str, object]:
+    return object_schema({name: {"type": "array", "items": item}})

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import TypeAdapter
+
+import merilo.judging.registry
+from merilo.data.labels import Task
+from merilo.judging.kinds.addresses import AddressesVerdict
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.support import SupportLabel, SupportVerdict
+from merilo.judging.registry import KINDS, LABELLED_KINDS
+from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.synthetic import Odds
+from merilo.judging.verdicts import DecisionVerdict
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+
+QUESTIONS: list[Question[Any]] = [question for kind in KINDS.values() for question in kind.trial()]
+LABELLED = [question for question in QUESTIONS if question.label_form() is not None]
+
+
+def kind_of(question: Question[Any]) -> str:
+    return question.kind
+
+
+def test_each_file_is_a_kind() -> None:
+    """The registry lists every module in kinds/, and the module has the name of its kind."""
+    folder = Path(merilo.judging.registry.__file__).parent / "kinds"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(KINDS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+def test_pydantic_reads_a_stored_question(question: Question[Any]) -> None:
+    """A question type can be validated from its fields: all types that its annotations name exist at run time."""
+    values = {each.name: getattr(question, each.name) for each in fields(question)}
+    assert TypeAdapter(type(question)).validate_python(values) == question
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+def test_verdicts_made_by_a_kind_are_valid(question: Question[Any]) -> None:
+    """The guessed, best and synthetic verdicts have the kind's type and answer the question."""
+    about = (question.kind, question.role, "0")
+    for verdict in (question.guess(), question.best(), *(question.synthetic(Odds(seed, about)) for seed in range(9))):
+        assert type(verdict) is type(question).verdict
+        assert question.fault(verdict) is None
+
+
+def test_each_task_of_labelled_records_has_one_kind() -> None:
+    """Exactly one kind of question is asked for each task of labelled records."""
+    assert sorted(task for kind in KINDS.values() for task in kind.tasks) == sorted(Task)
+
+
+@pytest.mark.parametrize("question", LABELLED, ids=kind_of)
+def test_a_verdict_of_a_label_has_that_label(question: Question[Any]) -> None:
+    """Each label of a form becomes a verdict with the same label."""
+    form = question.label_form()
+    assert form is not None
+    assert [question.verdict_of_label(label).as_label() for label in form.labels] == [*form.labels]
+
+
+def test_kinds_with_a_form_are_listed() -> None:
+    """`LABELLED_KINDS` are the kinds whose questions have a form; verdicts of other kinds have no label."""
+    assert {question.kind for question in LABELLED} == LABELLED_KINDS
+    for question in QUESTIONS:
+        if question.kind not in LABELLED_KINDS:
+            with pytest.raises(ValueError, match="has no label form"):
+                question.verdict_of_label("yes")
+            with pytest.raises(ValueError, match="has no label"):
+                question.guess().as_label()
+
+
+def test_packs_are_of_decisions() -> None:
+    """Only kinds with a decision are judged in packs, since a pack's reply has one object for each question."""
+    packed = {name for name, kind in KINDS.items() if isinstance(kind.reply, ReplySchema) and kind.reply.pack_item}
+    assert packed == {"support", "addresses", "answered", "mentions"}
+    assert all(issubclass(KINDS[name].verdict, DecisionVerdict) and KINDS[name].shared for name in packed)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (RelevanceVerdict(1, (0,)), RelevanceVerdict(2, (0,)), False),
+        (AddressesVerdict(addresses=True, reason="a"), AddressesVerdict(addresses=True, reason="b"), True),
+        (SupportVerdict(SupportLabel.NOT_STATED), SupportVerdict(SupportLabel.CONTRADICTED, (0,)), False),
+        (
+            SupportVerdict(SupportLabel.UNSUPPORTED, tells_contradicted=False),
+            SupportVerdict(SupportLabel.CONTRADICTED, (0,)),
+            True,
+        ),
+    ],
+)
+def test_verdicts_with_the_same_decision(first: DecisionVerdict, second: DecisionVerdict, *, same: bool) -> None:
+    """Grades and labels are compared; without the label `contradicted`, only supported or not."""
+    assert first.decides_as(second) is same
+    assert second.decides_as(first) is same
