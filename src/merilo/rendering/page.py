@@ -107,6 +107,11 @@ class Page:
             self.line(Span(f"{pad(label, column)}{' ' * GAP}{line}", tone))
 
 
+def cells_of(text: str) -> int:
+    """Return the number of terminal cells that a text takes."""
+    return cell_len(text)
+
+
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Return the text padded to `width` cells, on the left if `right`; longer text is returned unchanged."""
     blanks = " " * (width - cell_len(text))
