@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,6 @@ from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
@@ -57,7 +57,10 @@ def run(
 ) -> None:
     """Evaluate and report."""
     largest = share(max_failed)
+    new = options.out is None or not Path(options.out).exists()
     found = _evaluated(data, qrels, options, quiet=quiet, plain=debug)  # a progress line would cut tracebacks
+    if new and found.usage.get("stopped"):
+        _drop_worthless(found, json=json)
     _report(found, json=json, full=full)
     _check_whole(found)
     _check_failed(found, largest)
@@ -81,6 +84,22 @@ def _evaluated(data: str, qrels: str | None, options: Options, *, quiet: bool, p
         if watch.run is None:
             raise
         raise MeriloError(_resumable(str(error), watch)) from error
+
+
+def _drop_worthless(found: Run, *, json: bool) -> None:
+    """Remove the new directory of a run that reached a limit before anything was answered, report, and exit."""
+    from merilo.rendering.overview import overview_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import tell, write
+    from merilo.runs.empty_runs import discard
+
+    record, stopped = overview_record(found), found.usage["stopped"]
+    if not discard(found.path):
+        return
+    if json:
+        write(json_text({**record, "run": None}) + "\n")
+    tell(f"{stopped} No run is stored.")
+    raise typer.Exit(Exit.LIMIT_REACHED)
 
 
 def _resumable(message: str, watch: ProgressLine) -> str:
