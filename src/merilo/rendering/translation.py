@@ -106,7 +106,8 @@ def _compiled(table: Mapping[str, str]) -> list[_Message]:
 
 def _first(messages: Iterable[_Message], text: str, phrase: _Phrase) -> str | None:
     """Return the first translation that differs from the text; None if there is none."""
-    return next((found for each in messages if (found := each.of(text, phrase)) not in {None, text}), None)
+    found = (each.of(text, phrase) for each in messages)
+    return next((each for each in found if each is not None and each != text), None)
 
 
 def _pattern(place: re.Match[str]) -> str:
