@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,12 @@ def test_texts_of_the_user_are_not_translated() -> None:
     assert str(page).split() == (
         "вопрос Next ответ Next эталон Next метаданные Next Next supported вопрос (пусто)".split()
     )
+
+
+@pytest.mark.parametrize("part", ["a: b. ", "a (1); ", "a: b, ", "a 1 (", "1 of 2 a, 1 (", "a of context 1: ", "A. "])
+def test_a_text_that_looks_like_nested_messages_takes_no_time(part: str) -> None:
+    """Judges write reasons of any shape, so the work is bounded."""
+    began = time.monotonic()
+    text = part * (1_900 // len(part))
+    assert RU.line(f"relevance: grade 2 of 2. {text}").startswith(("relevance", "релевантность"))
+    assert time.monotonic() - began < 5

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +32,10 @@ PLACEHOLDER: Final = re.compile(r"\{(\w+?)(\d*)(?::([^}]+))?\}")
 _NUMBER: Final = r"[\d,]+"
 _AMOUNT: Final = r"-?[\d.,]+ ?%?"
 _SENTENCE_END: Final = re.compile(r"(?<=[.]) (?=[A-Z0-9])")
+_MAX_CHARS: Final = 2_000
+"""Longer texts are not merilo's own."""
+_MAX_DEPTH: Final = 3
+"""Levels of parts within parts of a message. A limit, since a text of a judge may look like many nested messages."""
 _TEENS: Final = range(11, 15)
 _FEW: Final = range(2, 5)
 
@@ -45,20 +49,24 @@ class Translation:
 
     def line(self, text: str) -> str:
         """Return a line or paragraph, translated as a whole or sentence by sentence."""
-        if not self._messages or not text:
+        if not self._messages or not text or len(text) > _MAX_CHARS:
             return text
-        found = _first(self._messages, text, self.phrase)
+        found = _first(self._messages, text, partial(self._nested, depth=1))
         if found is not None:
             return found
         sentences = _SENTENCE_END.split(text)
         return " ".join(map(self.line, sentences)) if len(sentences) > 1 else text
 
     def phrase(self, text: str) -> str:
-        """Return a word or part of a message, or several of them, translated."""
-        found = _first(self._phrases, text, self.phrase) if self._phrases else None
-        if found is not None:
-            return found
-        return text
+        """Return a word or part of a message, translated."""
+        return self._nested(text, depth=0)
+
+    def _nested(self, text: str, depth: int) -> str:
+        """Translate a part of a message; deeper than messages nest, the text is not merilo's and stays."""
+        if not self._phrases or depth > _MAX_DEPTH or len(text) > _MAX_CHARS:
+            return text
+        found = _first(self._phrases, text, partial(self._nested, depth=depth + 1))
+        return text if found is None else found
 
     def lines(self, text: str) -> str:
         """Return a text with each of its lines translated."""
