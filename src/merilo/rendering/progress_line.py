@@ -125,7 +125,7 @@ class ProgressLine:
 class TerminalLine:
     """One line of a terminal that is overwritten in place; the cursor rests at its beginning."""
 
-    def __init__(self, stream: TextIO, translation: Translation) -> None:
+    def __init__(self, stream: TextIO, translation: Translation = _ENGLISH) -> None:
         self._stream = stream
         self._translation = translation
         self._drawn = 0

@@ -173,6 +173,8 @@ def _damage(run: Path, how: str) -> None:
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_run_has_a_row_and_hides_no_other(runs: Here, how: str) -> None:
     """A run with a missing or damaged file is listed with the reason; the run next to it is listed as before."""
+    if how == "pipe" and not hasattr(os, "mkfifo"):
+        pytest.skip("this system has no named pipes")
     sound = _row(runs, "new")
     _damage(runs.path / "runs" / "old", how)
     state, reason = DAMAGES[how]
