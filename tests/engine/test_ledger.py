@@ -13,6 +13,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +32,6 @@ from merilo.runs.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.engine.request_stats import Traffic
@@ -158,6 +158,7 @@ def test_an_error_is_not_charged(
 
 def test_a_request_that_never_left_is_not_counted(evaluated: Evaluate, options: dict[str, Any]) -> None:
     """Where no server listens, nothing was sent and nothing is charged."""
+    Path(options["out"]).mkdir()  # a new directory would be removed
     with pytest.raises(merilo.ProviderDown):
         evaluated(rows(4), **{**options, "base_url": "http://127.0.0.1:9/v1"})
     usage = merilo.Run.open(options["out"]).usage
@@ -168,6 +169,7 @@ def test_a_missing_key_is_not_counted(
     evaluated: Evaluate, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection that cannot be opened has sent nothing."""
+    Path(options["out"]).mkdir()  # a new directory would be removed
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(merilo.UsageError, match="OPENAI_API_KEY"):
         evaluated(rows(4), **{**options, "base_url": "https://api.openai.com/v1"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from merilo.errors import UsageError
 from merilo.providers.base import Usage
-from merilo.providers.prices import Prices, list_price_usd, prices_from
+from merilo.providers.prices import Price, Prices, TokenPrices, list_price_usd, outdated, prices_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,3 +181,37 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     """A price file that is not there is an error, not an empty one."""
     with pytest.raises(UsageError, match="cannot be read"):
         prices_from(tmp_path / "none.toml")
+
+
+def aged(model: str, days: int, **fields: Any) -> Price:
+    """A price of this age on 30 June 2026."""
+    return Price(model, TokenPrices(1, 2, 1, 1), read=date(2026, 6, 30) - timedelta(days), **fields)
+
+
+@pytest.mark.parametrize(
+    ("prices", "warning"),
+    [
+        ([], ""),
+        ([aged("a", 180)], ""),
+        ([aged("a", 181)], "The price of a is from 2025-12-31, so"),
+        ([aged("a", 181), aged("b", 181), aged("c", 3)], "The prices of a, b are from 2025-12-31, so"),
+        ([aged("a", 181), aged("b", 300)], "The prices of a, b are up to 300 days old, so"),
+        ([Price("a", TokenPrices(1, 2, 1, 1))], ""),
+        ([Price("a", TokenPrices(0, 0, 0, 0), read=date(2000, 1, 1))], ""),
+        ([Price("a", TokenPrices(1, 2, 1, 1), read=datetime(2026, 6, 1, tzinfo=UTC))], ""),
+    ],
+)
+def test_a_price_is_outdated_after_180_days(prices: list[Price], warning: str) -> None:
+    """Dated prices that cost something are reported from the 181st day on; prices without a date are not."""
+    found = outdated(prices, date(2026, 6, 30))
+    assert found.startswith(warning)
+    assert bool(found) == bool(warning)
+
+
+def test_the_list_of_merilo_becomes_outdated() -> None:
+    """The list that ships is dated, so that it is reported 181 days later and not before."""
+    price = prices_from().price(Endpoint("gpt-4.1-mini", OPENAI))
+    assert price is not None
+    assert price.read is not None
+    assert not outdated([price], price.read + timedelta(180))
+    assert "The price of gpt-4.1-mini is from" in outdated([price], price.read + timedelta(181))

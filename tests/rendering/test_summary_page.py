@@ -48,15 +48,32 @@ def test_many_metrics_fit(run: Run, width: int) -> None:
     assert sum(line.startswith("Worst samples by") for line in lines) == 1
 
 
-def test_a_failure_shows_the_bounds_of_its_mean(tmp_path: Path) -> None:
-    """An interval beside failed samples says how far the mean could move."""
+def test_an_interval_beside_failed_samples_has_bounds(tmp_path: Path) -> None:
+    """An interval beside failed samples says how far the mean could move, in the table or, on a narrow page, below."""
     judge = merilo.ScriptedJudge.by(
         lambda asked: merilo.Failure("refused", "no") if "1900" in str(asked) else {"grade": 2, "evidence": [0]}
     )
     run = merilo.evaluate(ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
     text = str(summary_page(run, 80, again="merilo run again --retry-failed"))
-    assert "Bounds with failed samples: context_relevance 0.875 - 1.000." in text
+    assert "interval         bounds  scored" in text
+    assert " 0.875 - 1.000       7     0      1\n" in text
+    assert "Bounds: the mean if all unscored samples had the worst or the best value." in text
     assert "Retry what failed: merilo run again --retry-failed" in text
+    narrow = str(summary_page(run, 70))
+    assert "Bounds with unscored samples: context_relevance 0.875 - 1.000." in narrow
+
+
+def test_an_interval_beside_undefined_samples_has_bounds(tmp_path: Path) -> None:
+    """Undefined samples count like failed ones; a metric without unscored samples has no bounds."""
+    rows = [{**row, "retrieved_contexts": row["retrieved_contexts"] if place else []} for place, row in enumerate(ROWS)]
+    metrics = ["context_relevance"]
+    judge = merilo.ScriptedJudge.by(lambda _: {"grade": 1, "evidence": [0]})
+    run = merilo.evaluate(rows, metrics=metrics, judge=judge, out=tmp_path / "run", cache=False)
+    (row,) = [line for line in str(run).splitlines() if line.startswith("context_relevance ")]
+    assert row.split()[-6:] == ["0.438", "-", "0.562", "7", "1", "0"]
+    whole = merilo.evaluate(rows[1:], metrics=metrics, judge=judge, out=tmp_path / "whole", cache=False)
+    assert "Bounds" not in str(whole)
+    assert "  bounds  " not in str(whole)
 
 
 def test_a_run_prints_and_finds_its_samples(run: Run) -> None:

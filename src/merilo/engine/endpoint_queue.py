@@ -442,7 +442,7 @@ class EndpointQueue:
             self._dispatcher.stop(
                 ProviderDown(
                     f"{which} to {self.title} failed. Last error: {self._breaker.last} "
-                    "They were not recorded; resuming the run retries them."
+                    "They were not recorded; repeating the command retries them."
                 )
             )
         elif not self._heap and not self._delayed and not self._dispatcher.halted:
@@ -481,7 +481,7 @@ class EndpointQueue:
             if (asked_s := error.retry_after_s or 0.0) <= MAX_PAUSE_S:
                 return pending.limited_again_s(error)
             wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {MAX_PAUSE_S:.0f} s)."
-            self._dispatcher.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
+            self._dispatcher.fail(ProviderDown(f"{error} {wait} Repeat the command after that."))
             return None
         # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
         return pending.failed_again_s() if self._breaker.action is BreakerAction.NONE else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "MERILO_PRICES"
 TABLE = "prices.v1.toml"
+MAX_AGE_DAYS = 180
+"""Age from which a dated price is reported as outdated."""
 _MILLION = 1_000_000
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})")
 _NUMBERS = ("input", "output", "cached_input", "cache_write")
@@ -84,6 +86,12 @@ class Price:
             return self.long.usd(usage)
         return self.rates.usd(usage)
 
+    @property
+    def free(self) -> bool:
+        """True if nothing is charged."""
+        rates = (self.rates, self.long) if self.long is not None else (self.rates,)
+        return not any(each.input or each.output or each.cached_input or each.cache_write for each in rates)
+
     def holds(self, kind: str, base_url: str, model: str) -> bool:
         """Return True if this is the price of this model at this address."""
         if self.provider not in {None, kind} or self.base_url not in {None, _address(base_url)}:
@@ -112,8 +120,35 @@ class Prices:
         """
         return self._own(provider) or _listed(*_marks(provider))
 
+    def known(self, providers: Iterable[Provider]) -> tuple[Price, ...]:
+        """Return the prices that `usd` uses for these providers, each once."""
+        found = (self.price(provider) for provider in providers)
+        return tuple(dict.fromkeys(price for price in found if price is not None))
+
     def _own(self, provider: Provider) -> Price | None:
         return _first(self.own, *_marks(provider)) if self.own else None
+
+
+def outdated(prices: Iterable[Price], on: date) -> str:
+    """Return a warning that names the models whose price is older than `MAX_AGE_DAYS`; empty if there are none.
+
+    A price without a date and a price of 0 never count as outdated.
+    """
+    dated = ((each.model, _day(each.read)) for each in prices if each.read is not None and not each.free)
+    old = {model: day for model, day in dated if (on - day).days > MAX_AGE_DAYS}
+    if not old:
+        return ""
+    oldest = min(old.values())
+    which, verb = ("The price", "is") if len(old) == 1 else ("The prices", "are")
+    since = f"from {oldest.isoformat()}" if len(set(old.values())) == 1 else f"up to {(on - oldest).days} days old"
+    return (
+        f"{which} of {', '.join(old)} {verb} {since}, so reported costs and --max-cost may be wrong. "
+        "Give current prices (--prices FILE)."
+    )
+
+
+def _day(day: date) -> date:
+    return day.date() if isinstance(day, datetime) else day  # TOML has both
 
 
 def list_price_usd(kind: str, base_url: str, model: str, usage: Usage) -> float | None:

@@ -36,9 +36,9 @@ _METADATA_CHARS = 400
 MARK = ">"
 
 
-def case_page(case: SampleDetail, width: int, *, full: bool) -> Page:
+def case_page(case: SampleDetail, width: int, *, full: bool, language: str | None = None) -> Page:
     """Return the page that explains the sample; long texts are truncated, with a note, unless `full`."""
-    page = Page(width)
+    page = Page(width, language)
     sample = case.result.sample
     page.text(f"sample {sample.id}", tone=Tone.STRONG)
     page.blank()
@@ -158,7 +158,10 @@ def shown_sentences(view: ContextView, *, full: bool) -> list[int]:
 
 def _gap(page: Page, missing: int, digits: int) -> None:
     if missing:
-        page.line(" " * (digits + 4), Span(f"... {count(missing, 'sentence')} not shown (--full)", Tone.QUIET))
+        page.line(
+            " " * (digits + 4),
+            Span(page.translation.line(f"... {count(missing, 'sentence')} not shown (--full)"), Tone.QUIET),
+        )
 
 
 def _cut(text: str, most: int, *, full: bool) -> str:
@@ -192,7 +195,7 @@ def _asked(page: Page, case: SampleDetail, *, full: bool) -> None:
     if full:
         for text in dict.fromkeys(asked.rubric for asked in case.asked if asked.rubric):
             page.heading("Rubric")
-            page.text(text, indent=2)
+            page.text(text, indent=2, verbatim=True)
 
 
 def _subject(case: SampleDetail, asked: StoredQuestion, width: int) -> str:
@@ -249,7 +252,7 @@ def _reply(page: Page, reply: dict[str, Any], indent: int, *, full: bool) -> Non
     page.text(", ".join(parts) + ":", indent=indent, tone=Tone.QUIET)
     whole = {each["index"]: each["characters"] for each in reply.get("truncated", [])}
     for index, text in enumerate(reply.get("texts", [])):
-        page.text(_cut(text, _REPLY_CHARS, full=full), indent=indent + 2)
+        page.text(_cut(text, _REPLY_CHARS, full=full), indent=indent + 2, verbatim=True)
         if index in whole:
             stored = f"{whole[index]:,} characters long; the first {len(text):,} are stored"
             page.text(stored, indent=indent + 2, tone=Tone.QUIET)

@@ -96,14 +96,16 @@ def overview_page(
     metrics: Mapping[str, Aggregate] | None = None,
     cluster: str | None = None,
     corrections: Mapping[str, Correction] | None = None,
+    language: str | None = None,
 ) -> Page:
     """Return the summary page: the table, counts and reasons, the judge and cost, and the next commands.
 
     `again`: the command that asks failed questions again; shown if there are failed samples. `kept`: False for a
     temporary run, so that no line names its directory. `metrics`: aggregates to report instead of the stored ones,
-    with samples clustered by `cluster`. `corrections`: as in `overview_record`.
+    with samples clustered by `cluster`. `corrections`: as in `overview_record`. `language`: of the page; None for that
+    of the run.
     """
-    page = Page(width)
+    page = Page(width, language or run.manifest.language)
     known = corrections or {}
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
     title(page, run)
@@ -131,12 +133,35 @@ def overview_page(
     return page
 
 
-def table(page: Page, aggregates: Sequence[Aggregate], *, corrections: Mapping[str, Correction] | None = None) -> None:
-    """Add one row per metric: mean, interval, and the numbers of scored, undefined and failed samples."""
+def table(
+    page: Page,
+    aggregates: Sequence[Aggregate],
+    *,
+    corrections: Mapping[str, Correction] | None = None,
+    bounds: bool = False,
+) -> None:
+    """Add one row per metric: mean, interval, and the numbers of scored, undefined and failed samples.
+
+    `bounds`: also add the bounds of each mean over unscored samples, if a row has any.
+    """
     known = corrections or {}
     headings = ("metric", "mean", interval_heading(aggregates), "scored", "undef", "failed")
     tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
-    page.table([headings, *(_row(each, known.get(each.metric)) for each in aggregates)], tones, gaps=_GAPS)
+    rows = [headings, *(_row(each, known.get(each.metric)) for each in aggregates)]
+    limits = [missing_bounds(each) for each in aggregates]
+    if bounds and any(limits):
+        column = ("bounds", *("" if each is None else span(each) for each in limits))
+        rows = [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
+        page.table(rows, tones, gaps=(_GAPS[0], 2, *_GAPS[1:]))
+        return
+    page.table(rows, tones, gaps=_GAPS)
+
+
+def missing_bounds(aggregate: Aggregate) -> tuple[float | None, float | None] | None:
+    """Return the bounds of a mean over all its unscored samples; None if there are none, or the bounds are unknown."""
+    if aggregate.parts or not aggregate.scored or not (aggregate.undefined or aggregate.failed):
+        return None
+    return aggregate.bounds_with_undefined if aggregate.undefined else aggregate.bounds
 
 
 def interval_heading(aggregates: Sequence[Aggregate]) -> str:

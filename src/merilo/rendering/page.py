@@ -1,7 +1,7 @@
 """A page of text: lines with tones, laid out to a width, the same for a terminal and a file.
 
 Every text is cleaned when it is added, so no text of data or models can control the terminal. merilo's own words are
-plain ASCII. A tone never adds information, so a page without colours reads the same.
+plain ASCII in English. A tone never adds information, so a page without colours reads the same.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from merilo.rendering.sanitize import clean, clean_lines, harmless
+from merilo.rendering.translation import translation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 GAP = 2
 NARROWEST = 40
+DATA_LABELS = frozenset({"user input", "response", "reference", "reference ids", "metadata"})
+"""Labels whose texts belong to the user and are never translated."""
+BLANK = "(blank)"
+"""Stands for a blank text of the user."""
 
 
 class Tone(StrEnum):
@@ -45,9 +50,11 @@ Line = tuple[Span, ...]
 class Page:
     """Lines, added from top to bottom; no line is wider than `width` cells, except those added by `line`."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, language: str | None = None) -> None:
+        """Begin a page; `language`: of merilo's own words, which are given in English."""
         self.width = max(width, NARROWEST)
         self.lines: list[Line] = []
+        self.translation = translation(language)
 
     def __str__(self) -> str:
         return "".join("".join(span.text for span in line).rstrip() + "\n" for line in self.lines)
@@ -64,18 +71,23 @@ class Page:
     def heading(self, text: str) -> None:
         """Add a heading with an empty line above it."""
         self.blank()
-        self.line(Span(text, Tone.STRONG))
+        self.line(Span(self.translation.line(text), Tone.STRONG))
 
-    def text(self, text: str, *, indent: int = 0, tone: Tone = Tone.PLAIN) -> None:
-        """Add running text, wrapped to the width; its own line breaks are preserved."""
+    def text(self, text: str, *, indent: int = 0, tone: Tone = Tone.PLAIN, verbatim: bool = False) -> None:
+        """Add running text, wrapped to the width; its own line breaks are preserved.
+
+        `verbatim`: the text is not merilo's, so it is not translated.
+        """
+        say = _verbatim if verbatim else self.translation.line
         for paragraph in clean_lines(text):
-            for row in wrap(paragraph, self.width - indent):
+            for row in wrap(say(paragraph), self.width - indent):
                 self.line(" " * indent, Span(row, tone))
 
     def entry(self, label: str, text: str, *, column: int, indent: int = 0, tone: Tone = Tone.PLAIN) -> None:
         """Add a label with a text indented to `column`; a label that does not fit before it gets its own line."""
-        label = clean(label)
-        rows = [row for part in clean_lines(text) for row in wrap(part, self.width - column)] or [""]
+        say = _verbatim if label in DATA_LABELS and text != BLANK else self.translation.line
+        label = self.translation.phrase(clean(label))
+        rows = [row for part in clean_lines(text) for row in wrap(say(part), self.width - column)] or [""]
         if indent + cell_len(label) + GAP > column:
             self.line(" " * indent, label)
             label = ""
@@ -86,7 +98,8 @@ class Page:
     def entries(self, rows: Iterable[tuple[str, str]], *, widest: int = 28, indent: int = 2) -> None:
         """Add labels with texts that start in a common column; labels wider than `widest` get their own line."""
         found = [(clean(label), text) for label, text in rows]
-        column = indent + GAP + max([cell_len(label) for label, _ in found if cell_len(label) <= widest] or [widest])
+        sizes = [cell_len(self.translation.phrase(label)) for label, _ in found]
+        column = indent + GAP + max([size for size in sizes if size <= widest] or [widest])
         for label, text in found:
             self.entry(label, text, column=column, indent=indent)
 
@@ -95,6 +108,7 @@ class Page:
 
         A name that is too long for its column gets its own line. `gaps`: as in `columns`, for the cells.
         """
+        rows = [[*map(self.translation.phrase, rows[0])], *rows[1:]]
         names = [clean(row[0]) for row in rows]
         cells = columns([row[1:] for row in rows], left=frozenset(), gaps=gaps)
         room = self.width - cell_len(cells[0]) - GAP
@@ -105,6 +119,11 @@ class Page:
                 self.line(Span(name, tone))
                 label = ""
             self.line(Span(f"{pad(label, column)}{' ' * GAP}{line}", tone))
+
+
+def cells_of(text: str) -> int:
+    """Return the number of terminal cells that a text takes."""
+    return cell_len(text)
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
@@ -155,6 +174,10 @@ def columns(rows: Sequence[Sequence[str]], *, left: frozenset[int], gaps: Sequen
         )
         for row in rows
     ]
+
+
+def _verbatim(text: str) -> str:
+    return text
 
 
 def _pieces(word: str, width: int) -> list[str]:

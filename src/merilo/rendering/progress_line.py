@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
 from merilo.rendering.terminal import DEFAULT_WIDTH, colours, tell, width_given
+from merilo.rendering.translation import Translation, translation
 from merilo.rendering.wording import count, duration, money
 
 if TYPE_CHECKING:
@@ -33,13 +34,18 @@ _MAX_SILENT_S: Final = 60.0
 _SHOWN_PAUSE_S: Final = 1.0
 _ROUGH_USD: Final = 10
 """Estimated costs from this amount on are shown without cents, which would suggest precision they do not have."""
+_ENGLISH: Final = translation(None)
 _GREEN, _DIM, _RESET = "\x1b[32m", "\x1b[2m", "\x1b[0m"
 
 
 class ProgressLine:
-    """A `Progress` for the user. `plain`: print plain lines even on a terminal, for output shared with others."""
+    """A `Progress` for the user. `plain`: print plain lines even on a terminal, for output shared with others.
 
-    def __init__(self, *, quiet: bool = False, plain: bool = False) -> None:
+    `language`: of the lines, such as `ru`; None for English.
+    """
+
+    def __init__(self, *, quiet: bool = False, plain: bool = False, language: str | None = None) -> None:
+        self._translation = translation(language)
         self.run: Path | None = None
         """The directory of the run, once it has begun."""
         self.usage: Mapping[str, object] = {}
@@ -62,7 +68,7 @@ class ProgressLine:
         self._pacer = ProgressMeter(samples, self._began)
         self._over = self._quiet
         if not self._quiet and not self._plain and _takes_a_line(sys.stderr):
-            self._line = TerminalLine(sys.stderr)
+            self._line = TerminalLine(sys.stderr, self._translation)
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`."""
@@ -89,7 +95,7 @@ class ProgressLine:
         if self._line is not None:
             self._line.clear()
         if not self._quiet:
-            tell(text)
+            tell(self._translation.lines(text))
 
     def spent(self, usage: Mapping[str, object]) -> None:
         """See `Progress`."""
@@ -113,14 +119,15 @@ class ProgressLine:
         due = silent_s >= every_s or (share >= LINE_EVERY_SHARE and silent_s >= MIN_SILENT_S)
         if due or self._done == self._samples:
             self._told, self._shown_at = self._done, now
-            tell(sentence(self._pace()))
+            tell(sentence(self._pace(), self._translation))
 
 
 class TerminalLine:
     """One line of a terminal that is overwritten in place; the cursor rests at its beginning."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, translation: Translation = _ENGLISH) -> None:
         self._stream = stream
+        self._translation = translation
         self._drawn = 0
         self._chars = "━─" if (stream.encoding or "").lower().startswith("utf") else "=-"
         self._coloured = colours(stream) and os.name != "nt"  # old Windows consoles print the escape codes
@@ -130,7 +137,7 @@ class TerminalLine:
         """Show the progress of the run."""
         width = _width(self._stream) - 1  # a character in the last column would wrap the line
         state = width, pace.paused_s >= _SHOWN_PAUSE_S
-        level, text, bar = fitting(pace, width, self._levels.get(state, 0))
+        level, text, bar = fitting(pace, width, self._levels.get(state, 0), self._translation)
         self._levels[state] = level
         blanks = " " * (self._drawn - len(text) - bar)
         self._write(f" {self._bar(pace, bar)}{text[1:]}{blanks}" if bar else text + blanks)
@@ -172,9 +179,11 @@ _FORMS: Final = (
 """Layouts from the widest to the narrowest: the width of the bar with its blank, and the facts after it."""
 
 
-def fitting(pace: ProgressStats, width: int, level: int = 0) -> tuple[int, str, int]:
+def fitting(
+    pace: ProgressStats, width: int, level: int = 0, translation: Translation = _ENGLISH
+) -> tuple[int, str, int]:
     """Return the first layout, from `level` on, that fits into `width` columns: its number, text and bar width."""
-    facts = _facts(pace)
+    facts = _facts(pace, translation)
     for number, form in enumerate(_FORMS[level:], level):
         text = " " + ", ".join(filter(None, (facts[name] for name in form.facts)))
         if len(text) + form.bar <= width:
@@ -182,21 +191,21 @@ def fitting(pace: ProgressStats, width: int, level: int = 0) -> tuple[int, str, 
     return len(_FORMS) - 1, f" {facts['samples']}"[:width], 0
 
 
-def sentence(pace: ProgressStats) -> str:
+def sentence(pace: ProgressStats, translation: Translation = _ENGLISH) -> str:
     """Return the same facts as a plain line."""
-    facts = _facts(pace)
-    share = pace.done / pace.samples if pace.samples else 1.0
-    parts = [f"{pace.done:,} of {count(pace.samples, 'sample')} ({share:.0%})", facts["requests"]]
+    facts = _facts(pace, translation)
+    share, say = pace.done / pace.samples if pace.samples else 1.0, translation.phrase
+    parts = [say(f"{pace.done:,} of {count(pace.samples, 'sample')} ({share:.0%})"), facts["requests"]]
     if pace.done < pace.samples:
         parts += [facts["flight"]]
-    parts += [facts["retries"], facts["cost"], f"{pace.seconds:.0f} s", facts["left"]]
+    parts += [facts["retries"], facts["cost"], say(f"{pace.seconds:.0f} s"), facts["left"]]
     return ", ".join(filter(None, parts))
 
 
-def _facts(pace: ProgressStats) -> dict[str, str]:
+def _facts(pace: ProgressStats, translation: Translation) -> dict[str, str]:
     """Return each fact as text; empty if there is nothing to report."""
     rate = pace.requests_per_s
-    return {
+    facts = {
         "samples": f"{pace.done:,}/{pace.samples:,}",
         "requests": "" if rate is None else _rate(rate, "requests"),
         "rate": "" if rate is None else _rate(rate, "req"),
@@ -205,6 +214,7 @@ def _facts(pace: ProgressStats) -> dict[str, str]:
         "cost": _cost(pace),
         "left": _left(pace),
     }
+    return {name: translation.phrase(fact) for name, fact in facts.items()}
 
 
 def _rate(per_s: float, what: str) -> str:

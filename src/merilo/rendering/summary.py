@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.aggregate import less_is_better, weak_with_judge
 from merilo.rendering.early_stop_note import until_section
-from merilo.rendering.overview import command, intervals_text, table, title, unpriced
+from merilo.rendering.overview import command, intervals_text, missing_bounds, table, title, unpriced
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
@@ -23,7 +23,8 @@ _MIN_ROWS: Final = 4
 _WORST: Final = 3
 _WIDEST_ID: Final = 33
 _WIDTH: Final = 80
-_MAX_BOUNDS: Final = 2
+_BOUNDS_WIDTH: Final = 72
+"""Minimum width of a page whose table has a column of bounds."""
 
 
 def run_text(run: Run) -> str:
@@ -37,10 +38,11 @@ def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True
     A run with many metrics shows the first ones, so that the page has at most `MAX_LINES` lines; the full page of
     `merilo show` has them all.
 
-    `again`: the command that asks failed questions again. `commands`: False to leave out what to do next.
+    `again`: the command that asks failed questions again. `commands`: False to leave out what to do next. The page is
+    in the language of the run (`--language`).
     """
     aggregates = tuple(run.metrics.values())
-    rest = Page(width)
+    rest = Page(width, run.manifest.language)
     _cautions(rest, run, aggregates)
     until_section(rest, run)
     _worst(rest, run)
@@ -48,10 +50,10 @@ def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True
         _next(rest, run, again)
     rows = len(aggregates)
     while True:
-        page = Page(width)
+        page = Page(width, run.manifest.language)
         title(page, run)
         page.blank()
-        table(page, aggregates[:rows])
+        table(page, aggregates[:rows], bounds=page.width >= _BOUNDS_WIDTH)
         if rows < len(aggregates):
             page.text(f"and {count(len(aggregates) - rows, 'more metric')}: merilo show", tone=Tone.QUIET)
         page.blank()
@@ -66,13 +68,13 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...]) -> None:
         _skipped(run),
         less_is_better(run.manifest, aggregates),
         _missing(aggregates),
-        _bounds(aggregates),
+        _bounds(aggregates, page.width),
         _remarks(aggregates),
         weak_with_judge(run.manifest, aggregates, where="merilo show"),
         intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin),
     ):
         if text:
-            page.line(cut(text, page.width))
+            page.line(cut(page.translation.line(text), page.width))
 
 
 def _skipped(run: Run) -> str:
@@ -90,12 +92,13 @@ def _missing(aggregates: tuple[Aggregate, ...]) -> str:
     return f"Not scored: {'; '.join(named)}." if named else ""
 
 
-def _bounds(aggregates: tuple[Aggregate, ...]) -> str:
-    """Return the bounds of means with failed samples; an interval alone would hide what is missing."""
-    failed = [each for each in aggregates if each.failed and each.scored and not each.parts]
-    named = [f"{clean(each.metric)} {span(each.bounds)}" for each in failed[:_MAX_BOUNDS]]
-    more = f" and {len(failed) - _MAX_BOUNDS} more" if len(failed) > _MAX_BOUNDS else ""
-    return f"Bounds with failed samples: {', '.join(named)}{more}." if named else ""
+def _bounds(aggregates: tuple[Aggregate, ...], width: int) -> str:
+    """Return what the column of bounds holds; on a narrow page, which has no such column, the bounds themselves."""
+    found = {clean(each.metric): limits for each in aggregates if (limits := missing_bounds(each))}
+    if width >= _BOUNDS_WIDTH:
+        return "Bounds: the mean if all unscored samples had the worst or the best value." if found else ""
+    named = ", ".join(f"{metric} {span(limits)}" for metric, limits in found.items())
+    return f"Bounds with unscored samples: {named}." if named else ""
 
 
 def _remarks(aggregates: tuple[Aggregate, ...]) -> str:
@@ -134,9 +137,10 @@ def _next(page: Page, run: Run, again: str) -> None:
         page.text(f"Cost: {spent_text(run.usage)}.")
         for text in unpriced(run):
             page.text(f"Price {text}.")
-    page.line(f"Details: {command('show', path)}")
+    say = page.translation.line
+    page.line(say(f"Details: {command('show', path)}"))
     metric = metric_to_inspect(run.manifest, run.metrics)
     if metric is not None:
-        page.line(f"Worst samples: {command('show', path, '--worst', '5')}")
+        page.line(say(f"Worst samples: {command('show', path, '--worst', '5')}"))
     if again and any(each.failed for each in run.metrics.values()):
-        page.line(f"Retry what failed: {again}")
+        page.line(say(f"Retry what failed: {again}"))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Self
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, StoreProblem, problem_of
+from merilo.runs.database import ERRORS, StoreProblem, problem_of, read_only
 from merilo.runs.files import LOCK, check_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
+
+
+_WAIT_S = 0.2
+"""Seconds to wait for `is_locked` of another process, which holds the lock for less than a millisecond."""
 
 
 class RunLock:
@@ -29,7 +33,9 @@ class RunLock:
         with suppress(OSError):  # a directory that cannot be read is reported below
             check_regular(self._directory)
         try:
-            self._db = sqlite3.connect(self._directory / LOCK, timeout=0, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(
+                self._directory / LOCK, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+            )
             self._db.execute("BEGIN EXCLUSIVE")
         except ERRORS as error:
             if self._db is not None:
@@ -55,3 +61,14 @@ class RunLock:
     ) -> None:
         if self._db is not None:
             self._db.close()
+
+
+def is_locked(directory: Path) -> bool:
+    """Return True if a process is writing the run. Changes no file; a lock file that is damaged locks nothing."""
+    try:
+        with closing(read_only(directory / LOCK)) as db:
+            db.execute("PRAGMA busy_timeout = 0")
+            db.execute("SELECT 1 FROM sqlite_master")
+    except ERRORS as error:
+        return problem_of(error) is StoreProblem.BUSY
+    return False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from command_line import COMMAND
 from seals import seal_again
-from server import JudgeServer, status
+from server import JudgeServer, hang, rate_limited, status
 
 from merilo.commands.flags import metric_texts, share
 from merilo.errors import UsageError
@@ -192,7 +192,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here, how: signal.S
 
 
 def interrupted(
-    here: Here, words: list[str], server: JudgeServer, how: signal.Signals
+    here: Here, words: list[str], server: JudgeServer, how: signal.Signals, requests: int = 6
 ) -> subprocess.CompletedProcess[str]:
     """The command, stopped by a signal once the server has seen some requests."""
     process = subprocess.Popen(
@@ -204,22 +204,87 @@ def interrupted(
         text=True,
     )
     waited_until = time.monotonic() + 30
-    while server.count < 6 and time.monotonic() < waited_until:
+    while server.count < requests and time.monotonic() < waited_until:
         time.sleep(0.05)
     process.send_signal(how)
     out, err = process.communicate(timeout=30)
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
-def test_a_provider_that_cannot_be_used_stops_the_run(here: Here) -> None:
-    """A wrong key gives exit code 2 and the command that goes on once it is right."""
-    here.write("data.jsonl", [{"id": "a", "user_input": "u", "retrieved_contexts": ["c."]}])
+ONE = [{"id": "a", "user_input": "u", "retrieved_contexts": ["c."]}]
+
+
+def left(here: Here) -> list[str]:
+    """The run directories in `runs` and in the default place."""
+    return sorted(str(path.relative_to(here.path)) for path in here.path.glob("**/runs/*"))
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "runs/new")])
+def test_a_provider_that_cannot_be_used_leaves_no_run(here: Here, out: tuple[str, ...]) -> None:
+    """A wrong key or an unreachable server gives exit code 2, no run directory and no command that resumes one."""
+    here.write("data.jsonl", ONE)
     with JudgeServer() as server:
         server.fail(status(401))
-        done = here.merilo("run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url)
-    assert done.returncode == 2
-    assert "To resume: merilo run data.jsonl" in done.stderr
-    assert "Traceback" not in done.stderr
+        words = ("run", "data.jsonl", *out, "--judge", "openai:test-model", "--base-url")
+        refused = here.merilo(*words, server.base_url)
+    unreachable = here.merilo(*words, server.base_url)  # it is closed by now
+    for done, message in ((refused, "401"), (unreachable, "cannot be reached")):
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "resume" not in done.stderr
+        assert "Traceback" not in done.stderr
+    assert left(here) == []
+
+
+def test_ctrl_c_before_the_first_answer_leaves_no_run(here: Here) -> None:
+    """A run that is stopped while the server refuses everything leaves nothing, because nothing can be resumed."""
+    here.write("data.jsonl", ONE)
+    with JudgeServer() as server:
+        server.fail(rate_limited("5"))
+        words = ["run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url]
+        stopped = interrupted(here, words, server, signal.SIGINT, requests=1)
+    assert (stopped.returncode, stopped.stdout) == (130, "")
+    assert "resume" not in stopped.stderr
+    assert left(here) == []
+
+
+def test_a_request_that_may_be_billed_keeps_the_run(here: Here) -> None:
+    """A request in flight at Ctrl-C may be billed, so the run and its ledger stay."""
+    here.write("data.jsonl", ONE)
+    with JudgeServer() as server:
+        server.fail(hang())
+        words = ["run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url, "--out", "runs/a"]
+        stopped = interrupted(here, words, server, signal.SIGINT, requests=1)
+    assert "To resume: merilo run data.jsonl" in stopped.stderr
+    assert left(here) == ["runs/a"]
+
+
+def test_a_limit_below_the_first_request_leaves_no_run(here: Here) -> None:
+    """A limit that admits no request gives exit code 5 and no run; the JSON object names no directory."""
+    here.write("data.jsonl", ONE)
+    with JudgeServer() as server:
+        judge = ("--judge", "openai:test-model", "--base-url", server.base_url, "--max-requests", "0")
+        shown = here.merilo("run", "data.jsonl", *judge, "--out", "runs/a")
+        record = here.json("run", "data.jsonl", *judge)
+    assert (shown.returncode, shown.stdout) == (5, "")
+    assert shown.stderr.endswith("0 of 1 samples are done. No run is stored.\n")
+    assert (record["run"], record["complete"]) == (None, False)
+    assert left(here) == []
+
+
+def test_a_directory_that_existed_is_not_removed(here: Here) -> None:
+    """A directory with earlier answers, an empty one, and one with an event log stay when the server is gone."""
+    here.write("data.jsonl", ONE)
+    (here.path / "runs" / "empty").mkdir(parents=True)
+    with JudgeServer() as server:
+        words = ["run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url]
+        assert here.merilo(*words, "--metrics", "context_relevance", "--out", "runs/done").returncode == 0
+    earlier = (here.path / "runs" / "done" / "summary.json").read_bytes()
+    here.merilo(*words, "--out", "runs/empty")
+    here.merilo(*words, "--out", "runs/logged", "--log-json", "runs/logged/events.jsonl")
+    here.merilo(*words, "--metrics", "context_relevance", "--out", "runs/done", "--retry-failed")
+    assert left(here) == ["runs/done", "runs/empty", "runs/logged"]
+    assert (here.path / "runs" / "done" / "summary.json").read_bytes() == earlier
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 from server import JudgeServer
 
+from merilo.commands.plan.text import plan_page, rounded
+from merilo.engine.amounts import Amount, Estimate
 from merilo.rendering.wording import duration, money
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ DATA = [
 ]
 PAGE = """\
 data: 4 samples, to be judged by openai:gpt-4.1-mini
-Nothing was asked; the amounts are typical ones.
+Nothing was sent. All amounts are estimates.
 
 metric             requests  tokens in  out     USD  USD alone
 context_relevance         8 """
@@ -39,10 +42,10 @@ def test_a_plan_is_a_page(here: Here) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(PAGE)
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert any(line.startswith("typical 8 requests, ") and line.endswith(" USD") for line in lines)
+    assert any(line.startswith("expected 8 requests, ") and line.endswith(" USD") for line in lines)
     assert "time about 1 s with 16 requests in flight" in lines
     assert any(line.startswith("price gpt-4.1-mini: 0.4 USD per million tokens in, 1.6 out") for line in lines)
-    assert "read on 2026-" in done.stdout.replace("\n          ", " ")
+    assert "read on 2026-" in " ".join(done.stdout.split())
     assert lines[-1] == shlex.join(["merilo", "run", *words])
     assert max(len(line) for line in done.stdout.splitlines()[:-1]) <= 80
     assert not (here.path / ".merilo").exists()
@@ -61,6 +64,104 @@ def test_a_plan_as_json(here: Here) -> None:
     assert found["unpriced"] == ["m at http://127.0.0.1:9/v1"]
 
 
+def bound_of(page: str) -> str:
+    """The row about the upper bound, on one line."""
+    return " ".join(page[page.index("  at most") : page.index("\nBasis")].split())
+
+
+def test_an_upper_bound_is_shown_only_if_it_helps(here: Here) -> None:
+    """A bound of more than 20 times the estimate is replaced by the advice to set a limit; --full and JSON have it."""
+    here.write("data.jsonl", DATA)
+    words = ["data.jsonl", "--judge", "openai:gpt-4.1-mini", "--no-cache", "--metrics", "faithfulness"]
+    done = here.merilo("plan", *words)
+    assert bound_of(done.stdout) == (
+        "at most more than 20 times the estimate, so the bound is not shown here (--json has it). Use --max-cost to "
+        "limit spending."
+    )
+    assert done.stdout.splitlines()[-1] == shlex.join(["merilo", "run", *words]).replace("merilo run", "  merilo run")
+    full = here.merilo("plan", *words, "--full")
+    assert re.match(r"at most \d+ requests, \d+ k tokens in, [\d.]+ M out, [\d.]+ USD: ", bound_of(full.stdout))
+    assert bound_of(full.stdout).endswith("It is usually far too high. Use --max-cost to limit spending.")
+    assert full.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+    most = here.json("plan", *words)["at_most"]
+    assert most["usd"] > 20 * here.json("plan", *words)["typical"]["usd"]
+    assert isinstance(most["input_tokens"], int)
+
+
+def test_a_bound_near_the_estimate_is_shown() -> None:
+    """A bound of at most 20 times the estimate is printed, rounded, with the same advice."""
+    typical = Amount(4_000, 12_345_678, 98_765, 60.0)
+    found = Estimate(
+        data="data",
+        judge="openai:m",
+        samples=400,
+        looked_at=400,
+        metrics=(),
+        left_out={},
+        typical=typical,
+        at_most=typical.times(20),
+        seconds=None,
+        concurrency=16,
+        measured=False,
+        prices=(),
+        unpriced=("m",),
+    )
+    assert bound_of(str(plan_page(found, 80))) == (
+        "at most 80.0 k requests, 247 M tokens in, 1.98 M out, 1,200 USD: every possible question, every re-ask, and "
+        "every reply at its maximum length. It is usually far too high. Use --max-cost to limit spending."
+    )
+
+
+def test_a_model_without_a_price_is_limited_by_requests(here: Here) -> None:
+    """A cost limit needs a price; without one the advice is --max-requests."""
+    here.write("data.jsonl", DATA)
+    words = ["data.jsonl", "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--metrics", "faithfulness"]
+    assert bound_of(here.merilo("plan", *words).stdout).endswith("Use --max-requests to limit requests.")
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (0.0, "0"),
+        (7.4, "7"),
+        (999.0, "999"),
+        (999.9, "1.00 k"),
+        (18_236, "18.2 k"),
+        (274_292, "274 k"),
+        (999_999, "1.00 M"),
+        (583_188_480, "583 M"),
+        (1_577_447_424, "1,580 M"),
+    ],
+)
+def test_large_amounts_have_three_digits_and_a_unit(amount: float, said: str) -> None:
+    """No more digits than an estimate supports."""
+    assert rounded(amount) == said
+
+
+def test_outdated_prices_are_reported_once_on_standard_error(here: Here) -> None:
+    """A plan and a run warn once if the price that they use is old; the standard output stays as it is."""
+    here.write("data.jsonl", DATA)
+    for name, day in (("old", "read = 2020-01-01\n"), ("new", "read = 2999-01-01\n"), ("undated", "")):
+        text = (
+            f'{day}[[price]]\nmodel = "m"\ninput = 1\noutput = 2\n[[price]]\nmodel = "other"\ninput = 1\noutput = 2\n'
+        )
+        (here.path / f"{name}.toml").write_text(text, encoding="utf-8")
+    warning = (
+        "The price of m is from 2020-01-01, so reported costs and --max-cost may be wrong. Give current prices "
+        "(--prices FILE).\n"
+    )
+    with JudgeServer() as server:
+        words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", "context_relevance"]
+        for name, expected in (("old", 1), ("new", 0), ("undated", 0)):
+            for command in ("plan", "run"):
+                done = here.merilo(command, *words, "--prices", f"{name}.toml", "--no-cache")
+                assert done.returncode == 0
+                assert done.stderr.count(warning) == expected
+                assert done.stderr.count("(--prices FILE)") == expected
+        quiet = here.merilo("run", *words, "--prices", "old.toml", "--quiet")
+    assert quiet.stderr == ""
+
+
 def test_an_unknown_price_is_said_once_with_what_to_do(here: Here) -> None:
     """A plan and a run tell it once; a price file makes it known in both."""
     here.write("data.jsonl", DATA)
@@ -70,7 +171,7 @@ def test_an_unknown_price_is_said_once_with_what_to_do(here: Here) -> None:
         words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", "context_relevance"]
         planned = here.merilo("plan", *words)
         run = here.merilo("run", *words, "--out", "a")
-        assert planned.stdout.count("--prices FILE") == run.stdout.count("--prices FILE") == 1
+        assert " ".join(planned.stdout.split()).count("--prices FILE") == run.stdout.count("--prices FILE") == 1
         assert "price unknown" in run.stdout
         priced = here.json("plan", *words, "--no-cache", "--prices", "prices.toml")
         done = here.merilo("run", *words, "--no-cache", "--out", "b", "--prices", "prices.toml")

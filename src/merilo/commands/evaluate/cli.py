@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,6 @@ from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
@@ -57,7 +57,10 @@ def run(
 ) -> None:
     """Evaluate and report."""
     largest = share(max_failed)
+    new = options.out is None or not Path(options.out).exists()
     found = _evaluated(data, qrels, options, quiet=quiet, plain=debug)  # a progress line would cut tracebacks
+    if new and found.usage.get("stopped"):
+        _drop_worthless(found, json=json)
     _report(found, json=json, full=full)
     _check_whole(found)
     _check_failed(found, largest)
@@ -69,18 +72,37 @@ def _evaluated(data: str, qrels: str | None, options: Options, *, quiet: bool, p
     from merilo.data.trec import load_trec
     from merilo.rendering.progress_line import ProgressLine
     from merilo.rendering.spent import spent_so_far
+    from merilo.rendering.translation import translation
 
     source = data if qrels is None else load_trec(data, qrels)
-    watch = ProgressLine(quiet=quiet, plain=plain)
+    watch = ProgressLine(quiet=quiet, plain=plain, language=options.language)
+    say = translation(options.language).lines
     try:
         return run_blocking(run_evaluation(source, replace(options, progress=watch)))
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
-        raise Interrupted(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch)) from None
+        raise Interrupted(say(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch))) from None
     except MeriloError as error:  # a key that is missing, a server that is gone: the run has begun
         if watch.run is None:
             raise
-        raise MeriloError(_resumable(str(error), watch)) from error
+        raise MeriloError(say(_resumable(str(error), watch))) from error
+
+
+def _drop_worthless(found: Run, *, json: bool) -> None:
+    """Remove the new directory of a run that reached a limit before anything was answered, report, and exit."""
+    from merilo.rendering.overview import overview_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import tell, write
+    from merilo.rendering.translation import translation
+    from merilo.runs.empty_runs import discard
+
+    record, stopped, language = overview_record(found), found.usage["stopped"], found.manifest.language
+    if not discard(found.path):
+        return
+    if json:
+        write(json_text({**record, "run": None}) + "\n")
+    tell(translation(language).line(f"{stopped} No run is stored."))
+    raise typer.Exit(Exit.LIMIT_REACHED)
 
 
 def _resumable(message: str, watch: ProgressLine) -> str:
@@ -134,19 +156,22 @@ def _report(found: Run, *, json: bool, full: bool) -> None:
 
 def _check_whole(found: Run) -> None:
     from merilo.rendering.terminal import tell
+    from merilo.rendering.translation import translation
 
+    say = translation(found.manifest.language).line
     stopped = found.usage.get("stopped")
     if stopped is not None:
         if limits := found.usage.get("raise_to"):
-            tell(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path, limits)}")
+            tell(say(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path, limits)}"))
         else:
-            tell(f"{stopped} All answers are kept. To resume: {again(found.path)}")
+            tell(say(f"{stopped} All answers are kept. To resume: {again(found.path)}"))
         raise typer.Exit(Exit.LIMIT_REACHED)
 
 
 def _check_failed(found: Run, most: float) -> None:
     from merilo.rendering.spent import spent_so_far
     from merilo.rendering.terminal import tell
+    from merilo.rendering.translation import translation
 
     aggregates = [each for each in found.metrics.values() if not each.parts]  # a composite has no outcomes
     failed = sum(each.failed for each in aggregates)
@@ -154,8 +179,10 @@ def _check_failed(found: Run, most: float) -> None:
     if failed > most * total:
         spent = spent_so_far(found.usage)
         tell(
-            f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}. "
-            f"{spent}{' ' * bool(spent)}To ask them again: {again(found.path, '--retry-failed')}"
+            translation(found.manifest.language).line(
+                f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}. "
+                f"{spent}{' ' * bool(spent)}To ask them again: {again(found.path, '--retry-failed')}"
+            )
         )
         raise typer.Exit(Exit.TOO_MANY_FAILED)
 

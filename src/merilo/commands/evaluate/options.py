@@ -217,8 +217,13 @@ class Options:
     language: str | None = field(
         default=None,
         metadata=option(
-            'language of rubrics and of sentence splitting, such as "ru". None: the language of each sample.',
-            Flag(help="Language of the data, such as ru.", metavar="CODE", group=_DATA),
+            'language of rubrics, of sentence splitting and of the summary, such as "ru". None: the language of each '
+            "sample, and a summary in English.",
+            Flag(
+                help="Language of the data and, for run and show, of the screen, such as ru.",
+                metavar="CODE",
+                group=_DATA,
+            ),
         ),
     )
     cluster: str | None = field(

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from contextlib import ExitStack, aclosing, nullcontext
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
-from merilo.engine.budget import Reached, check_prices, check_spent, price_again, spent_record
+from merilo.engine.budget import Reached, check_prices, check_spent, price_again, providers_of, spent_record
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
@@ -29,6 +30,7 @@ from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
+from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
 from merilo.rendering.wording import count
@@ -36,6 +38,7 @@ from merilo.results.summary import Tallies
 from merilo.runs.balance import balance_in
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory
+from merilo.runs.empty_runs import is_worthless
 from merilo.runs.files import LEDGER
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.ledger import Balance, Ledger
@@ -69,7 +72,8 @@ _MIN_TIMEOUTS = 3
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
     """Evaluate a data set; return the finished run, or an incomplete one if a limit was reached.
 
-    After a cancellation, or if a provider is down, all answers are stored and the same call resumes the run.
+    After a cancellation, or if a provider is down, all answers are stored and the same call resumes the run. If there
+    are none, a directory that this call created is removed.
     """
     options = checked(options)
     judges = judges_of(options)
@@ -84,11 +88,14 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
             recover(path)
             with _event_log(options) as log:
                 return await _run_in(path, dataset, judges, options, log)
-        except (sqlite3.Error, OSError) as error:
-            raise RunError(f"Cannot read or write {path} ({error}). Earlier answers are stored.") from error
-        finally:
-            if made and not (path / MANIFEST).exists():
-                shutil.rmtree(path, ignore_errors=True)  # nothing was started: remove the new directory
+        except BaseException as error:
+            worthless = made and is_worthless(path)
+            if worthless:
+                shutil.rmtree(path, ignore_errors=True)
+            if isinstance(error, sqlite3.Error | OSError):
+                kept = "" if worthless else " Earlier answers are stored."
+                raise RunError(f"Cannot read or write {path} ({error}).{kept}") from error
+            raise
 
 
 class Prepared(NamedTuple):
@@ -164,6 +171,7 @@ async def _run_in(
         audience = ProgressDispatcher(options.progress, log)
         for name in found.changed:
             audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
+        _check_age_of_prices(judges, options, audience)
         cache = None
         if options.cache is not False:
             cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
@@ -191,6 +199,13 @@ async def _run_in(
             raise
         _record(path, options, audience)
     return Run.open(path)
+
+
+def _check_age_of_prices(judges: Mapping[str, Judge], options: Options, audience: ProgressDispatcher) -> None:
+    """Note that prices which this run uses are outdated."""
+    prices = prices_from(options.prices).known(provider for _, provider in providers_of(judges.values()))
+    if warning := outdated(prices, datetime.now(UTC).date()):
+        audience.note(warning)
 
 
 def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:

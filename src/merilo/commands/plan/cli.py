@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -35,7 +36,7 @@ Examples:
   merilo plan --power runs/old --power runs/new --difference 0.03
   merilo plan answers.jsonl --judge openai:gpt-4.1-mini --power runs/first --until-decided gates.toml
 """
-_OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--debug": 0, "--power": 1, "--difference": 1}
+_OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--full": 0, "--debug": 0, "--power": 1, "--difference": 1}
 """Options that `merilo run` does not know, or that would change what it prints, and how many words follow each."""
 
 
@@ -75,6 +76,7 @@ def plan(
     difference: Difference = None,
     until_decided: UntilDecided = None,
     cluster: PilotCluster = None,
+    full: Annotated[bool, typer.Option("--full", help="Print the upper bound, however high it is.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -87,7 +89,8 @@ def plan(
         _report_power(pilot, metrics, json=json)
         return
     found = _planned(data, qrels, options)
-    report(found, json=json, run=_run_command(sys.argv[1:]), power=pilot.estimates(metrics, found.samples))
+    power_of_pilot = pilot.estimates(metrics, found.samples)
+    report(found, json=json, run=_run_command(sys.argv[1:]), power=power_of_pilot, full=full)
 
 
 def _planned(data: str, qrels: str | None, options: PlanOptions) -> Estimate:
@@ -105,18 +108,21 @@ def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> Non
         report_power(found, json=json)
 
 
-def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None) -> None:
-    """Print an estimate, and what a pilot says; `run`: the command that would do it, where there is one to be named."""
+def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None, full: bool = False) -> None:
+    """Print an estimate and the result of a pilot. `run`, `full`: as in `plan_page`."""
     from merilo.commands.plan.text import plan_page, plan_record
     from merilo.commands.power.result import power_record, power_section
+    from merilo.providers.prices import outdated
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, show, tell, write
 
+    if warning := outdated(found.prices, datetime.now(UTC).date()):
+        tell(warning)
     if json:
         estimates = {} if power is None else {"power": power_record(power)}
         write(json_text({**plan_record(found), **estimates}) + "\n")
         return
-    page = plan_page(found, page_width(), run=run)
+    page = plan_page(found, page_width(), run=run, full=full)
     if power is not None:
         power_section(page, power)
     show(page)

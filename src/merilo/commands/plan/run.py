@@ -15,10 +15,10 @@ from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
 from merilo.engine.answer_store import AnswerStore
+from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.errors import UsageError
-from merilo.judges.cascade import each_judge
 from merilo.judging.verdicts import Failure
 from merilo.providers.prices import prices_from
 from merilo.runs.manifest_diff import broken_files
@@ -27,16 +27,13 @@ from merilo.runs.run import STORE
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
     from merilo.engine.answer_store import KnownAnswers, WorkUnit
     from merilo.engine.dry_run import QuestionCounts
-    from merilo.judges.base import Judge
-    from merilo.providers.base import Provider
-    from merilo.providers.prices import Price, Prices
 
 
 async def run_estimate(
@@ -90,7 +87,7 @@ async def run_estimate(
         seconds=_seconds(typical, latency_s, options),
         concurrency=options.concurrency,
         measured=dry.measured_used,
-        prices=_basis(judges.values(), prices),
+        prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
         cascades=cascades,
     )
@@ -185,10 +182,3 @@ def _seconds(typical: Amount, latency_s: float | None, options: Options) -> floa
         (typical.input_tokens + typical.output_tokens) / (options.tokens_per_minute or inf),
     ]
     return max(waiting / options.concurrency, 60 * max(minutes))
-
-
-def _basis(judges: Iterable[Judge], prices: Prices) -> tuple[Price, ...]:
-    """The price of each judge's provider, each once."""
-    providers: list[Provider | None] = [getattr(judge, "provider", None) for judge in each_judge(judges)]
-    found = (prices.price(provider) for provider in providers if provider is not None)
-    return tuple(dict.fromkeys(price for price in found if price is not None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from merilo.rendering.page import Page, Tone
@@ -12,8 +13,13 @@ if TYPE_CHECKING:
     from merilo.providers.prices import Price
 
 _HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
-_LIKELY = "characters / 4; replies of likely length, each readable at once"
-_MEASURED = "means of this run so far, re-asks included; characters / 4 where it has asked too little"
+_LIKELY = "4 characters per token; replies of the usual length, each readable at once"
+_MEASURED = "the means of this run so far, re-asks included; 4 characters per token where it has asked too little"
+_MAX_RATIO = 20
+"""Largest ratio of upper bound to estimate at which the bound helps a reader."""
+_DIGITS = 3
+_WITHOUT_CENTS = 100
+_UNITS = ((1_000_000, "M"), (1_000, "k"))
 
 
 def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
@@ -63,18 +69,19 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
+def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False) -> Page:
     """Return the page: a table by metric, the totals, and the basis of the estimate.
 
-    `run`: the command that starts the run; shown if given.
+    `run`: the command that starts the run; shown if given. `full`: show the upper bound also if it is more than
+    `_MAX_RATIO` times the estimate.
     """
     page = Page(width)
     page.text(f"{found.data}: {count(found.samples, 'sample')}, to be judged by {found.judge}", tone=Tone.STRONG)
-    page.text("Nothing was asked; the amounts are typical ones.")
+    page.text("Nothing was sent. All amounts are estimates.")
     page.blank()
     _table(page, found)
     page.heading("In all")
-    page.entries(_in_all(found))
+    page.entries(_in_all(found, full=full))
     if found.left_out:
         page.heading("Left out")
         page.entries(found.left_out.items())
@@ -111,12 +118,12 @@ def _amounts(amount: Amount) -> tuple[str, ...]:
     return (*(f"{round(number):,}" for number in counted), money(amount.usd))
 
 
-def _in_all(found: Estimate) -> list[tuple[str, str]]:
-    rows = [("typical", _text(found.typical))]
+def _in_all(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
+    rows = [("expected", _text(found.typical))]
+    if found.typical.requests:
+        rows.append(("assuming", _MEASURED if found.measured else _LIKELY))
     if found.at_most.requests:
-        most = "every question there can be, every re-ask, every reply to its limit"
-        most += "; --max-cost ends a run before that" if found.at_most.usd else ""
-        rows.append(("at most", f"{_text(found.at_most)}: {most}"))
+        rows.append(("at most", _at_most(found, full=full)))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
@@ -125,12 +132,45 @@ def _in_all(found: Estimate) -> list[tuple[str, str]]:
     return rows
 
 
+def _at_most(found: Estimate, *, full: bool) -> str:
+    """Return the upper bound, or only how to set a limit if the bound is too high to be of use."""
+    limit = "Use --max-cost to limit spending." if found.at_most.usd else "Use --max-requests to limit requests."
+    if not full and _size(found.at_most) > _MAX_RATIO * _size(found.typical):
+        return f"more than {_MAX_RATIO} times the estimate, so the bound is not shown here (--json has it). {limit}"
+    most = "every possible question, every re-ask, and every reply at its maximum length"
+    return f"{_text(found.at_most)}: {most}. It is usually far too high. {limit}"
+
+
+def _size(amount: Amount) -> float:
+    """Return the cost of an amount, or its tokens if the cost is 0 or unknown."""
+    return amount.usd or amount.input_tokens + amount.output_tokens
+
+
 def _text(amount: Amount) -> str:
-    price = {None: "price unknown", 0.0: "free of charge"}.get(amount.usd, f"{money(amount.usd)} USD")
     if not amount.requests:
         return "no request, nothing to pay"
-    tokens = f"{round(amount.input_tokens):,} tokens in, {round(amount.output_tokens):,} out"
-    return f"{count(round(amount.requests), 'request')}, {tokens}, {price}"
+    tokens = f"{rounded(amount.input_tokens)} tokens in, {rounded(amount.output_tokens)} out"
+    requests = count(1, "request") if round(amount.requests) == 1 else f"{rounded(amount.requests)} requests"
+    return f"{requests}, {tokens}, {_usd(amount.usd)}"
+
+
+def rounded(amount: float) -> str:
+    """Return an amount with at most three significant digits and a unit: `352`, `18.2 k`, `583 M`, `1,580 M`."""
+    whole = round(amount)
+    value = round(whole, _DIGITS - 1 - floor(log10(whole))) if whole else 0
+    for size, unit in _UNITS:
+        if value >= size:
+            decimals = max(0, _DIGITS - 1 - floor(log10(value / size)))
+            return f"{value / size:,.{decimals}f} {unit}"
+    return f"{whole:,}"
+
+
+def _usd(usd: float | None) -> str:
+    if usd is None:
+        return "price unknown"
+    if not usd:
+        return "free of charge"
+    return f"{usd:,.0f} USD" if usd >= _WITHOUT_CENTS else f"{money(usd)} USD"
 
 
 def _basis(found: Estimate) -> list[tuple[str, str]]:
@@ -138,8 +178,6 @@ def _basis(found: Estimate) -> list[tuple[str, str]]:
     if found.looked_at < found.samples:
         looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly (--sample)"
         rows.append(("samples", f"{looked_at}; the amounts are scaled up"))
-    if found.typical.requests:
-        rows.append(("tokens", _MEASURED if found.measured else _LIKELY))
     rows += [("cascade", _cascade_text(each)) for each in found.cascades]
     rows += [("price", _price_text(price)) for price in found.prices]
     if found.unpriced:

@@ -54,6 +54,9 @@ def show(
         ),
     ] = None,
     level: Annotated[float | None, typer.Option(metavar="L", help="Confidence level of the intervals.")] = None,
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Language of the screen, en or ru. [default: that of the run]")
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -74,24 +77,26 @@ def show(
     from merilo.rendering.terminal import write
 
     if sample is not None:
-        shown = _sample(run, sample, json=json, full=full)
+        shown = _sample(run, sample, language, json=json, full=full)
     elif worst is not None or metric is not None:
-        shown = _worst(run, worst or _WORST, metric, json=json)
+        shown = _worst(run, worst or _WORST, metric, language, json=json)
     elif again:
-        shown = _summarised(run, cluster, undefined, level, json=json)
+        shown = _summarised(run, cluster, undefined, level, language, json=json)
     else:
-        shown = _overview(run, json=json)
+        shown = _overview(run, language, json=json)
     if html is not None:
         _write_html(run, html, worst, metric)
     if isinstance(shown, dict):
         write(json_text(shown) + "\n")
     else:
         if html is not None:
-            shown.line(f"  saved in {html}")
+            shown.line(shown.translation.line(f"  saved in {html}"))
         show_page(shown)
 
 
-def _sample(path: str, sample: str, *, json: bool, full: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _sample(
+    path: str, sample: str, language: str | None, *, json: bool, full: bool
+) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.rendering.explain import case_page
     from merilo.rendering.terminal import page_width
     from merilo.results.sample_detail import SampleDetail, case_record
@@ -99,17 +104,23 @@ def _sample(path: str, sample: str, *, json: bool, full: bool) -> Page | dict[st
 
     run = Run.open(path)
     case = SampleDetail.of(run, sample)
-    return case_record(run, case) if json else case_page(case, page_width(), full=full)
+    return (
+        case_record(run, case)
+        if json
+        else case_page(case, page_width(), full=full, language=language or run.manifest.language)
+    )
 
 
-def _worst(path: str, most: int, metric: str | None, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _worst(
+    path: str, most: int, metric: str | None, language: str | None, *, json: bool
+) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.show import worst
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
     found = worst.worst(run, worst.metric_of(run, metric), most)
-    return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width())
+    return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
 
 
 def _write_html(path: str, html: str, most: int | None, metric: str | None) -> None:
@@ -128,7 +139,7 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None) -> N
     write_page(Path(html), run_html(run, metric=chosen, samples=most, corrections=corrected_of(run)))
 
 
-def _overview(path: str, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _overview(path: str, language: str | None, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
@@ -138,11 +149,11 @@ def _overview(path: str, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     corrections = corrected_of(run)
     if json:
         return overview_record(run, corrections=corrections)
-    return overview_page(run, page_width(), corrections=corrections)
+    return overview_page(run, page_width(), corrections=corrections, language=language)
 
 
 def _summarised(
-    path: str, cluster: str | None, undefined: str | None, level: float | None, *, json: bool
+    path: str, cluster: str | None, undefined: str | None, level: float | None, language: str | None, *, json: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.commands.show.run import summarise
@@ -160,7 +171,7 @@ def _summarised(
         corrections = corrected_of(run, cluster=cluster, level=level)
     if json:
         return overview_record(run, metrics=found, corrections=corrections)
-    return overview_page(run, page_width(), metrics=found, cluster=cluster, corrections=corrections)
+    return overview_page(run, page_width(), metrics=found, cluster=cluster, corrections=corrections, language=language)
 
 
 COMMAND = Command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.rendering.overview import command
-from merilo.rendering.page import GAP, Page, Span, Tone, cut, pad
+from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import number
 from merilo.runs.run import metric_in, open_store
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WIDEST_ID = 36
 _MIN_TEXT = 24
+_VALUE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,10 @@ def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def worst_page(run: Run, found: Worst, width: int) -> Page:
-    """Return a page that lists the worst samples: value, id and user input."""
-    page = Page(width)
+def worst_page(run: Run, found: Worst, width: int, language: str | None = None) -> Page:
+    """Return a page that lists the worst samples: value, id and user input; in the language of the run by default."""
+    page = Page(width, language or run.manifest.language)
+    say = page.translation.phrase
     end = "lowest" if found.higher_is_better else "highest"
     page.text(f"{found.metric}: the {len(found.samples):,} {end} of {found.scored:,} scored", tone=Tone.STRONG)
     if found.undefined or found.failed:
@@ -91,17 +93,20 @@ def worst_page(run: Run, found: Worst, width: int) -> Page:
     if not found.samples:
         return page
     page.blank()
-    longest = max(len("sample"), *(len(clean(each.sample)) for each in found.samples))
+    headings = [say(each) for each in ("value", "sample", "user input")]
+    first = max(_VALUE, cells_of(headings[0]))
+    longest = max(cells_of(headings[1]), *(cells_of(clean(each.sample)) for each in found.samples))
     column = min(longest, _WIDEST_ID)
-    room = page.width - 5 - column - 2 * GAP
+    room = page.width - first - column - 2 * GAP
     side_by_side = longest == column and room >= _MIN_TEXT
-    page.line(Span(f"value  {pad('sample', column)}" + ("  user input" if side_by_side else ""), Tone.STRONG))
+    texts = f"  {headings[2]}" if side_by_side else ""
+    page.line(Span(f"{pad(headings[0], first, right=True)}  {pad(headings[1], column)}{texts}", Tone.STRONG))
     for each in found.samples:
-        text = cut(each.user_input or "", room if side_by_side else page.width - 7)
-        start = f"{pad(number(each.value), 5, right=True)}  {pad(clean(each.sample), column)}"
+        text = cut(each.user_input or "", room if side_by_side else page.width - first - GAP)
+        start = f"{pad(number(each.value), first, right=True)}  {pad(clean(each.sample), column)}"
         page.line(start, *(("  ", Span(text)) if side_by_side else ()))
         if not side_by_side:
-            page.line(" " * 7, Span(text, Tone.QUIET))
+            page.line(" " * (first + GAP), Span(text, Tone.QUIET))
     page.heading("Next")
     page.line("  " + command("show", str(run.path), "--sample", found.samples[0].sample))
     return page

@@ -1,0 +1,57 @@
+"""`merilo runs`: list the runs in a directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from merilo.commands.command import Command, Section
+from merilo.commands.flags import Debug, Json
+
+HELP = """List the runs in a directory: state, samples, cost and the first means of each, newest first.
+
+DIR is searched three levels deep. Without it, lists the runs that merilo run stored without --out (.merilo/runs).
+Only manifests and summaries are read; merilo show and merilo verify check a run's other files.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo runs
+  merilo runs experiments -n 10
+  merilo runs . --json
+"""
+
+
+def runs(
+    directory: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="Directory to search.", show_default=False)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", metavar="N", min=1, help="List only the N newest runs.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Find and list runs."""
+    del debug  # main reads it
+    from merilo.commands.runs.record import runs_record
+    from merilo.commands.runs.run import list_runs
+    from merilo.commands.runs.text import runs_page
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
+    found = list_runs(directory, limit=limit)
+    if json:
+        write(json_text(runs_record(found)) + "\n")
+    else:
+        show(runs_page(found, page_width()))
+
+
+COMMAND = Command(
+    name="runs",
+    section=Section.LOOK,
+    summary="List the runs in a directory.",
+    help=HELP,
+    call=runs,
+    examples=EXAMPLES,
+)

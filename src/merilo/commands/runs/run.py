@@ -1,0 +1,161 @@
+"""Find run directories and read their manifests, summaries and usage, but neither outcomes nor replies.
+
+The files are not compared with the seal, which would read every outcome. A file that cannot be read makes its own run
+`unreadable` and never hides the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from merilo.commands.runs.result import ListedRun, RunList, State
+from merilo.errors import RunError, UsageError
+from merilo.runs import shapes
+from merilo.runs.directory import RUNS
+from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
+from merilo.runs.lock import is_locked
+from merilo.runs.run import read_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from os import PathLike
+
+    from merilo.runs.manifest import Manifest
+
+LEVELS: Final = 3
+"""Levels of directories below the given one that are searched."""
+_HOME: Final = RUNS.parts[0]
+"""The one hidden directory that is searched: it holds the runs without --out."""
+_DATED: Final = (MANIFEST, SUMMARY, USAGE, LEDGER)
+_KILLED: Final = "Killed before its results were written."
+_NOT_BEGUN: Final = "Stopped before the first question."
+
+
+def list_runs(directory: str | PathLike[str] | None = None, *, limit: int | None = None) -> RunList:
+    """Return the runs in a directory and up to `LEVELS` levels below it, the newest first.
+
+    `directory`: None for the place of runs without a given one. `limit`: the maximum number of runs to read.
+
+    Raises UsageError if a given directory does not exist.
+    """
+    place = RUNS if directory is None else Path(directory)
+    if directory is not None and not place.is_dir():
+        raise UsageError(f"{place} is a file. Name a directory." if place.exists() else f"No such directory: {place}.")
+    dated = [(_changed(path), path) for path in _found(place, LEVELS)]
+    dated.sort(key=lambda each: (-each[0].timestamp(), str(each[1])))
+    return RunList(place, tuple(_listed(path, changed) for changed, path in dated[:limit]), len(dated))
+
+
+def _found(directory: Path, levels: int) -> Iterator[Path]:
+    """Yield the run directories from here on; a directory that cannot be read is skipped."""
+    try:
+        with os.scandir(directory) as entries:
+            found = sorted((entry.name, _is_directory(entry)) for entry in entries)
+    except OSError:
+        return
+    if _is_run(directory, {name for name, _ in found}):
+        yield directory
+        return
+    for name, is_directory in found if levels else ():
+        if is_directory and (name == _HOME or not name.startswith(".")):
+            yield from _found(directory / name, levels - 1)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_run(directory: Path, names: set[str]) -> bool:
+    """Return True for a directory that merilo wrote; a `manifest.json` alone may be another program's."""
+    if names & {STORE, SEAL}:
+        return True
+    path = directory / MANIFEST
+    try:
+        return MANIFEST in names and path.is_file() and "merilo" in json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError, TypeError):
+        return False
+
+
+def _changed(directory: Path) -> datetime:
+    """Return the time of the last change to the results; for a directory without any, its own."""
+    times: list[float] = []
+    for path in [directory / name for name in _DATED]:
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    if not times:
+        with suppress(OSError):
+            times.append(directory.stat().st_mtime)
+    return datetime.fromtimestamp(max(times, default=0.0), UTC)
+
+
+def _listed(path: Path, changed: datetime) -> ListedRun:
+    try:
+        check_regular(path)  # opening a pipe would wait for ever
+        found = _read(path, changed)
+    except (RunError, OSError) as error:
+        found = ListedRun(path, State.UNREADABLE, changed, str(error))
+    return replace(found, state=State.RUNNING, reason="") if is_locked(path) else found
+
+
+def _read(path: Path, changed: datetime) -> ListedRun:
+    """Return a run from its files, as if no command was writing it. Raises RunError and OSError."""
+    if not (path / MANIFEST).exists():
+        return ListedRun(path, State.INTERRUPTED, changed, _NOT_BEGUN)
+    manifest = read_manifest(path / MANIFEST)
+    usage = _usage(path)
+    found = ListedRun(
+        path,
+        State.INTERRUPTED,
+        changed,
+        str(usage.get("stopped") or _KILLED),
+        data=manifest.data,
+        judge=_judge(manifest),
+        origin=manifest.origin,
+        samples=manifest.samples,
+        cost_usd=usage.get("cost_usd"),
+    )
+    if not (path / SUMMARY).exists():
+        return found
+    summary = _object(path / SUMMARY)
+    if bad := shapes.SUMMARY_FIELDS(summary):
+        raise RunError(f"{path / SUMMARY} is damaged: {bad} is missing or has a wrong value.")
+    return replace(
+        found,
+        state=State.FINISHED if summary["complete"] else State.INTERRUPTED,
+        reason="" if summary["complete"] else found.reason,
+        done=int(summary["samples"]),
+        means={row["metric"]: row["mean"] for row in summary["metrics"]},
+    )
+
+
+def _judge(manifest: Manifest) -> str | None:
+    name = manifest.judges.get("judge", {}).get("name")
+    return None if name is None else str(name)
+
+
+def _usage(path: Path) -> Mapping[str, Any]:  # Any: numbers, texts and nulls
+    """Return the usage of a run; empty if its file is missing or damaged, since the results do not depend on it."""
+    with suppress(RunError):
+        found = _object(path / USAGE)
+        if not shapes.USAGE_FIELDS({name: value for name, value in found.items() if name != "seal"}):
+            return found
+    return {}
+
+
+def _object(path: Path) -> dict[str, Any]:  # Any: JSON of unknown shape
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} cannot be read ({error}).") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path} is damaged: it is not a JSON object.")
+    return cast("dict[str, Any]", found)
