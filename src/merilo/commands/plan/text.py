@@ -80,8 +80,8 @@ def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False)
     page.text("Nothing was sent. All amounts are estimates.")
     page.blank()
     _table(page, found)
-    page.heading("In all")
-    page.entries(_in_all(found, full=full))
+    page.heading("Total")
+    page.entries(_totals(found, full=full))
     if found.left_out:
         page.heading("Left out")
         page.entries(found.left_out.items())
@@ -105,7 +105,7 @@ def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
 
 def _table(page: Page, found: Estimate) -> None:
     checks = [("pilot and audit", *_amounts(each.alone), "") for each in found.cascades if each.alone.requests]
-    rows = [_HEADINGS, *map(_cells, found.metrics), *checks, ("in all", *_amounts(found.typical), "")]
+    rows = [_HEADINGS, *map(_cells, found.metrics), *checks, ("total", *_amounts(found.typical), "")]
     page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 2), Tone.STRONG])
 
 
@@ -118,7 +118,7 @@ def _amounts(amount: Amount) -> tuple[str, ...]:
     return (*(f"{round(number):,}" for number in counted), money(amount.usd))
 
 
-def _in_all(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
+def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
     rows = [("expected", _text(found.typical))]
     if found.typical.requests:
         rows.append(("assuming", _MEASURED if found.measured else _LIKELY))
@@ -184,7 +184,9 @@ def _basis(found: Estimate) -> list[tuple[str, str]]:
         models = ", ".join(found.unpriced)
         rows.append(("price", f"unknown for {models}; name it in a file (--prices FILE)"))
     if found.typical.requests and len(found.metrics) > 1:
-        rows.append(("shared", "what several metrics ask counts for the first of them; USD alone is each by itself"))
+        rows.append(
+            ("shared", "a question that several metrics ask counts for the first one. USD alone: each metric by itself")
+        )
     return rows
 
 
@@ -203,7 +205,7 @@ def _price_text(price: Price) -> str:
     rates = price.rates
     text = f"{price.model}: {rates.input:g} USD per million tokens in, {rates.output:g} out"
     if rates.cached_input != rates.input:
-        text += f", {rates.cached_input:g} for input in the provider's own cache, which is not counted on here"
+        text += f", {rates.cached_input:g} for cached input (not assumed here)"
     if price.read is not None:
         text += f"; read on {price.read.isoformat()}"
     return f"{text} ({price.source})" if price.source else text
