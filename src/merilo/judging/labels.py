@@ -53,7 +53,7 @@ def yes_or_no(positive: bool) -> str:  # noqa: FBT001  the decision to convert
     return YES if positive else NO
 
 
-def all_named(label: str, texts: Sequence[str]) -> tuple[int, ...]:
+def evidence_of_label(label: str, texts: Sequence[str]) -> tuple[int, ...]:
     """Return the indices of all texts as the evidence of a label; none if the label is a no or grade 0."""
     return () if label in _NAMES_NOTHING else tuple(range(len(texts)))
 
@@ -63,6 +63,6 @@ def lines(sentences: Iterable[str]) -> str:
     return "\n".join(sentences)
 
 
-def numbered(contexts: Iterable[str]) -> str:
+def numbered_texts(contexts: Iterable[str]) -> str:
     """Return contexts as a text, numbered from 1."""
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(contexts, start=1))

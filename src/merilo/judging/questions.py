@@ -115,7 +115,7 @@ class Question(Generic[V]):
             raise TypeError(f"a question of kind {self.kind!r} has no reply schema")
         return self.reply.schema
 
-    def completed(self, verdict: V) -> V:
+    def normalize(self, verdict: V) -> V:
         """Return a verdict read from a reply with what only the question knows, such as the spelling of a label."""
         return verdict
 

@@ -34,7 +34,7 @@ def object_schema(properties: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-PLACED: Final = object_schema({"sentence": NUMBER, "text": TEXT})
+TEXT_OF_SENTENCE: Final = object_schema({"sentence": NUMBER, "text": TEXT})
 """The schema of a text with the number of its sentence."""
 
 
@@ -46,7 +46,7 @@ def whole_number(value: object, name: str) -> int:
         return int(value)
     if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
         return int(match[1])
-    raise ReplyParseError(f'"{name}" must be a whole number, not {shown(value)}.')
+    raise ReplyParseError(f'"{name}" must be a whole number, not {preview(value)}.')
 
 
 def flag(fields: Fields, name: str) -> bool:
@@ -57,7 +57,7 @@ def flag(fields: Fields, name: str) -> bool:
         return True
     if word is False or word == "false":
         return False
-    raise ReplyParseError(f'"{name}" must be true or false, not {shown(value)}.')
+    raise ReplyParseError(f'"{name}" must be true or false, not {preview(value)}.')
 
 
 def label(fields: Fields, labels: Sequence[str]) -> str:
@@ -65,7 +65,7 @@ def label(fields: Fields, labels: Sequence[str]) -> str:
     value = fields.get("label")
     word = re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else ""
     if word not in labels:
-        raise ReplyParseError(f'"label" must be one of {", ".join(labels)}, not {shown(value)}.')
+        raise ReplyParseError(f'"label" must be one of {", ".join(labels)}, not {preview(value)}.')
     return word
 
 
@@ -86,11 +86,11 @@ def text(fields: Fields, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ReplyParseError(f'"{name}" must be a text, not {shown(value)}.')
+        raise ReplyParseError(f'"{name}" must be a text, not {preview(value)}.')
     return clean(value)
 
 
-def placed_text(item: object) -> tuple[str, int]:
+def text_of_sentence(item: object) -> tuple[str, int]:
     """Return the text of an item and the index of its sentence, counted from 0."""
     fields = item_fields(item)
     return item_text(fields.get("text"), "text"), whole_number(fields.get("sentence"), "sentence") - 1
@@ -99,7 +99,7 @@ def placed_text(item: object) -> tuple[str, int]:
 def item_text(text: object, name: str) -> str:
     """Return a value as text; `name`: of the field."""
     if not isinstance(text, str):
-        raise ReplyParseError(f'"{name}" must be a text, not {shown(text)}.')
+        raise ReplyParseError(f'"{name}" must be a text, not {preview(text)}.')
     return clean(text)
 
 
@@ -107,7 +107,7 @@ def item_fields(item: object) -> Fields:
     """Return an item of a list as an object."""
     fields = as_object(item)
     if fields is None:
-        raise ReplyParseError(f"Each entry of the list must be an object, not {shown(item)}.")
+        raise ReplyParseError(f"Each entry of the list must be an object, not {preview(item)}.")
     return fields
 
 
@@ -116,7 +116,7 @@ def clean(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
 
 
-def shown(value: object) -> str:
+def preview(value: object) -> str:
     """Return a value as shown to the judge."""
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."

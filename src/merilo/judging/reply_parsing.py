@@ -49,7 +49,7 @@ def schema_for(kind: str, *, together: bool = False) -> Mapping[str, object]:
 def read_reply(text: str, question: Question[Any]) -> ParsedReply:
     """Parse the reply to one question."""
     try:
-        verdict = question.completed(_of_kind(type(question)).parse(text))
+        verdict = question.normalize(_of_kind(type(question)).parse(text))
         _check(question, verdict)
     except ReplyParseError as fault:
         return ParsedReply((None,), str(fault))

@@ -13,6 +13,6 @@ def listed(indices: Sequence[int], thing: str) -> str:
     return f"{thing}{'s' if len(indices) > 1 else ''} {', '.join(str(index + 1) for index in indices)}"
 
 
-def counted(things: Sequence[object], one: str, many: str) -> str:
+def number_of(things: Sequence[object], one: str, many: str) -> str:
     """Return the number of things in words: `1 part`, `1,200 parts`."""
     return f"{len(things):,} {one if len(things) == 1 else many}"

@@ -35,7 +35,7 @@ class ChoiceVerdict(Verdict):
         """Return the verdict in a reply. Raises ReplyParseError."""
         label = fields.get("label")
         if isinstance(label, bool) or not isinstance(label, (str, int)):
-            raise ReplyParseError(f'"label" must be a text, not {reply_fields.shown(label)}.')
+            raise ReplyParseError(f'"label" must be a text, not {reply_fields.preview(label)}.')
         return cls(reply_fields.clean(str(label)), reason=reply_fields.text(fields, "reason"))
 
     def as_label(self) -> str:
@@ -71,7 +71,7 @@ class Choice(Question[ChoiceVerdict]):
         """See `Question.reply_schema`: the labels are a closed list."""
         return object_schema({**_REPLY.properties, "label": {"type": "string", "enum": list(self.labels)}})
 
-    def completed(self, verdict: ChoiceVerdict) -> ChoiceVerdict:
+    def normalize(self, verdict: ChoiceVerdict) -> ChoiceVerdict:
         """Return the verdict with the one label that equals its own after folding of case, spaces and quotes."""
         matches = [label for label in self.labels if _plain(label) == _plain(verdict.label)]
         return replace(verdict, label=matches[0]) if verdict.label not in self.labels and len(matches) == 1 else verdict

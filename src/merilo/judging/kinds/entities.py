@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
-from merilo.judging.reply_fields import PLACED
+from merilo.judging.reply_fields import TEXT_OF_SENTENCE
 from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.synthetic import FLOOD
 from merilo.judging.trial_texts import OTHER, SENTENCES
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
-from merilo.judging.wording import counted
+from merilo.judging.wording import number_of
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -38,11 +38,11 @@ class EntitiesVerdict(Verdict):
     @classmethod
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
-        return cls(tuple(Entity(*reply_fields.placed_text(item)) for item in items))
+        return cls(tuple(Entity(*reply_fields.text_of_sentence(item)) for item in items))
 
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
-        return counted(self.entities, "entity", "entities")
+        return number_of(self.entities, "entity", "entities")
 
     def reversed(self) -> Self:
         """See `Verdict.reversed`."""
@@ -58,7 +58,7 @@ class Entities(Question[EntitiesVerdict]):
     kind: ClassVar[str] = "entities"
     verdict: ClassVar[type[Verdict]] = EntitiesVerdict
     reply = ListReplySchema(
-        JsonShape(("entities", "sentence", "text"), item="text"), PLACED, EntitiesVerdict.from_reply
+        JsonShape(("entities", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, EntitiesVerdict.from_reply
     )
     prepares: ClassVar[bool] = True
 

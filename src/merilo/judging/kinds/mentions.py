@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
+from merilo.judging.labels import YES, LabelForm, evidence_of_label, numbered_texts, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
@@ -94,12 +94,12 @@ class Mentions(Question[MentionsVerdict]):
 
     def label_form(self) -> LabelForm:
         """See `Question.label_form`."""
-        texts = (("entity", self.name), ("contexts", numbered(self.contexts)))
+        texts = (("entity", self.name), ("contexts", numbered_texts(self.contexts)))
         return LabelForm(self.kind, "Do these contexts mention the entity, in whatever form?", texts)
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> MentionsVerdict:
         """See `Question.verdict_of_label`."""
-        return MentionsVerdict(label == YES, all_named(label, self.contexts) if evidence else ())
+        return MentionsVerdict(label == YES, evidence_of_label(label, self.contexts) if evidence else ())
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:

@@ -13,7 +13,7 @@ from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.synthetic import FLOOD
 from merilo.judging.trial_texts import USER_INPUT
 from merilo.judging.verdicts import Verdict
-from merilo.judging.wording import counted
+from merilo.judging.wording import number_of
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -33,7 +33,7 @@ class PartsVerdict(Verdict):
 
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
-        return counted(self.parts, "part", "parts")
+        return number_of(self.parts, "part", "parts")
 
     def reversed(self) -> Self:
         """See `Verdict.reversed`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import LabelForm, all_named, lines
+from merilo.judging.labels import LabelForm, evidence_of_label, lines
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
@@ -118,7 +118,7 @@ class Relevance(Question[RelevanceVerdict]):
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> RelevanceVerdict:
         """See `Question.verdict_of_label`."""
-        return RelevanceVerdict(int(label), all_named(label, self.sentences) if evidence else ())
+        return RelevanceVerdict(int(label), evidence_of_label(label, self.sentences) if evidence else ())
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
-from merilo.judging.reply_fields import PLACED
+from merilo.judging.reply_fields import TEXT_OF_SENTENCE
 from merilo.judging.reply_schema import ListReplySchema
 from merilo.judging.synthetic import FLOOD
 from merilo.judging.trial_texts import OTHER, RESPONSE, USER_INPUT
 from merilo.judging.verdict_checks import index_fault
 from merilo.judging.verdicts import Verdict
-from merilo.judging.wording import counted
+from merilo.judging.wording import number_of
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -38,11 +38,11 @@ class StatementsVerdict(Verdict):
     @classmethod
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
-        return cls(tuple(Statement(*reply_fields.placed_text(item)) for item in items))
+        return cls(tuple(Statement(*reply_fields.text_of_sentence(item)) for item in items))
 
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
-        return counted(self.statements, "statement", "statements")
+        return number_of(self.statements, "statement", "statements")
 
     def reversed(self) -> Self:
         """See `Verdict.reversed`."""
@@ -56,7 +56,7 @@ class Statements(Question[StatementsVerdict]):
     kind: ClassVar[str] = "statements"
     verdict: ClassVar[type[Verdict]] = StatementsVerdict
     reply = ListReplySchema(
-        JsonShape(("statements", "sentence", "text"), item="text"), PLACED, StatementsVerdict.from_reply
+        JsonShape(("statements", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, StatementsVerdict.from_reply
     )
     prepares: ClassVar[bool] = True
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import LabelForm, numbered
+from merilo.judging.labels import LabelForm, numbered_texts
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
@@ -108,7 +108,7 @@ class Sufficiency(Question[SufficiencyVerdict]):
         return LabelForm(
             self.kind,
             "Do these contexts together hold enough to answer the user input?",
-            (("user_input", self.user_input), ("contexts", numbered(self.contexts))),
+            (("user_input", self.user_input), ("contexts", numbered_texts(self.contexts))),
             tuple(label.value for label in reversed(SufficiencyLabel)),
             ("no part of the answer can be given", "a part of it can", "all of it can"),
         )

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import YES, LabelForm, all_named, numbered, yes_or_no
+from merilo.judging.labels import YES, LabelForm, evidence_of_label, numbered_texts, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
@@ -148,12 +148,12 @@ class Support(Question[SupportVerdict]):
         return LabelForm(
             self.kind,
             "Do these texts support the statement?",
-            (("statement", self.statement), ("contexts", numbered(self.contexts))),
+            (("statement", self.statement), ("contexts", numbered_texts(self.contexts))),
         )
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> SupportVerdict:
         """See `Question.verdict_of_label`."""
-        named = all_named(label, self.contexts) if evidence else ()
+        named = evidence_of_label(label, self.contexts) if evidence else ()
         meant = SupportLabel.SUPPORTED if label == YES else SupportLabel.UNSUPPORTED
         return SupportVerdict(meant, named, tells_contradicted=False)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import YES, LabelForm, all_named, lines, yes_or_no
+from merilo.judging.labels import YES, LabelForm, evidence_of_label, lines, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
@@ -101,7 +101,7 @@ class Usefulness(Question[UsefulnessVerdict]):
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> UsefulnessVerdict:
         """See `Question.verdict_of_label`."""
-        return UsefulnessVerdict(label == YES, all_named(label, self.sentences) if evidence else ())
+        return UsefulnessVerdict(label == YES, evidence_of_label(label, self.sentences) if evidence else ())
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
