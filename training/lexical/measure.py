@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lexical.families import family_of
+
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
@@ -75,32 +77,56 @@ def best_threshold(judged: Judged, *, middle: bool = False) -> float:
 
 
 def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
-    """Means over the sources with both classes, and a 95 % interval for kappa; None without such a source.
+    """Means over families of sources with both classes, with 95 % intervals; None without such a source.
 
-    The interval resamples groups (articles, questions) within each source.
+    A family is the mean of its sources. The intervals resample families, then groups (articles, questions) within each
+    source, so they say what to expect of another family. With one family they show its own groups only.
     """
     sources = _two_sided(judged)
     if not sources:
         return None
+    families: dict[str, list[Flags]] = {}
+    for mask in sources:
+        families.setdefault(family_of(str(judged.source[mask][0])), []).append(mask)
+
+    def macro(measure: Callable[[Flags], float]) -> float:
+        return _short(float(np.mean([np.mean([measure(mask) for mask in own]) for own in families.values()])))
+
+    def kappa_of(mask: Flags) -> float:
+        return kappa(judged.label[mask], judged.decision[mask])
+
+    def auroc_of(mask: Flags) -> float:
+        return auroc(judged.label[mask], judged.chance[mask])
+
     rng = np.random.default_rng(seed)
-    draws = np.mean([_resampled_kappas(judged.where(mask), rng) for mask in sources], axis=0)
-    each = {
-        str(judged.source[mask][0]): {
-            "n": int(mask.sum()),
-            "kappa": _short(kappa(judged.label[mask], judged.decision[mask])),
-            "auroc": _short(auroc(judged.label[mask], judged.chance[mask])),
-        }
-        for mask in sources
-    }
+    drawn = {name: np.mean([_resampled(judged.where(m), rng) for m in own], axis=0) for name, own in families.items()}
+    places = rng.integers(len(drawn), size=(RESAMPLES, len(drawn)))
+    each = np.stack(list(drawn.values()))  # family, measure, resample
+    draws = np.stack([each[own, :, at].mean(axis=0) for at, own in enumerate(places)])
+    low, high = np.quantile(draws, 0.025, axis=0), np.quantile(draws, 0.975, axis=0)
     return {
-        "kappa": _macro(sources, lambda m: kappa(judged.label[m], judged.decision[m])),
-        "interval": [_short(float(np.quantile(draws, q))) for q in (0.025, 0.975)],
-        "balanced_accuracy": _macro(sources, lambda m: balanced_accuracy(judged.label[m], judged.decision[m])),
-        "auroc": _macro(sources, lambda m: auroc(judged.label[m], judged.chance[m])),
+        "kappa": macro(kappa_of),
+        "interval": [_short(float(low[0])), _short(float(high[0]))],
+        "balanced_accuracy": macro(lambda m: balanced_accuracy(judged.label[m], judged.decision[m])),
+        "auroc": macro(auroc_of),
+        "auroc_interval": [_short(float(low[1])), _short(float(high[1]))],
         "calibration_error": _short(calibration_error(judged.label, judged.chance)),
         "n": int(sum(mask.sum() for mask in sources)),
-        "sources": each,
+        "families": len(families),
+        "sources": {
+            str(judged.source[mask][0]): {
+                "n": int(mask.sum()),
+                "kappa": _short(kappa_of(mask)),
+                "auroc": _short(auroc_of(mask)),
+            }
+            for mask in sources
+        },
     }
+
+
+def two_sided(judged: Judged) -> list[str]:
+    """The sources with enough records and both labels."""
+    return [str(judged.source[mask][0]) for mask in _two_sided(judged)]
 
 
 def _two_sided(judged: Judged) -> list[Flags]:
@@ -108,22 +134,19 @@ def _two_sided(judged: Judged) -> list[Flags]:
     return [m for m in masks if m.sum() >= LEAST_RECORDS and 0 < judged.label[m].sum() < m.sum()]
 
 
-def _macro(sources: list[Flags], measure: Callable[[Flags], float]) -> float:
-    return _short(float(np.mean([measure(mask) for mask in sources])))
-
-
-def _resampled_kappas(judged: Judged, rng: np.random.Generator) -> Floats:
+def _resampled(judged: Judged, rng: np.random.Generator) -> Floats:
+    """Kappa and AUROC of a source, each over `RESAMPLES` resamples of its groups."""
     _, group = np.unique(judged.group, return_inverse=True)
-    size = int(group.max()) + 1
-    cells = np.zeros((size, 4))
-    np.add.at(cells, (group, judged.label.astype(int) * 2 + judged.decision.astype(int)), 1)
-    picks = rng.multinomial(size, np.full(size, 1 / size), size=RESAMPLES) @ cells
-    total = picks.sum(axis=1)
-    agreed = (picks[:, 0] + picks[:, 3]) / total
-    yes, said = (picks[:, 2] + picks[:, 3]) / total, (picks[:, 1] + picks[:, 3]) / total
-    chance = yes * said + (1 - yes) * (1 - said)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(chance < 1, (agreed - chance) / (1 - chance), 0.0)
+    members = [np.flatnonzero(group == own) for own in range(int(group.max()) + 1)]
+    found = np.zeros((2, RESAMPLES))
+    for at in range(RESAMPLES):
+        rows = np.concatenate([members[own] for own in rng.integers(len(members), size=len(members))])
+        label = judged.label[rows]
+        if 0 < label.sum() < len(label):
+            found[:, at] = kappa(label, judged.decision[rows]), auroc(label, judged.chance[rows])
+        else:  # too few groups: this resample says nothing
+            found[:, at] = kappa(judged.label, judged.decision), auroc(judged.label, judged.chance)
+    return found
 
 
 def _short(value: float) -> float:

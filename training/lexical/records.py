@@ -53,9 +53,15 @@ class Example:
 
 
 def read(folder: Path, task: str) -> list[dict[str, Any]]:
-    """The records of one task file, in file order."""
-    with gzip.open(folder / f"{task}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    """The records of a task, in file order: those of `TASK.jsonl.gz`, then of `TASK.more.jsonl.gz` if it exists."""
+    found: list[dict[str, Any]] = []
+    for path in (folder / f"{task}.jsonl.gz", folder / f"{task}.more.jsonl.gz"):
+        if path.is_file():
+            with gzip.open(path, "rt", encoding="utf-8") as lines:
+                found += map(json.loads, lines)
+    if not found:
+        raise FileNotFoundError(folder / f"{task}.jsonl.gz")
+    return found
 
 
 def sentence_examples(folder: Path) -> list[Example]:
