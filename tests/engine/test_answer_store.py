@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.engine import cache as caches
-from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit
+from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, _schema
 from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
@@ -16,6 +16,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.runs import store as stores
@@ -33,6 +34,32 @@ YES, NO = RelevanceVerdict(2, (0,)), RelevanceVerdict(0)
 SUPPORTED = SupportVerdict(SupportLabel.SUPPORTED, (0,))
 REPLY = Reply(("{}",), usage=Usage(10, 5), path=ReplyPath.JSON_SCHEMA)
 LOCAL = Reply(("{}",), path=ReplyPath.LOCAL)
+
+
+SCHEMAS = {
+    "addresses": "b9881964834a123cb77154aff4f7f075",
+    "answered": "b9f8b1286fbb4a07280a4bef500326fb",
+    "choice": "f1a8f905e058b36d822040caea2a6d53",
+    "completion": "63c6c84659479576c06b0580ace9add3",
+    "embeddings": "c00a13c57ca89cb2771ce80a1b97e7bf",
+    "entities": "01f52a88e678d84d869852c723d0851f",
+    "mentions": "5bbf405cf781deb18946d7e3fe90598b",
+    "noncommittal": "dd2a5b37f455fd10ac5599c3adc83dc0",
+    "parts": "37a085f90d5a19f066474a9d88e680c9",
+    "relevance": "664edb5a695748745ba43200d1201c6f",
+    "sentences": "0029df3886643399e48b4a20ea4999ef",
+    "similarities": "c00a13c57ca89cb2771ce80a1b97e7bf",
+    "statements": "137394b2d64874deee42d0e080a74986",
+    "sufficiency": "132adcef40caca65458e013e40c727a6",
+    "support": "a606d560a085b0d86269260b43b19348",
+    "usefulness": "10062b6d321958ddc7ebbace4adfe320",
+}
+"""The part of each key that the type of the verdict determines, as in stores and caches of version 0.1.0."""
+
+
+def test_the_part_of_a_key_for_the_type_of_its_verdict_never_moves() -> None:
+    """A class variable or a later field of a verdict must not change keys: stored verdicts would be asked again."""
+    assert {name: _schema(kind.verdict).hex() for name, kind in KINDS.items()} == SCHEMAS
 
 
 def judge(version: str = "1", **arguments: Any) -> ScriptedJudge:

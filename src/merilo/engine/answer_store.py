@@ -6,7 +6,7 @@ All drivers share this part of the engine. It does not wait and sends nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -343,8 +343,9 @@ def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:
 def _schema(verdict: type[Verdict]) -> bytes:
     found = _SCHEMAS.get(verdict)
     if found is None:
-        fields = {name: str(field.type) for name, field in verdict.__dataclass_fields__.items()}
-        found = _SCHEMAS[verdict] = digest_json({"verdict": verdict.__name__, "fields": fields})
+        # Without class variables, and without fields that were added to a released verdict: stored keys must not move.
+        own = {field.name: str(field.type) for field in fields(verdict) if not field.metadata.get("later")}
+        found = _SCHEMAS[verdict] = digest_json({"verdict": verdict.__name__, "fields": own})
     return found
 
 
