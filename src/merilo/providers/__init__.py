@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from merilo.providers.anthropic import AnthropicProvider
     from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Finish, Message, Provider, Reply, ReplyPath, Request, Usage
+    from merilo.providers.ollama import OllamaProvider
     from merilo.providers.openai import OpenAIProvider
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Connection",
     "Finish",
     "Message",
+    "OllamaProvider",
     "OpenAIProvider",
     "Permanent",
     "Provider",
@@ -70,6 +72,7 @@ __getattr__, __dir__ = exports(
             "Request",
             "Usage",
         ),
+        "merilo.providers.ollama": ("OllamaProvider",),
         "merilo.providers.openai": ("OpenAIProvider",),
     },
 )

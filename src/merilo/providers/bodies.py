@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from merilo.judging.json_types import as_object
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
@@ -84,6 +86,17 @@ class BodyTemplates:
     def forget(self) -> None:
         """Drop all frames, since bodies have changed."""
         self._frames.clear()
+
+
+def with_extra(fields: dict[str, object], extra: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a body with the user's own fields, which take precedence.
+
+    Objects of both, such as `options`, are merged, so that a user can add one option without losing the others.
+    """
+    for name, value in extra.items():
+        own, added = as_object(fields.get(name)), as_object(value)
+        fields[name] = value if own is None or added is None else {**own, **added}
+    return fields
 
 
 def json_text(value: object) -> str:
