@@ -381,6 +381,7 @@ class JudgeServer:
         for path in ("/v1", "/openai/v1", "/openai/deployments/{deployment}"):
             app.router.add_post(f"{self._prefix}{path}/chat/completions", self._complete)
         app.router.add_post(f"{self._prefix}/v1/messages", self._complete)
+        app.router.add_post("/v1beta/models/{model}", self._complete)
         app.router.add_post("/api/chat", self._complete)
         app.router.add_post("/api/show", self._show)
         app.router.add_get("/api/tags", self._tags)
@@ -446,6 +447,8 @@ class JudgeServer:
         wire = wires.wire_of(request.path)
         if wire == "ollama":
             told = wires.ollama(text, body, model=self._model, finish=finish)
+        elif wire == "google":
+            told = wires.google(text, body, model=self._model, finish=finish, refusal=refused)
         elif wire == "anthropic":
             with self._lock:
                 told = wires.message(
@@ -465,7 +468,7 @@ class JudgeServer:
 
     def _locked_out(self, request: web.Request) -> Fault | None:
         """A 401 for a request without one of the keys."""
-        names = ("Authorization", "api-key", "x-api-key")
+        names = ("Authorization", "api-key", "x-api-key", "x-goog-api-key")
         if self.keys is None or self.keys.intersection(request.headers.get(name, "") for name in names):
             return None
         return status(401, "Incorrect API key provided.", code="invalid_api_key")

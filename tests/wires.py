@@ -4,6 +4,7 @@ The path decides which wire it is, see `wire_of`. The shapes of bodies, and wher
 
 - OpenAI and Azure, `.../chat/completions`: https://platform.openai.com/docs/api-reference/chat
 - Anthropic, `/v1/messages`: https://platform.claude.com/docs/en/api/messages
+- Google, `/v1beta/models/MODEL:generateContent`: https://ai.google.dev/api/generate-content
 - Ollama, `/api/chat`, `/api/show`, `/api/tags`: https://docs.ollama.com/openapi.yaml
 """
 
@@ -38,11 +39,20 @@ def wire_of(path: str) -> str:
     """The wire of a request to this path."""
     if path.endswith("/messages"):
         return "anthropic"
+    if path.endswith(":generateContent"):
+        return "google"
     return "ollama" if path.endswith("/api/chat") else "openai"
 
 
 def messages_of(body: Body) -> list[dict[str, str]]:
     """The messages of any wire, a system part first, each with its whole text."""
+    if "contents" in body:
+        parts = [*({"role": "system", **body[name]} for name in ("systemInstruction",) if name in body)]
+        roles = {"model": "assistant"}
+        return [
+            {"role": roles.get(each["role"], each["role"]), "content": _text(each["parts"])}
+            for each in (*parts, *body["contents"])
+        ]
     system = body.get("system")
     first = [] if system is None else [{"role": "system", "content": system}]
     return [{"role": each["role"], "content": _text(each["content"])} for each in (*first, *body["messages"])]
@@ -54,6 +64,8 @@ def schema_name(body: Body) -> str | None:
         return _name_of(body["output_config"]["format"]["schema"])
     if isinstance(body.get("format"), dict):
         return _name_of(body["format"])
+    if "responseJsonSchema" in body.get("generationConfig", {}):
+        return _name_of(body["generationConfig"]["responseJsonSchema"])
     name: str | None = ((body.get("response_format") or {}).get("json_schema") or {}).get("name")
     return name
 
@@ -62,8 +74,9 @@ def structured(body: Body) -> str:
     """How a request asks for JSON by a parameter; empty without one."""
     if "output_config" in body or isinstance(body.get("format"), dict):
         return "json_schema"
-    if body.get("format") == "json":
-        return "json_mode"
+    config = body.get("generationConfig", {})
+    if body.get("format") == "json" or "responseMimeType" in config:
+        return "json_schema" if "responseJsonSchema" in config else "json_mode"
     return _FORMAT.get((body.get("response_format") or {}).get("type", ""), "")
 
 
@@ -82,6 +95,9 @@ def refusal_of(name: str, wire: str) -> str:
     """The body of a 400 that refuses it."""
     if wire == "ollama":
         return json.dumps({"error": f'"test-model" does not support {"thinking" if name == "think" else name}'})
+    if wire == "google":
+        said = _GOOGLE_SAYS.get(name, f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
+        return json.dumps({"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}})
     if wire == "anthropic":
         unknown = f"{'output_config.format' if name == 'output_config' else name}: Extra inputs are not permitted"
         said = f"`{name}` is deprecated for this model." if name == "temperature" else unknown
@@ -132,6 +148,38 @@ def message(
             "cache_creation_input_tokens": 0 if known else size,
             "cache_read_input_tokens": size if known else 0,
         },
+    }
+
+
+_GOOGLE_SAYS = {
+    "responseMimeType": "JSON mode is not enabled for models/test-model",
+    "thinkingConfig": "Budget 0 is invalid. This model only works in thinking mode.",
+    "safetySettings": "Invalid value at 'safety_settings[0].threshold', \"OFF\"",
+    "system": "Developer instruction is not enabled for models/test-model",
+}
+_GOOGLE_REASONS = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+
+
+def google(text: str, body: Body, *, model: str, finish: str, refusal: str | None) -> dict[str, object]:
+    """A reply of Google's, with a thought before the text."""
+    parts = [{"text": "I think.", "thought": True}, {"text": text}]
+    candidate: dict[str, object] = {
+        "content": {"role": "model", "parts": parts},
+        "finishReason": _GOOGLE_REASONS[finish],
+        "index": 0,
+    }
+    if refusal:
+        candidate = {"finishReason": "PROHIBITED_CONTENT", "finishMessage": refusal, "index": 0}
+    return {
+        "candidates": [candidate],
+        "usageMetadata": {
+            "promptTokenCount": tokens(body),
+            "candidatesTokenCount": len(text) // 4,
+            "thoughtsTokenCount": 1,
+            "totalTokenCount": tokens(body) + len(text) // 4 + 1,
+        },
+        "modelVersion": model,
+        "responseId": "mAitaLmkHPPlz7IPvtfUqQ4",
     }
 
 

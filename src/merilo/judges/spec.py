@@ -32,6 +32,7 @@ KNOWN_FORMS = (
     "openai:MODEL",
     "anthropic:MODEL",
     "azure:DEPLOYMENT",
+    "google:MODEL",
     "ollama:MODEL",
     "scripted:FILE",
     "FIRST>SECOND",

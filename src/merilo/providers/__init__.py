@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from merilo.providers.anthropic import AnthropicProvider
     from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Finish, Message, Provider, Reply, ReplyPath, Request, Usage
+    from merilo.providers.google import GoogleProvider
     from merilo.providers.ollama import OllamaProvider
     from merilo.providers.openai import OpenAIProvider
 
@@ -29,6 +30,7 @@ __all__ = [
     "AzureProvider",
     "Connection",
     "Finish",
+    "GoogleProvider",
     "Message",
     "OllamaProvider",
     "OpenAIProvider",
@@ -72,6 +74,7 @@ __getattr__, __dir__ = exports(
             "Request",
             "Usage",
         ),
+        "merilo.providers.google": ("GoogleProvider",),
         "merilo.providers.ollama": ("OllamaProvider",),
         "merilo.providers.openai": ("OpenAIProvider",),
     },

@@ -14,7 +14,7 @@ from merilo.judging.json_types import as_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from merilo.providers.base import ReplyPath, Request
+    from merilo.providers.base import Message, ReplyPath, Request
     from merilo.providers.problems import EndpointProblem
 
 PLACE = "\x00the place of what changes\x00"
@@ -108,6 +108,12 @@ def schema_in_words(request: Request) -> str:
     """Return the sentence that asks for a reply of this schema, for endpoints without a parameter for it."""
     schema = json_text(request.schema)
     return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
+
+
+def split_system(request: Request) -> tuple[str, tuple[Message, ...]]:
+    """Return the system text, empty if there is none, and the other messages."""
+    first, *rest = request.messages
+    return (first.text, tuple(rest)) if first.author == "system" and rest else ("", request.messages)
 
 
 def json_bytes(text: str) -> bytes:
