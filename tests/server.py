@@ -381,10 +381,11 @@ class JudgeServer:
         for path in ("/v1", "/openai/v1", "/openai/deployments/{deployment}"):
             app.router.add_post(f"{self._prefix}{path}/chat/completions", self._complete)
         app.router.add_post(f"{self._prefix}/v1/messages", self._complete)
-        app.router.add_post("/v1beta/models/{model}", self._complete)
-        app.router.add_post("/api/chat", self._complete)
-        app.router.add_post("/api/show", self._show)
-        app.router.add_get("/api/tags", self._tags)
+        app.router.add_post(f"{self._prefix}/v1beta/models/{{model}}", self._complete)
+        app.router.add_post(f"{self._prefix}/model/{{model}}/converse", self._complete)
+        app.router.add_post(f"{self._prefix}/api/chat", self._complete)
+        app.router.add_post(f"{self._prefix}/api/show", self._show)
+        app.router.add_get(f"{self._prefix}/api/tags", self._tags)
         app.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)  # 0 would be for ever
         await runner.setup()
@@ -447,6 +448,8 @@ class JudgeServer:
         wire = wires.wire_of(request.path)
         if wire == "ollama":
             told = wires.ollama(text, body, model=self._model, finish=finish)
+        elif wire == "bedrock":
+            told = wires.bedrock(text, body, finish=finish, refusal=refused)
         elif wire == "google":
             told = wires.google(text, body, model=self._model, finish=finish, refusal=refused)
         elif wire == "anthropic":

@@ -4,6 +4,7 @@ The path decides which wire it is, see `wire_of`. The shapes of bodies, and wher
 
 - OpenAI and Azure, `.../chat/completions`: https://platform.openai.com/docs/api-reference/chat
 - Anthropic, `/v1/messages`: https://platform.claude.com/docs/en/api/messages
+- Amazon Bedrock, `/model/MODEL/converse`: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse
 - Google, `/v1beta/models/MODEL:generateContent`: https://ai.google.dev/api/generate-content
 - Ollama, `/api/chat`, `/api/show`, `/api/tags`: https://docs.ollama.com/openapi.yaml
 """
@@ -41,6 +42,8 @@ def wire_of(path: str) -> str:
         return "anthropic"
     if path.endswith(":generateContent"):
         return "google"
+    if path.endswith("/converse"):
+        return "bedrock"
     return "ollama" if path.endswith("/api/chat") else "openai"
 
 
@@ -64,6 +67,8 @@ def schema_name(body: Body) -> str | None:
         return _name_of(body["output_config"]["format"]["schema"])
     if isinstance(body.get("format"), dict):
         return _name_of(body["format"])
+    if "outputConfig" in body:
+        return str(body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["name"])
     if "responseJsonSchema" in body.get("generationConfig", {}):
         return _name_of(body["generationConfig"]["responseJsonSchema"])
     name: str | None = ((body.get("response_format") or {}).get("json_schema") or {}).get("name")
@@ -72,7 +77,7 @@ def schema_name(body: Body) -> str | None:
 
 def structured(body: Body) -> str:
     """How a request asks for JSON by a parameter; empty without one."""
-    if "output_config" in body or isinstance(body.get("format"), dict):
+    if {"output_config", "outputConfig"} & body.keys() or isinstance(body.get("format"), dict):
         return "json_schema"
     config = body.get("generationConfig", {})
     if body.get("format") == "json" or "responseMimeType" in config:
@@ -95,6 +100,12 @@ def refusal_of(name: str, wire: str) -> str:
     """The body of a 400 that refuses it."""
     if wire == "ollama":
         return json.dumps({"error": f'"test-model" does not support {"thinking" if name == "think" else name}'})
+    if wire == "bedrock":
+        # as https://github.com/BerriAI/litellm/issues/27846 and https://github.com/run-llama/llama_index/issues/23211
+        extra = "The model returned the following errors: output_config.format: Extra inputs are not permitted"
+        shown = "system messages" if name == "system" else f"the {name} field"
+        said = extra if name == "outputConfig" else f"This model doesn't support {shown}."
+        return json.dumps({"message": said})
     if wire == "google":
         said = _GOOGLE_SAYS.get(name, f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
         return json.dumps({"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}})
@@ -180,6 +191,21 @@ def google(text: str, body: Body, *, model: str, finish: str, refusal: str | Non
         },
         "modelVersion": model,
         "responseId": "mAitaLmkHPPlz7IPvtfUqQ4",
+    }
+
+
+_BEDROCK_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"}
+
+
+def bedrock(text: str, body: Body, *, finish: str, refusal: str | None) -> dict[str, object]:
+    """A reply of Amazon Bedrock's, with reasoning before the text."""
+    reasoning = {"reasoningContent": {"reasoningText": {"text": "I think."}}}
+    made = len(text) // 4 + 1
+    return {
+        "output": {"message": {"role": "assistant", "content": [reasoning, {"text": refusal or text}]}},
+        "stopReason": "guardrail_intervened" if refusal else _BEDROCK_REASONS[finish],
+        "usage": {"inputTokens": tokens(body), "outputTokens": made, "totalTokens": tokens(body) + made},
+        "metrics": {"latencyMs": 551},
     }
 
 

@@ -25,7 +25,7 @@ def server() -> Iterator[JudgeServer]:
         yield running
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "azure"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "azure", "bedrock", "google", "ollama"])
 def test_a_judge_of_each_kind_can_be_tried(server: JudgeServer, tmp_path: Path, kind: str) -> None:
     """Every question it answers works, by JSON Schema where it is a judgement, and its tokens are told."""
     address = server.base_url if kind == "openai" else server.root_url

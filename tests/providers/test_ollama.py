@@ -219,9 +219,12 @@ async def test_errors_of_the_server(
 async def test_a_missing_model_is_reported_before_the_first_question(server: JudgeServer) -> None:
     """A model that was not pulled ends the run with the command that pulls it; nothing was asked."""
     async with OllamaProvider("missing", base_url=server.root_url).connect() as connection:
-        with pytest.raises(ProviderDown, match=r"has no model 'missing'\. Download it with: ollama pull missing"):
+        with pytest.raises(
+            ProviderDown, match=r"has no model 'missing'\. Download it with: ollama pull missing"
+        ) as caught:
             await connection.send(REQUEST)
     assert server.count == 0
+    assert not caught.value.sent
 
 
 async def test_another_server_is_reported(server: JudgeServer) -> None:

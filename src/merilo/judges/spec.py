@@ -32,6 +32,7 @@ KNOWN_FORMS = (
     "openai:MODEL",
     "anthropic:MODEL",
     "azure:DEPLOYMENT",
+    "bedrock:MODEL",
     "google:MODEL",
     "ollama:MODEL",
     "scripted:FILE",

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from merilo.errors import ProviderDown, UsageError
+from merilo.errors import ProviderDown, ProviderError, UsageError
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
 from merilo.providers.keys import ApiKeys, check_key, key_in
@@ -24,7 +24,6 @@ from merilo.providers.wire import open_wire
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
     from merilo.providers.base import Reply, ReplyPath, Request, Usage
     from merilo.providers.keys import KeySource
@@ -167,14 +166,21 @@ class OllamaConnection:
         return self._chat.notices()
 
     async def _inspect(self) -> None:
-        """Read the model's description before the first request; concurrent requests wait for it."""
+        """Read the model's description before the first request; concurrent requests wait for it.
+
+        Raises the errors of `send`, as errors of a request that was not sent.
+        """
         if self._inspected:
             return
         async with self._inspecting:
             if self._inspected:
                 return
-            model = await model_at(self._wire, self._model, self._failed)
-            self._check_digest(model.digest)
+            try:
+                model = await model_at(self._wire, self._model, self._failed)
+                self._check_digest(model.digest)
+            except ProviderError as error:
+                error.sent = False  # the request itself was not sent, so it is not counted
+                raise
             self._bodies.fit(context_length=model.context_length, think=model.think)
             self._inspected = True
 
