@@ -48,7 +48,7 @@ class GoogleProvider:
 
     `base_url` is GOOGLE_GEMINI_BASE_URL at construction, otherwise Google's own address. The key is read from
     GEMINI_API_KEY, or from GOOGLE_API_KEY if only that is set, and is sent as a header, never in the address.
-    `thinking` is a budget in tokens or a level such as "low", by default the least that the model allows. Otherwise as
+    `thinking` is a budget in tokens or a level such as "low", by default as little as the model allows. Otherwise as
     `OpenAIProvider`. Raises UsageError for an invalid address or budget.
     """
 

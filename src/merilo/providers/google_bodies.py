@@ -1,7 +1,7 @@
 """Request bodies for Google's `generateContent`, and their adaptation to rejected parameters.
 
-Structured output is requested by JSON Schema, then by JSON mode, then by the prompt alone. Thinking is reduced to the
-least that the model allows: it is billed as output, and counts towards the length limit of the reply.
+Structured output is requested by JSON Schema, then by JSON mode, then by the prompt alone. The model thinks as little
+as it can: thinking is billed as output, and counts towards the length limit of the reply.
 """
 
 from __future__ import annotations
