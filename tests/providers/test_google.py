@@ -141,6 +141,15 @@ async def test_without_a_schema_the_prompt_contains_it(server: JudgeServer, prov
     assert "responseMimeType" not in server.asked[0].body["generationConfig"]
 
 
+async def test_a_schema_that_is_too_large_goes_into_the_prompt(server: JudgeServer, provider: GoogleProvider) -> None:
+    """A schema that the API cannot serve is left out, although the message is about a size."""
+    says = "The specified schema produces a constraint that has too many states for serving."
+    server.fail_next(fake.bare(json.dumps({"error": {"code": 400, "message": says}}), 400))
+    async with provider.connect() as connection:
+        reply = await connection.send(REQUEST)
+    assert reply.path is ReplyPath.JSON_MODE
+
+
 @pytest.mark.parametrize(
     ("model", "tried"),
     [

@@ -216,6 +216,17 @@ async def test_errors_of_the_server(
     assert caught.value.status == status
 
 
+async def test_a_truncated_prompt_is_noticed(server: JudgeServer, provider: OllamaProvider) -> None:
+    """A version that ignores `truncate` is noticed by its token counts; the advice is to update it."""
+    message = {"role": "assistant", "content": "so"}
+    fields = {"message": message, "done_reason": "stop", "prompt_eval_count": 300, "eval_count": 2}
+    server.fail_next(fake.bare(json.dumps(fields)))
+    long = Request(messages=(Message("user", "A word. " * 2_000),))
+    async with provider.connect() as connection:
+        with pytest.raises(Permanent, match=r"read only 300 of about [\d,]+ tokens .* Update Ollama"):
+            await connection.send(long)
+
+
 async def test_a_missing_model_is_reported_before_the_first_question(server: JudgeServer) -> None:
     """A model that was not pulled ends the run with the command that pulls it; nothing was asked."""
     async with OllamaProvider("missing", base_url=server.root_url).connect() as connection:

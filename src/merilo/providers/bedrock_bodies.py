@@ -22,7 +22,6 @@ from merilo.providers.bodies import (
     with_extra,
 )
 from merilo.providers.openai_bodies import FOLDED
-from merilo.providers.problems import ABOUT_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,8 +84,6 @@ class BedrockBodies:
 
     def _learn(self, problem: EndpointProblem) -> bool:
         text = problem.message
-        if ABOUT_SIZE.search(text) and not REFUSES.search(text):
-            return False
         if _ABOUT_FORMAT.search(text) and self._path is ReplyPath.JSON_SCHEMA:
             self._path = ReplyPath.PROMPTED
             sentence = "JSON is now requested by the prompt alone"
@@ -117,10 +114,10 @@ class BedrockBodies:
 
     def _prompt(self, request: Request, *texts: str) -> str:
         """Return the texts of one message, with the schema in words after the first one if it is not a parameter."""
-        first, *rest = filter(None, texts)
+        parts = [text for text in texts if text]
         if request.schema is not None and self._path is not ReplyPath.JSON_SCHEMA:
-            first = f"{first}\n\n{schema_in_words(request)}"
-        return "\n\n".join((first, *rest))
+            parts.insert(1, schema_in_words(request))
+        return "\n\n".join(parts)
 
 
 def _message(author: str, text: str) -> dict[str, object]:

@@ -99,12 +99,12 @@ class GoogleBodies:
 
     def _learn(self, problem: EndpointProblem) -> bool:
         text = problem.message
+        if _ABOUT_FORMAT.search(text):  # before the size: a schema may be too large as well
+            return self._next_path(problem)
         if _ABOUT_THINKING.search(text):
             return self._think_otherwise(problem)
         if ABOUT_SIZE.search(text) and not REFUSES.search(text):
             return False
-        if _ABOUT_FORMAT.search(text):
-            return self._next_path(problem)
         if _ABOUT_SAFETY.search(text):
             return self._adaptations.note(_SAFETY, DROPPED, f"{_SAFETY} are no longer sent", problem=problem)
         if not REFUSES.search(text) and "not enabled" not in text:
@@ -153,10 +153,10 @@ class GoogleBodies:
 
     def _prompt(self, request: Request, *texts: str) -> str:
         """Return the texts of one message, with the schema in words after the first one if it is not a parameter."""
-        first, *rest = filter(None, texts)
+        parts = [text for text in texts if text]
         if request.schema is not None and self._path is not ReplyPath.JSON_SCHEMA:
-            first = f"{first}\n\n{schema_in_words(request)}"
-        return "\n\n".join((first, *rest))
+            parts.insert(1, schema_in_words(request))
+        return "\n\n".join(parts)
 
 
 def _sampling(request: Request) -> Iterator[tuple[str, object]]:
