@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import server as fake
-from command_line import Here
 from conversing import converse
 from server import JudgeServer
 
@@ -24,7 +23,6 @@ from merilo.providers.bedrock_replies import converse_reply_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 KEY = "bedrock-api-key-for-tests-0123456789"
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -37,7 +35,6 @@ REQUEST = Request(
 )
 QUESTION = Relevance("Who?", ("One.", "Two."))
 GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
-ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
 VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_BEARER_TOKEN_BEDROCK")
 
 
@@ -378,23 +375,3 @@ async def test_a_key_is_never_shown(server: JudgeServer, provider: BedrockProvid
         shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]
     assert connection.notices()
     assert not any(KEY in text for text in (*shown, json.dumps(provider.fingerprint())))
-
-
-def test_the_command_line_uses_it(server: JudgeServer, tmp_path: Path) -> None:
-    """A run with the variables of the environment resumes with what it learnt, and stores no key."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    server.refuse("outputConfig")
-    run = ("run", "data.jsonl", "--judge", f"bedrock:{MODEL}", "--metrics", "faithfulness", "--out", "run")
-    env = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": server.root_url, "AWS_BEARER_TOKEN_BEDROCK": KEY}
-    stopped_early = here.merilo(*run, "--max-requests", "2", "--concurrency", "1", env=env)
-    assert stopped_early.returncode == 5, stopped_early.stderr
-    before = server.count
-    done = here.merilo(*run, env=env)
-    assert done.returncode == 0, done.stderr
-    assert server.count > before
-    assert not any("outputConfig" in asked.body for asked in server.asked[before:])
-    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
-    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
-    assert list(usage["adaptations"].values()) == [{"outputConfig": "prompted"}]
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import server as fake
-from command_line import Here
 from conversing import converse
 from server import JudgeServer
 
@@ -24,7 +23,6 @@ from merilo.providers.google_replies import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(
@@ -37,7 +35,6 @@ REQUEST = Request(
 )
 QUESTION = Relevance("Who?", ("One.", "Two."))
 GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
-ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
 
 
 @pytest.fixture
@@ -403,23 +400,3 @@ async def test_a_key_is_never_shown(server: JudgeServer, provider: GoogleProvide
         shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]
     assert connection.notices()
     assert not any(KEY in text for text in (*shown, *server.paths, json.dumps(provider.fingerprint())))
-
-
-def test_the_command_line_uses_it(server: JudgeServer, tmp_path: Path) -> None:
-    """A run with the variables of the environment resumes with what it learnt, and stores no key."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    server.refuse("thinkingConfig")
-    run = ("run", "data.jsonl", "--judge", "google:m", "--metrics", "context_relevance,faithfulness", "--out", "run")
-    env = {"GOOGLE_GEMINI_BASE_URL": server.root_url, "GOOGLE_API_KEY": KEY}
-    stopped = here.merilo(*run, "--max-requests", "4", "--concurrency", "1", env=env)
-    assert stopped.returncode == 5, stopped.stderr
-    before = server.count
-    done = here.merilo(*run, env=env)
-    assert done.returncode == 0, done.stderr
-    assert server.count > before
-    assert not any("thinkingConfig" in asked.body["generationConfig"] for asked in server.asked[before:])
-    assert {headers["x-goog-api-key"] for headers in server.headers} == {KEY}
-    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
-    assert list(usage["adaptations"].values()) == [{"thinkingConfig": "dropped"}]
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

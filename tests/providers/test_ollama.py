@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import server as fake
-from command_line import Here
 from conversing import converse
 from server import JudgeServer
 
@@ -25,7 +24,6 @@ from merilo.providers.ollama_replies import chat_reply_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(
@@ -38,7 +36,6 @@ REQUEST = Request(
 )
 QUESTION = Relevance("Who?", ("One.", "Two."))
 GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
-ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
 
 
 @pytest.fixture
@@ -373,25 +370,3 @@ async def test_a_key_is_sent_and_not_shown(
         shown = [str(caught.value), repr(provider), repr(connection.adaptations()), repr(provider.fingerprint())]
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
     assert not any(KEY in text for text in shown)
-
-
-def test_the_command_line_resumes_with_the_same_model_only(server: JudgeServer, tmp_path: Path) -> None:
-    """A run records the digest and the context length; resuming it with a changed model stops with a message."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    run = ("run", "data.jsonl", "--judge", "ollama:test-model", "--metrics", "context_relevance,faithfulness")
-    env = {"OLLAMA_HOST": server.root_url.removeprefix("http://")}
-    stopped = here.merilo(*run, "--out", "run", "--max-requests", "1", env=env)
-    assert stopped.returncode == 5, stopped.stderr
-    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
-    (adaptations,) = usage["adaptations"].values()
-    assert adaptations == {"digest": server.digest, "num_ctx": "16384"}
-    right, server.digest = server.digest, "f" * 64
-    changed = here.merilo(*run, "--out", "run", env=env)
-    assert changed.returncode == 2
-    assert "has changed since this run began" in changed.stderr
-    server.digest = right
-    done = here.merilo(*run, "--out", "run", env=env)
-    assert done.returncode == 0, done.stderr
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["judges"]["judge"]["fingerprint"]["provider"]["provider"] == "ollama"
