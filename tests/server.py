@@ -1,4 +1,4 @@
-"""A small server on 127.0.0.1 for tests that speaks as OpenAI, Azure and Anthropic do: it judges, and misbehaves.
+"""A small server on 127.0.0.1 for tests that speaks as each provider does: it judges, and misbehaves.
 
     with JudgeServer({"Paris is the capital of France.": "supported"}) as server:
         provider = OpenAIProvider("test-model", base_url=server.base_url)
@@ -8,7 +8,7 @@
         ...
         assert server.count == 3
 
-`base_url` is for OpenAI's wire, `root_url` for Anthropic's and Azure's; tests/wires.py is how it speaks them.
+`base_url` is for OpenAI's wire, `root_url` for all others; tests/wires.py is how it speaks them.
 
 How it answers. The reply's kind is read from the JSON Schema (sent as a parameter or in words). `answer` is either
 
@@ -77,7 +77,6 @@ _DEFAULTS: dict[str, Answer] = {
     "choice": "yes",
 }
 _OK = 200
-_FORMAT = {"json_schema": "json_schema", "json_object": "json_mode"}
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,7 @@ class Asked:
         """`json_schema`, `json_mode`, `prompted`, or `text` for free text."""
         if self.kind == "completion":
             return "text"
-        asked_by = "json_schema" if "output_config" in self.body else ""
-        return _FORMAT.get((self.body.get("response_format") or {}).get("type", asked_by), "prompted")
+        return wires.structured(self.body) or "prompted"
 
 
 Answerer = Callable[[Asked], Answer | None] | Mapping[str, Answer]
@@ -296,6 +294,10 @@ class JudgeServer:
         """
         self.most_at_once = 0
         """The most requests that were being answered at the same time."""
+        self.described: dict[str, Any] = dict(wires.OLLAMA_SHOW)
+        """What Ollama's `/api/show` answers."""
+        self.digest = "6488c96fa5faab64bb65cbd30d4289e20e6130ef535a93ef9a49f42eda893ea7"
+        """The model's digest in Ollama's `/api/tags`."""
         self.given = Counter[str]()
         """How often each fault was given, by its name."""
         self._answer = answer
@@ -379,6 +381,11 @@ class JudgeServer:
         for path in ("/v1", "/openai/v1", "/openai/deployments/{deployment}"):
             app.router.add_post(f"{self._prefix}{path}/chat/completions", self._complete)
         app.router.add_post(f"{self._prefix}/v1/messages", self._complete)
+        app.router.add_post(f"{self._prefix}/v1beta/models/{{model}}", self._complete)
+        app.router.add_post(f"{self._prefix}/model/{{model}}/converse", self._complete)
+        app.router.add_post(f"{self._prefix}/api/chat", self._complete)
+        app.router.add_post(f"{self._prefix}/api/show", self._show)
+        app.router.add_get(f"{self._prefix}/api/tags", self._tags)
         app.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)  # 0 would be for ever
         await runner.setup()
@@ -392,6 +399,16 @@ class JudgeServer:
     async def _models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": self._model, "object": "model"}]})
 
+    async def _show(self, request: web.Request) -> web.Response:
+        name = json.loads(await request.read())["model"]
+        if name == "missing":
+            return web.json_response({"error": f"model '{name}' not found"}, status=404)
+        return web.json_response(self.described)
+
+    async def _tags(self, _: web.Request) -> web.Response:
+        named = {"name": f"{self._model}:latest", "model": f"{self._model}:latest", "size": 5_225_388_164}
+        return web.json_response({"models": [{**named, "digest": self.digest}]})
+
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         body = json.loads(raw)
@@ -401,7 +418,7 @@ class JudgeServer:
             self.headers.append(request.headers)
             self.paths.append(str(request.rel_url))
             self.sent.append(raw)
-            fault = self._locked_out(request) or self._fault(asked[0], anthropic=wires.is_anthropic(request.path))
+            fault = self._locked_out(request) or self._fault(asked[0], wires.wire_of(request.path))
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
         if fault is None or fault.status == _OK or fault.written:
@@ -428,7 +445,14 @@ class JudgeServer:
         text = fault.rewrite(text) if fault is not None and fault.rewrite else text
         finish, refused = (fault.finish, fault.refusal) if fault is not None else ("stop", None)
         body = asked[0].body
-        if wires.is_anthropic(request.path):
+        wire = wires.wire_of(request.path)
+        if wire == "ollama":
+            told = wires.ollama(text, body, model=self._model, finish=finish)
+        elif wire == "bedrock":
+            told = wires.bedrock(text, body, finish=finish, refusal=refused)
+        elif wire == "google":
+            told = wires.google(text, body, model=self._model, finish=finish, refusal=refused)
+        elif wire == "anthropic":
             with self._lock:
                 told = wires.message(
                     text, body, model=self._model, finish=finish, refusal=refused, written=self._written
@@ -447,12 +471,12 @@ class JudgeServer:
 
     def _locked_out(self, request: web.Request) -> Fault | None:
         """A 401 for a request without one of the keys."""
-        names = ("Authorization", "api-key", "x-api-key")
+        names = ("Authorization", "api-key", "x-api-key", "x-goog-api-key")
         if self.keys is None or self.keys.intersection(request.headers.get(name, "") for name in names):
             return None
         return status(401, "Incorrect API key provided.", code="invalid_api_key")
 
-    def _fault(self, asked: Asked, *, anthropic: bool) -> Fault | None:
+    def _fault(self, asked: Asked, wire: str) -> Fault | None:
         body = asked.body
         beginning = [message["content"] for message in asked.messages[:2]]
         told = json.dumps([beginning, body.get("seed"), body.get("n"), asked.structured])
@@ -462,7 +486,7 @@ class JudgeServer:
         refused = next((name for name in self._refused if wires.holds(body, name)), None)
         fault = None
         if refused is not None:
-            fault = Fault("status 400", status=400, body=wires.refusal_of(refused, anthropic=anthropic))
+            fault = Fault("status 400", status=400, body=wires.refusal_of(refused, wire))
         if fault is None and self._queue:
             fault = self._queue.pop(0)
         if fault is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:
     content = digest_of(
         b"relevance", b"ru", b"user_input", digest_text("Who?"), b"sentences", digest_texts(("Ada.", "Grace."))
     )
-    schema = {name: str(field.type) for name, field in RelevanceVerdict.__dataclass_fields__.items()}
+    schema = {field.name: str(field.type) for field in fields(RelevanceVerdict)}
     assert question.content == content
     assert unit.keys == (
         digest_of(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import wires
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +15,25 @@ from merilo.judging.kinds.choice import Choice
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request
+from merilo.providers.bedrock_bodies import BedrockBodies
+from merilo.providers.google_bodies import GoogleBodies
+from merilo.providers.ollama_bodies import OllamaBodies
 from merilo.providers.openai_bodies import OpenAIBodies
 from merilo.providers.problems import EndpointProblem
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from merilo.providers.bodies import Bodies
+
 SCHEMA = schema_for("relevance")
+MAKERS: dict[str, Callable[[Mapping[str, object]], Bodies]] = {
+    "openai": lambda extra: OpenAIBodies("m", extra, hosted=False, known={}),
+    "anthropic": lambda extra: AnthropicBodies("m", extra, cached=Cached.RUBRIC, max_tokens=9, known={}),
+    "bedrock": lambda extra: BedrockBodies("m", extra, known={}),
+    "google": lambda extra: GoogleBodies("m", extra, thinking=None, known={}),
+    "ollama": lambda extra: OllamaBodies("m", extra, num_ctx=512, keep_alive="1m", known={}),
+}
 TEXTS = st.text() | st.text(alphabet='"\\\x00{}\ud800\u2028é€😀', max_size=20)
 REQUESTS = st.builds(
     Request,
@@ -53,6 +69,19 @@ def test_parts_make_the_same_bytes(requests: list[Request]) -> None:
     assert [bodies.body_for(request) for request in requests] == list(map(whole, requests))
 
 
+@pytest.mark.parametrize("kind", MAKERS)
+@given(requests=st.lists(REQUESTS, min_size=1, max_size=5))
+def test_bodies_do_not_depend_on_earlier_ones(kind: str, requests: list[Request]) -> None:
+    """A body is the same whatever was sent before, and has every text of its request."""
+    bodies = MAKERS[kind]({})
+    for request in requests:
+        body = bodies.body_for(request)
+        assert body == MAKERS[kind]({}).body_for(request)
+        sent = [(each["role"], each["content"]) for each in wires.messages_of(json.loads(body))]
+        texts = [(each.author, each.text.encode("utf-8", "replace").decode()) for each in request.messages]
+        assert [each for each in sent if each[1]] == [each for each in texts if each[1]]
+
+
 def test_a_schema_is_told_by_itself() -> None:
     """Two questions with other labels have other schemas under one name, and each is sent its own."""
     bodies = OpenAIBodies("m", {}, hosted=False, known={})
@@ -72,17 +101,13 @@ def test_what_was_learnt_holds_for_kept_parts() -> None:
     assert "temperature" not in json.loads(bodies.body_for(request))
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", MAKERS)
 def test_messages_of_the_users_own_replace_ours(kind: str) -> None:
     """Even the messages may be given by the user's own body."""
-    own = {"messages": [{"role": "user", "content": "mine"}]}
+    name = "contents" if kind == "google" else "messages"
+    own = {name: [{"role": "user", "content": "mine"}]}
     request = Request(messages=(Message("system", "s"), Message("user", "u")))
-    bodies = (
-        OpenAIBodies("m", own, hosted=False, known={})
-        if kind == "openai"
-        else AnthropicBodies("m", own, cached=Cached.RUBRIC, max_tokens=9, known={})
-    )
-    assert json.loads(bodies.body_for(request))["messages"] == own["messages"]
+    assert json.loads(MAKERS[kind](own).body_for(request))[name] == own[name]
 
 
 def test_kept_parts_do_not_pile_up() -> None:

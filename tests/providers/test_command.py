@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+KEY = "key-for-tests-0123456789"
 ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
 
 
@@ -25,7 +26,7 @@ def server() -> Iterator[JudgeServer]:
         yield running
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "azure"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "azure", "bedrock", "google", "ollama"])
 def test_a_judge_of_each_kind_can_be_tried(server: JudgeServer, tmp_path: Path, kind: str) -> None:
     """Every question it answers works, by JSON Schema where it is a judgement, and its tokens are told."""
     address = server.base_url if kind == "openai" else server.root_url
@@ -69,3 +70,74 @@ def test_an_embedder_has_the_address_of_its_own_kind_only(monkeypatch: pytest.Mo
     assert address("openai:a", "openai:e") == address("azure:a", "azure:e") == "http://localhost:1"
     assert address("embedded", "openai:e") == "http://localhost:1"
     assert address("anthropic:a", "openai:e") == "https://api.openai.com/v1"
+
+
+def test_ollama_resumes_with_the_same_model_only(server: JudgeServer, tmp_path: Path) -> None:
+    """A run records the digest and the context length; resuming it with a changed model stops with a message."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    run = ("run", "data.jsonl", "--judge", "ollama:test-model", "--metrics", "context_relevance,faithfulness")
+    env = {"OLLAMA_HOST": server.root_url.removeprefix("http://")}
+    stopped = here.merilo(*run, "--out", "run", "--max-requests", "1", env=env)
+    assert stopped.returncode == 5, stopped.stderr
+    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
+    (adaptations,) = usage["adaptations"].values()
+    assert adaptations == {"digest": server.digest, "num_ctx": "16384"}
+    right, server.digest = server.digest, "f" * 64
+    changed = here.merilo(*run, "--out", "run", env=env)
+    assert changed.returncode == 2
+    assert "has changed since this run began" in changed.stderr
+    server.digest = right
+    done = here.merilo(*run, "--out", "run", env=env)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["judges"]["judge"]["fingerprint"]["provider"]["provider"] == "ollama"
+
+
+def test_google_resumes_with_what_it_learnt(server: JudgeServer, tmp_path: Path) -> None:
+    """A run with the variables of the environment resumes with what it learnt, and stores no key."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    server.refuse("thinkingConfig")
+    run = ("run", "data.jsonl", "--judge", "google:m", "--metrics", "context_relevance,faithfulness", "--out", "run")
+    env = {"GOOGLE_GEMINI_BASE_URL": server.root_url, "GOOGLE_API_KEY": KEY}
+    stopped = here.merilo(*run, "--max-requests", "4", "--concurrency", "1", env=env)
+    assert stopped.returncode == 5, stopped.stderr
+    before = server.count
+    done = here.merilo(*run, env=env)
+    assert done.returncode == 0, done.stderr
+    assert server.count > before
+    assert not any("thinkingConfig" in asked.body["generationConfig"] for asked in server.asked[before:])
+    assert {headers["x-goog-api-key"] for headers in server.headers} == {KEY}
+    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
+    assert list(usage["adaptations"].values()) == [{"thinkingConfig": "dropped"}]
+    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_bedrock_resumes_with_what_it_learnt(server: JudgeServer, tmp_path: Path) -> None:
+    """A run with the variables of the environment resumes with what it learnt, and stores no key."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    server.refuse("outputConfig")
+    run = (
+        "run",
+        "data.jsonl",
+        "--judge",
+        "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "--metrics",
+        "faithfulness",
+        "--out",
+        "run",
+    )
+    env = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": server.root_url, "AWS_BEARER_TOKEN_BEDROCK": KEY}
+    stopped_early = here.merilo(*run, "--max-requests", "2", "--concurrency", "1", env=env)
+    assert stopped_early.returncode == 5, stopped_early.stderr
+    before = server.count
+    done = here.merilo(*run, env=env)
+    assert done.returncode == 0, done.stderr
+    assert server.count > before
+    assert not any("outputConfig" in asked.body for asked in server.asked[before:])
+    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
+    assert list(usage["adaptations"].values()) == [{"outputConfig": "prompted"}]
+    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

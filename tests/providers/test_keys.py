@@ -32,7 +32,10 @@ from merilo.judges.llm import LLMJudge
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, Request
+from merilo.providers.bedrock import BedrockProvider
+from merilo.providers.google import GoogleProvider
 from merilo.providers.keys import ApiKeys
+from merilo.providers.ollama import OllamaProvider
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.secrets import shown_url
 
@@ -49,8 +52,25 @@ ROWS = [
     {"id": str(n), "user_input": f"How long is river {n}?", "retrieved_contexts": [f"River {n} is long."]}
     for n in range(12)
 ]
-KINDS = ("openai", "anthropic", "azure")
-VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "azure": "AZURE_OPENAI_API_KEY"}
+VARIABLES = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+    "google": "GEMINI_API_KEY",
+    "ollama": "OLLAMA_API_KEY",
+}
+KINDS = tuple(VARIABLES)
+BEARERS = {"openai", "bedrock", "ollama"}
+"""The kinds that send their key as a bearer token."""
+HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key")
+AT_ROOT: dict[str, Any] = {
+    "anthropic": AnthropicProvider,
+    "azure": AzureProvider,
+    "bedrock": BedrockProvider,
+    "google": GoogleProvider,
+    "ollama": OllamaProvider,
+}
 
 
 def echo(asked: Asked) -> object:
@@ -67,11 +87,15 @@ def server() -> Iterator[JudgeServer]:
 
 def provider_of(kind: str, server: JudgeServer, **options: Any) -> Provider:
     """A provider of the kind at the server."""
-    if kind == "anthropic":
-        return AnthropicProvider("m", base_url=server.root_url, **options)
-    if kind == "azure":
-        return AzureProvider("m", base_url=server.root_url, **options)
-    return OpenAIProvider("m", base_url=server.base_url, **options)
+    if kind == "openai":
+        return OpenAIProvider("m", base_url=server.base_url, **options)
+    provider: Provider = AT_ROOT[kind]("m", base_url=server.root_url, **options)
+    return provider
+
+
+def keys_sent(server: JudgeServer) -> list[str]:
+    """The key of each request, as its header has it."""
+    return [headers[name] for headers in server.headers for name in HEADERS if name in headers]
 
 
 def left_behind(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -135,10 +159,7 @@ def test_a_run_leaves_no_key_behind(server: JudgeServer, tmp_path: Path, kind: s
     shown = here.merilo("show", "run", "--sample", judged, "--json")
     assert MARK in shown.stdout
     assert "[secret]" in shown.stdout
-    sent = {
-        headers.get("Authorization") or headers.get("x-api-key") or headers["api-key"] for headers in server.headers
-    }
-    assert sent == {f"Bearer {KEY}" if kind == "openai" else KEY}
+    assert set(keys_sent(server)) == {f"Bearer {KEY}" if kind in BEARERS else KEY}
     kept = places(MARK, tmp_path)
     assert any(name.startswith("tape") for name in kept)
     assert any(name.startswith("cache") for name in kept)
@@ -202,10 +223,9 @@ def test_a_callable_gives_the_key_of_each_request(
             ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=tmp_path / "cache.sqlite"
         )
     assert run.metrics["context_relevance"].scored == len(ROWS)
-    sent = [
-        headers.get("Authorization") or headers.get("x-api-key") or headers["api-key"] for headers in server.headers
-    ]
-    assert len(set(sent)) == len(sent) == server.count == len(given)
+    sent = keys_sent(server)
+    about_the_model = 2 if kind == "ollama" else 0
+    assert len(set(sent)) == len(sent) == server.count == len(given) - about_the_model
     assert places(MARK, tmp_path)
     assert places(KEY, tmp_path) == set()
     output = capsys.readouterr()
@@ -240,7 +260,8 @@ async def test_no_error_repeats_what_was_sent(
     monkeypatch.setenv(VARIABLES[kind], KEY)
     header = "gateway-word-42"
     provider = provider_of(kind, server, headers=(("X-Gateway", header),))
-    server.fail_next(fake.bare(json.dumps({"error": {"message": f"temperature not supported {KEY} {header}"}}), 400))
+    refused = "think" if kind == "ollama" else "temperature"
+    server.fail_next(fake.bare(json.dumps({"error": {"message": f"{refused} not supported {KEY} {header}"}}), 400))
     server.fail(fake.bare(f"echo {KEY} {header}", code))
     async with provider.connect() as connection:
         with pytest.raises(ProviderError) as caught:

@@ -49,7 +49,7 @@ def test_every_listed_price_is_whole() -> None:
     assert len(set(names)) == len(names) > 30
     for row in table:
         assert row["source"].startswith("https://")
-        assert row["base_url"] in {OPENAI, "https://api.anthropic.com"}
+        assert row["base_url"] in {OPENAI, "https://api.anthropic.com", "https://generativelanguage.googleapis.com"}
         usd = list_price_usd(row["provider"], row["base_url"], row["model"], MILLION)
         long = row.get("long", row)
         assert usd == pytest.approx(long["input"] + long["output"])

@@ -1,5 +1,5 @@
-"""Judges from a user's specification: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`,
-`scripted:FILE`, `FIRST>SECOND` of these (a cascade), a callable or a judge.
+"""Judges from a user's specification: `embedded`, `openai:MODEL` and other providers, `scripted:FILE`,
+`FIRST>SECOND` of these (a cascade), a callable or a judge.
 
 An embedder and a cross-encoder are judges that answer one kind of question, and are specified the same way.
 """
@@ -29,10 +29,19 @@ if TYPE_CHECKING:
 JudgeLike: TypeAlias = "str | Judge | AnswerWith"
 """Everything that a user may pass as a judge."""
 
-KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", "FIRST>SECOND")
+KNOWN_FORMS = (
+    "embedded",
+    "openai:MODEL",
+    "anthropic:MODEL",
+    "azure:DEPLOYMENT",
+    "bedrock:MODEL",
+    "google:MODEL",
+    "ollama:MODEL",
+    "scripted:FILE",
+    "FIRST>SECOND",
+)
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "scripted:FILE")
-_AT_AN_ADDRESS = "judges at an address (openai:, anthropic:, azure:)"
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
 
 
@@ -61,7 +70,7 @@ def judge_from(
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
-    `base_url`, `api_key_env` and `judged` ("each" or "together") apply to `openai:`, `anthropic:` and `azure:`, and
+    `base_url`, `api_key_env` and `judged` ("each" or "together") apply to judges of a provider, such as `openai:`, and
     in a cascade to its judges of these kinds. With other judges they are an error. `api_key_env` is the name of the
     environment variable with the key. `cascades` applies to cascades. Raises UsageError.
     """
@@ -188,7 +197,8 @@ def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) 
 def _refuse_options(options: dict[str, str | None], whom: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise UsageError(f"{', '.join(given)}: only for {_AT_AN_ADDRESS}, not for {whom}.")
+        kinds = ", ".join(f"{name}:" for name in sorted(_wires()))
+        raise UsageError(f"{', '.join(given)}: only for judges at an address ({kinds}), not for {whom}.")
 
 
 def _from_object(spec: Judge | AnswerWith) -> Judge:

@@ -21,14 +21,20 @@ if TYPE_CHECKING:
     from merilo.providers.anthropic import AnthropicProvider
     from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Finish, Message, Provider, Reply, ReplyPath, Request, Usage
+    from merilo.providers.bedrock import BedrockProvider
+    from merilo.providers.google import GoogleProvider
+    from merilo.providers.ollama import OllamaProvider
     from merilo.providers.openai import OpenAIProvider
 
 __all__ = [
     "AnthropicProvider",
     "AzureProvider",
+    "BedrockProvider",
     "Connection",
     "Finish",
+    "GoogleProvider",
     "Message",
+    "OllamaProvider",
     "OpenAIProvider",
     "Permanent",
     "Provider",
@@ -70,6 +76,9 @@ __getattr__, __dir__ = exports(
             "Request",
             "Usage",
         ),
+        "merilo.providers.bedrock": ("BedrockProvider",),
+        "merilo.providers.google": ("GoogleProvider",),
+        "merilo.providers.ollama": ("OllamaProvider",),
         "merilo.providers.openai": ("OpenAIProvider",),
     },
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.providers.adaptations import ADAPTABLE, DROPPED, REFUSES, Adaptations, names
 from merilo.providers.base import ReplyPath
-from merilo.providers.bodies import PLACE, BodyTemplates, json_bytes, json_text, schema_in_words
+from merilo.providers.bodies import PLACE, BodyTemplates, json_bytes, json_text, schema_in_words, split_system
 from merilo.providers.problems import ABOUT_SIZE
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _PATHS = (ReplyPath.JSON_SCHEMA, ReplyPath.PROMPTED)
 _ABOUT_FORMAT = re.compile(r"output_?(?:config|format)|json_schema|structured output", re.IGNORECASE)
-_SYSTEM = "system"
 _SHORTEST_SHARED = 2_000
 _KEPT = {"type": "ephemeral"}
 _KEPT_JSON = ', "cache_control": {"type": "ephemeral"}'
@@ -64,7 +63,7 @@ class AnthropicBodies:
         """Return the JSON body of one request, without the parameters rejected so far."""
         if request.seed is not None:
             self._adaptations.note("seed", DROPPED, "the Messages API has no seed parameter; none is sent")
-        system, rest = _parted(request)
+        system, rest = split_system(request)
         key = (system, request.schema_name, request.max_tokens, request.temperature)
         frame = self._frames.frame(key, request.schema, lambda: self._fields(request, system))
         if not frame.after:  # the user's extra body replaces the messages
@@ -101,7 +100,7 @@ class AnthropicBodies:
             parts.append(schema_in_words(request))
         body: dict[str, object] = {"model": self._model, "max_tokens": request.max_tokens or self._max_tokens}
         if parts:
-            body[_SYSTEM] = [{"type": "text", "text": "\n\n".join(parts), **self._marked()}]
+            body["system"] = [{"type": "text", "text": "\n\n".join(parts), **self._marked()}]
         body["messages"] = [PLACE]
         if request.temperature is not None and self.done.get("temperature") != DROPPED:
             body["temperature"] = request.temperature
@@ -124,12 +123,6 @@ class AnthropicBodies:
         first = f'{{"type": "text", "text": {json_text(text[:shared])}{_KEPT_JSON}}}'
         second = f'{{"type": "text", "text": {json_text(text[shared:])}}}'
         return f'{{"role": {author}, "content": [{first}, {second}]}}'
-
-
-def _parted(request: Request) -> tuple[str, tuple[Message, ...]]:
-    """Return the system text, empty if there is none, and the other messages."""
-    first, *rest = request.messages
-    return (first.text, tuple(rest)) if first.author == _SYSTEM and rest else ("", request.messages)
 
 
 def _known_path(known: Mapping[str, str]) -> ReplyPath:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from merilo.judging.json_types import as_object
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from merilo.providers.base import ReplyPath, Request
+    from merilo.providers.base import Message, ReplyPath, Request
     from merilo.providers.problems import EndpointProblem
 
 PLACE = "\x00the place of what changes\x00"
@@ -86,6 +88,17 @@ class BodyTemplates:
         self._frames.clear()
 
 
+def with_extra(fields: dict[str, object], extra: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a body with the user's own fields, which take precedence.
+
+    Objects of both, such as `options`, are merged, so that a user can add one option without losing the others.
+    """
+    for name, value in extra.items():
+        own, added = as_object(fields.get(name)), as_object(value)
+        fields[name] = value if own is None or added is None else {**own, **added}
+    return fields
+
+
 def json_text(value: object) -> str:
     """Return the value as JSON, with non-ASCII characters unescaped."""
     return _encoded(value)
@@ -95,6 +108,12 @@ def schema_in_words(request: Request) -> str:
     """Return the sentence that asks for a reply of this schema, for endpoints without a parameter for it."""
     schema = json_text(request.schema)
     return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
+
+
+def split_system(request: Request) -> tuple[str, tuple[Message, ...]]:
+    """Return the system text, empty if there is none, and the other messages."""
+    first, *rest = request.messages
+    return (first.text, tuple(rest)) if first.author == "system" and rest else ("", request.messages)
 
 
 def json_bytes(text: str) -> bytes:

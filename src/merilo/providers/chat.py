@@ -6,31 +6,48 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from merilo.providers.problems import error_of, message_in, problem_in
-from merilo.providers.prompt_check import PromptCheck
+from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
     from merilo.providers.base import Reply, ReplyPath, Request
     from merilo.providers.bodies import Bodies
-    from merilo.providers.problems import EndpointAddress
+    from merilo.providers.problems import EndpointAddress, EndpointProblem
     from merilo.providers.wire import Wire
 
     ReadReply = Callable[[Json, str, ReplyPath, float], Reply]
+    ReadError = Callable[[EndpointProblem, Mapping[str, str], EndpointAddress], ProviderError]
 
 
 class ChatConnection:
     """A session with one endpoint that adapts to the parameters the endpoint rejects."""
 
-    def __init__(self, wire: Wire, route: str, bodies: Bodies, address: EndpointAddress, read: ReadReply) -> None:
-        """`read` makes a reply from a body: from its object, its text, the reply path and the seconds."""
+    def __init__(
+        self,
+        wire: Wire,
+        route: str,
+        bodies: Bodies,
+        address: EndpointAddress,
+        read: ReadReply,
+        *,
+        read_error: ReadError = error_of,
+        truncation_advice: str = INCREASE_CONTEXT,
+    ) -> None:
+        """`read` makes a reply from a body: from its object, its text, the reply path and the seconds.
+
+        `read_error` makes an error from a problem, the headers and the address. `truncation_advice` tells the user what
+        to do if the server truncates prompts.
+        """
         self._wire = wire
         self._route = route
         self._bodies = bodies
         self._address = address
         self._read = read
-        self._prompts = PromptCheck(address.url)
+        self._read_error = read_error
+        self._prompts = PromptCheck(address.url, advice=truncation_advice)
 
     async def send(self, request: Request) -> Reply:
         """Return the reply to one request; rejected parameters are omitted and the request sent again. Raises the
@@ -61,7 +78,7 @@ class ChatConnection:
         learned = body != self._bodies.body_for(request) or self._bodies.learn(problem)
         if learned and not problem.received_bytes:  # a reply that may be billed must count as a failed request
             return None
-        raise error_of(problem, answer.headers, self._address)
+        raise self._read_error(problem, answer.headers, self._address)
 
     def adaptations(self) -> Mapping[str, str]:
         """Return each rejected parameter with its adaptation."""

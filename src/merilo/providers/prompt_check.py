@@ -36,7 +36,7 @@ _MAX_TRUNCATED: Final = 3
 _RUN: Final = re.compile(r"(.)\1{3,15}", re.DOTALL)
 """Repetitions of one character that count as one, such as blanks in a table. The longest such tokens in o200k and
 cl100k have 128 characters, which are eight of these."""
-_ADVICE: Final = (
+INCREASE_CONTEXT: Final = (
     "Increase the server's context length (vLLM: --max-model-len, llama.cpp: -c, LM Studio: in the settings of the "
     "model), or use --judge ollama:MODEL if the server is Ollama."
 )
@@ -55,8 +55,10 @@ class _Prompt(NamedTuple):
 class PromptCheck:
     """Compares the token counts of one connection's replies with the lengths of the prompts."""
 
-    def __init__(self, shown_url: str) -> None:
+    def __init__(self, shown_url: str, *, advice: str = INCREASE_CONTEXT) -> None:
+        """`advice` tells the user what to do about truncated prompts."""
         self._shown_url = shown_url
+        self._advice = advice
         self._learnt: dict[int, list[_Prompt]] = defaultdict(list)
         """The first prompts by density, see `_density`."""
         self._ratios: dict[int, float] = {}
@@ -83,7 +85,7 @@ class PromptCheck:
         self._truncated += 1
         message = (
             f"{self._shown_url} read only {tokens:,} of about {expected:,} tokens of a prompt and reported no error. "
-            f"{_ADVICE}"
+            f"{self._advice}"
         )
         if self._truncated >= _MAX_TRUNCATED:
             return ProviderDown(f"{message} The run stops after {_MAX_TRUNCATED} such replies.")

@@ -46,14 +46,21 @@ class Wire:
 
     async def post(self, path: str, body: bytes, *, largest: int | None = None) -> WireAnswer:
         """Return the answer to a JSON body, by default at most 16 MiB. Raises Permanent, Temporary and ProviderDown."""
+        return await self._exchange("POST", path, body, largest or _LARGEST_REPLY_BYTES)
+
+    async def get(self, path: str) -> WireAnswer:
+        """Return the answer to a request without a body. Raises the errors of `post`."""
+        return await self._exchange("GET", path, None, _LARGEST_REPLY_BYTES)
+
+    async def _exchange(self, method: str, path: str, body: bytes | None, largest: int) -> WireAnswer:
         url = f"{self._shown}{path}"
         headers = await self._keys.fresh()
         read = bytearray()
         try:
-            async with self._session.post(
-                f"{self._base_url}{path}", data=body, headers=headers, allow_redirects=False
+            async with self._session.request(
+                method, f"{self._base_url}{path}", data=body, headers=headers, allow_redirects=False
             ) as response:
-                await _read(response, url, largest or _LARGEST_REPLY_BYTES, read)
+                await _read(response, url, largest, read)
                 self._reached = True
                 text = read.decode("utf-8", "replace").removeprefix("\ufeff")
                 return WireAnswer(response.status, response.headers, text)

@@ -77,13 +77,13 @@ class Options:
     judge: JudgeLike | Sequence[JudgeLike] = field(
         default="embedded",
         metadata=option(
-            '"embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a judge, an async '
-            'callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: the second judge '
-            "answers what the first one is not confident about. The first judge of a list answers unless a metric asks "
-            "for another one.",
+            '"embedded", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), "scripted:FILE", a '
+            'judge, an async callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: '
+            "the second judge answers what the first one is not confident about. The first judge of a list answers "
+            "unless a metric asks for another one.",
             Flag(
-                help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, "
-                "FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
+                help="embedded (the default), PROVIDER:MODEL (openai, anthropic, azure, bedrock, google or ollama), "
+                "scripted:FILE, FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
                 metavar="SPEC",
                 many=True,
                 read=judges_or_default,
@@ -119,9 +119,9 @@ class Options:
     base_url: str | None = field(
         default=None,
         metadata=option(
-            'address of the server, for "openai:", "anthropic:" and "azure:" judges and embedders.',
+            "address of the server, for the judges and embedders of a provider.",
             Flag(
-                help="Address of the server, for openai:, anthropic: and azure: judges and embedders.",
+                help="Address of the server, for the judges and embedders of a provider.",
                 metavar="URL",
                 group=_JUDGES,
             ),

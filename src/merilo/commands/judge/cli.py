@@ -28,6 +28,7 @@ Examples:
   merilo judge test openai:qwen3 --base-url http://localhost:8000/v1
   merilo judge test anthropic:claude-sonnet-4-5
   merilo judge test azure:my-deployment
+  merilo judge test ollama:qwen3
 """
 
 
@@ -37,7 +38,8 @@ def try_judge(
         str,
         typer.Argument(
             metavar="SPEC",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FILE.py:NAME.",
+            help="embedded, scripted:FILE, FILE.py:NAME or PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
+            "ollama).",
             callback=given,
             show_default=False,
         ),

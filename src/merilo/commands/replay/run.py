@@ -25,6 +25,8 @@ from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError, UsageError
 from merilo.judging.json_types import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
+from merilo.providers.google import GOOGLE_URL
+from merilo.providers.ollama import OLLAMA_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST
 from merilo.results.early_stopping import EarlyStop
@@ -330,7 +332,7 @@ def _address(judge: Mapping[str, Any]) -> str | None:  # Any: JSON
     """Return the address of a judge's endpoint; None if it is the provider's default, is not stored, or is absent."""
     provider = as_object(judge.get("fingerprint", {}).get("provider")) or {}
     address = provider.get("base_url")
-    if not address or address in {OPENAI_URL, ANTHROPIC_URL}:
+    if not address or address in {OPENAI_URL, ANTHROPIC_URL, GOOGLE_URL, OLLAMA_URL}:
         return None
     return "ADDRESS" if DIGEST in str(address) else str(address)
 
