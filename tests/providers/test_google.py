@@ -14,9 +14,11 @@ from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
 from merilo.judges.llm import LLMJudge
-from merilo.judging.questions import Pack, Relevance, Support
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.support import Support
+from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
-from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.google import GOOGLE_URL, GoogleProvider
 from merilo.providers.google_replies import content_of
