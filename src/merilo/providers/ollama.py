@@ -36,7 +36,7 @@ _ENDINGS: Final = ("/chat", "/api", "/v1")
 _DEFAULT_NUM_CTX: Final = 16_384
 _MIN_NUM_CTX: Final = 512
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  read from the user's variable, not bound
-"""Addresses that a server listens on, with the addresses at which a client reaches it."""
+"""Hosts to listen on, and the host at which a client reaches each."""
 _DIGEST: Final = "digest"
 _UPDATE: Final = "Update Ollama: some versions ignore `truncate: false` or count only uncached tokens."
 
