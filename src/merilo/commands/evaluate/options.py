@@ -74,16 +74,18 @@ class Options:
             ),
         ),
     )
-    judge: JudgeLike | Sequence[JudgeLike] = field(
+    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = field(
         default="embedded",
         metadata=option(
             '"embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a judge, an async '
             'callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: the second judge '
             "answers what the first one is not confident about. The first judge of a list answers unless a metric asks "
-            "for another one.",
+            'for another one. A judge per kind of question: {"support": "embedded", "rest": "openai:MODEL"}, or '
+            '"support=embedded" in a list.',
             Flag(
                 help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, "
-                "FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
+                "FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge, KIND,...=SPEC answers only these "
+                "kinds of question. Repeatable.",
                 metavar="SPEC",
                 many=True,
                 read=judges_or_default,

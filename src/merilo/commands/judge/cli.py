@@ -9,7 +9,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, given
+from merilo.commands.flags import Debug, Json, given_some
 from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
@@ -28,17 +28,19 @@ Examples:
   merilo judge test openai:qwen3 --base-url http://localhost:8000/v1
   merilo judge test anthropic:claude-sonnet-4-5
   merilo judge test azure:my-deployment
+  merilo judge test support=embedded rest=openai:gpt-4.1-mini
 """
 
 
 @takes_options(Options, names=("base_url", "api_key_env", "judged"))
 def try_judge(
     spec: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="SPEC",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FILE.py:NAME.",
-            callback=given,
+            metavar="SPEC...",
+            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FILE.py:NAME; or several "
+            "KIND,...=SPEC.",
+            callback=given_some,
             show_default=False,
         ),
     ],
@@ -51,12 +53,16 @@ def try_judge(
     from merilo.commands.judge.trial import try_out
     from merilo.errors import UsageError
     from merilo.judges.cascade import Cascade
-    from merilo.judges.spec import judge_from
+    from merilo.judges.route_specs import one_judge
+    from merilo.judges.routed import parts_of
+    from merilo.judges.spec import judges_from
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    judge = judge_from(spec, base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged)
-    if isinstance(judge, Cascade):
+    judge = judges_from(
+        one_judge(spec), base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged
+    )["judge"]
+    if any(isinstance(part, Cascade) for part in parts_of(judge)):
         raise UsageError("A cascade has thresholds only within a run. Test each of its judges separately.")
     trials = try_out(judge)
     if json:
