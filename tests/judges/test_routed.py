@@ -96,8 +96,8 @@ def test_objects_take_routes_in_python() -> None:
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["suport=embedded"], "'suport' is not a kind of question; did you mean 'support'"),
-        (["relevance,suport=embedded"], "Unknown kind of question 'suport' in .* Did you mean 'support'"),
+        (["supports=embedded"], "'supports' is not a kind of question; did you mean 'support'"),
+        (["relevance,supports=embedded"], "Unknown kind of question 'supports' in .* Did you mean 'support'"),
         (["a,b=embedded"], "Unknown kind of question 'a' in a,b=SPEC. Kinds: relevance, usefulness,"),
         ({"truth": "embedded"}, "Unknown kind of question 'truth'"),
         (

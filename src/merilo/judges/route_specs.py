@@ -27,7 +27,7 @@ _INSTRUMENTS: Final = {
 }
 """Kinds that no judge of judgements is asked, and what answers them."""
 _MISSPELT: Final = 0.87
-"""Similarity from which the name of a judge is taken for a misspelt kind: `suport`, `relevence`."""
+"""Similarity from which the name of a judge counts as a misspelt kind: `supports` for `support`."""
 
 
 class NamedSpec(NamedTuple):
@@ -54,13 +54,15 @@ def named_specs(given: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike]
     Raises UsageError for a key of the mapping that is not a kind.
     """
     if isinstance(given, Mapping):
-        for name in given:
+        routes: dict[str, JudgeLike] = {**given}
+        for name in routes:
             if name != REST:
                 _check_kinds(name)
-        return [NamedSpec(name, spec.strip() if isinstance(spec, str) else spec) for name, spec in given.items()]
+        return [NamedSpec(name, spec.strip() if isinstance(spec, str) else spec) for name, spec in routes.items()]
     if isinstance(given, str) or not isinstance(given, Sequence):
         return [named_spec(given)]
-    return [named_spec(each) for each in given]
+    specs: list[JudgeLike] = [*given]
+    return [named_spec(each) for each in specs]
 
 
 def named_spec(given: JudgeLike) -> NamedSpec:

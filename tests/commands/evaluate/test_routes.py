@@ -82,7 +82,7 @@ def test_judges_are_tested_by_route(routed: Here) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run", "data.jsonl", "--judge", "suport=embedded"), "did you mean 'support'?"),
+        (("run", "data.jsonl", "--judge", "supports=embedded"), "did you mean 'support'?"),
         (
             ("run", "data.jsonl", "--judge", "support=embedded", "--judge", "support=openai:m"),
             "Two judges for 'support'",

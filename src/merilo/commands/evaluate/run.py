@@ -491,7 +491,7 @@ def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
 
 def _weak_metrics(judge: Judge, metric: Metric) -> frozenset[str]:
     """Return the names of metrics for which the judges of the metric's decisions are weak."""
-    # A list of statements, say, is no decision: its judge does not make the metric weak.
+    # A judge that only lists statements decides nothing, so it does not make the metric weak.
     decisions = [kind for kind in metric.asks if issubclass(kind.verdict, DecisionVerdict)]
     parts = [part_for(judge, kind) for kind in decisions] if isinstance(judge, Routed) else [judge]
     return frozenset[str]().union(*(getattr(part, "weak_metrics", ()) for part in parts))

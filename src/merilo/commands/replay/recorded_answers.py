@@ -149,8 +149,8 @@ class Recorded:
         first = conversation.asked[0].question
         role = first.role if first.role in self._judges else "judge"
         parts = recorded_parts(self._judges.get(role, {}))
-        marks = next((part.fingerprint for part in parts if first.kind in part.kinds), {})
-        judge = recalled(marks, conversation.rubric)
+        marks = next((part.fingerprint for part in parts if first.kind in part.kinds), None)
+        judge = None if marks is None else recalled(marks, conversation.rubric)
         if judge is None or not conversation.replies:
             return None
         roles = JudgeRoles({"judge": judge, first.role: judge})
