@@ -21,7 +21,7 @@ from merilo.judging.registry import KINDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import JudgeLike
 
 URL = "http://127.0.0.1:9/v1"
 

@@ -16,7 +16,7 @@ from merilo.judges.routed import REST
 from merilo.judging.registry import KINDS
 
 if TYPE_CHECKING:
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import JudgeLike
 
 _WORD: Final = r"[A-Za-z_][\w-]*"
 _NAMED: Final = re.compile(rf"({_WORD}(?:\s*,\s*{_WORD})*)\s*=(.+)", re.DOTALL)

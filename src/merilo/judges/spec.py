@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from merilo.errors import UsageError
 from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
@@ -22,15 +22,12 @@ from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from merilo.judges.base import Judge
+    from merilo.judges.base import Judge, JudgeLike
     from merilo.judges.route_specs import Routing
     from merilo.judging.questions import Question
     from merilo.providers.base import Provider
     from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider
-
-JudgeLike: TypeAlias = "str | Judge | AnswerWith"
-"""Everything that a user may pass as a judge."""
 
 KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", "FIRST>SECOND")
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Budget, Pricer, Unanswered
     from merilo.engine.progress import Progress
     from merilo.engine.rate_limits import Limits
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
     from merilo.results.early_stopping import EarlyStop
