@@ -11,7 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judges.local.card import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 FORMS: Final = "local:FOLDER, local:ORG/NAME[@REVISION] or local:NAME"
 _MODEL: Final = re.compile(r"(?P<org>[\w-][\w.-]*)/(?P<name>[\w-][\w.-]*)(?:@(?P<revision>[\w-][\w.-]*))?")
 _NAME: Final = re.compile(NAME_PATTERN)
+_FOLDER_NAME: Final = re.compile(r"[\w-][\w.-]*")
 _MAX_NAMED: Final = 5
 
 
@@ -39,7 +40,11 @@ _MAX_NAMED: Final = 5
 class FoundModel:
     """A model on this machine and its card."""
 
+    name: str
+    """What the user called it, or the folder."""
     card: Card
+    folder: Path
+    """The folder that contains all files."""
     model: Path
     """The ONNX file."""
     tokenizer: Path
@@ -84,10 +89,7 @@ def hub_snapshot(model: str, revision: str = "main") -> Path | None:
     except (OSError, UnicodeDecodeError):
         commit = revision
     folder = root / "snapshots" / commit
-    return folder if _NO_PATH.fullmatch(commit) and folder.is_dir() else None
-
-
-_NO_PATH: Final = re.compile(r"[\w-][\w.-]*")
+    return folder if _FOLDER_NAME.fullmatch(commit) and folder.is_dir() else None
 
 
 def _hub_folder(model: str) -> Path:
@@ -136,7 +138,7 @@ def _in_folder(folder: Path) -> FoundModel:
     if not path.is_file():
         raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge card {folder}.")
     card = read_card(path)
-    return _checked(card, folder, read_lock(folder), "", _missing_in_folder(card))
+    return _checked(_Place(str(folder), folder, read_lock(folder)), card, _missing_in_folder(card))
 
 
 def _missing_in_folder(card: Card) -> str:
@@ -148,7 +150,7 @@ def _named(name: str, card: Card) -> FoundModel:
     home = fetched_folder(name)
     lock = read_lock(home)
     if _file(home, card.files.model) is not None:
-        return _checked(card, home, lock, lock.revision if lock else "", _export_advice(card.model))
+        return _checked(_Place(name, home, lock), card, _export_advice(card.model))
     if not card.model:
         raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
     return _in_hub(card, card.model, lock.revision if lock else card.revision, name, lock)
@@ -163,7 +165,7 @@ def _of_hub(model: str, revision: str, card: Card | None) -> FoundModel:
     home = fetched_folder(model)
     lock = read_lock(home)
     if not revision and _file(home, card.files.model) is not None:
-        return _checked(card, home, lock, lock.revision if lock else "", _export_advice(model))
+        return _checked(_Place(model, home, lock), card, _export_advice(model))
     pinned = card.revision if model == card.model else ""
     own = lock is not None and revision in {"", lock.revision}
     return _in_hub(card, model, revision or (lock.revision if lock else pinned), model, lock if own else None)
@@ -179,11 +181,19 @@ def _in_hub(card: Card, model: str, revision: str, name: str, lock: Lock | None)
         raise UsageError(
             f"{wanted} is not in the cache of the hub{present}. Download it: merilo judge fetch {name}{option}."
         )
-    return _checked(card, folder, lock, folder.name, _export_advice(model))
+    return _checked(_Place(name, folder, lock, folder.name), card, _export_advice(model))
 
 
-def _checked(card: Card, folder: Path, lock: Lock | None, revision: str, advice: str) -> FoundModel:
+class _Place(NamedTuple):
+    name: str
+    folder: Path
+    lock: Lock | None
+    revision: str = ""
+
+
+def _checked(place: _Place, card: Card, advice: str) -> FoundModel:
     """Return the model with its files, after comparing its labels with the card."""
+    folder = place.folder
     found = {name: _file(folder, name) for name in (card.files.model, card.files.tokenizer)}
     model, tokenizer = found[card.files.model], found[card.files.tokenizer]
     if model is None or tokenizer is None:
@@ -192,7 +202,8 @@ def _checked(card: Card, folder: Path, lock: Lock | None, revision: str, advice:
     config = read_config(folder)
     if config is not None and (problem := label_problem(card, config.labels)) is not None:
         raise UsageError(f"The card {card.name} does not fit {folder / 'config.json'}: {problem}.")
-    return FoundModel(card, model, tokenizer, lock, revision)
+    revision = place.revision or (place.lock.revision if place.lock is not None else "")
+    return FoundModel(place.name, card, folder, model, tokenizer, place.lock, revision)
 
 
 def _file(folder: Path, name: str) -> Path | None:
