@@ -9,7 +9,7 @@ from merilo.engine.rounds import Batches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.judges.base import Judge
+    from merilo.judges.base import Judge, OutgoingRequest
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
 
@@ -22,13 +22,20 @@ def ask(judge: Judge, question: Question[Any]) -> Answer:
 def ask_all(judge: Judge, questions: Sequence[Question[Any]]) -> list[Answer]:
     """The answers to several questions, sent in one batch."""
     talks = [judge.answer(question) for question in questions]
-    steps = [next(talk) for talk in talks]
-    replies = dict(Batches()([send for step in steps for send in step]))
-    at, answers = 0, list[Any]()
-    for talk, step in zip(talks, steps, strict=True):
+    steps: list[tuple[OutgoingRequest, ...]] = [()] * len(talks)
+    answers: list[list[Answer]] = [[] for _ in talks]
+    for place, talk in enumerate(talks):
         try:
-            talk.send(tuple(replies[at + place] for place in range(len(step))))
+            steps[place] = next(talk)
         except StopIteration as stop:
-            answers += stop.value
+            answers[place] = list(stop.value)
+    replies = dict(Batches()([send for step in steps for send in step]))
+    at = 0
+    for place, (talk, step) in enumerate(zip(talks, steps, strict=True)):
+        if step:
+            try:
+                talk.send(tuple(replies[at + each] for each in range(len(step))))
+            except StopIteration as stop:
+                answers[place] = list(stop.value)
         at += len(step)
-    return answers
+    return [answer for each in answers for answer in each]
