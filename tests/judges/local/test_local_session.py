@@ -17,7 +17,6 @@ from onnx import TensorProto, helper
 from tiny_models import NLI_CARD, NLI_LABELS, nli, random_logits, random_model
 
 from merilo.errors import ProviderDown, UsageError
-from merilo.judges.local.golden import golden_note
 from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.session import ModelSession, free_memory, memory_problem
 from merilo.judges.local.tokens import TokenIds
@@ -76,15 +75,18 @@ def test_golden_pairs_are_compared(tmp_path: Path) -> None:
         ids, types = judge.provider.scorer().tokens.encode(texts)
         logits = random_logits(ids, types, len(WORDS.split()) + SPECIAL, len(NLI_LABELS))
         golden += f'[[golden]]\npremise = "{texts["premise"]}"\nhypothesis = "the tower ."\nlogits = {logits}\n'
-    assert judge.golden_note() is None
+    assert judge.golden_check() is None
     card = (tmp_path / "judge.toml").read_text()
     (tmp_path / "judge.toml").write_text(card + golden)
-    note = local_judge(str(tmp_path)).golden_note()
-    assert note is not None
-    assert note.startswith("golden logits agree (3 pairs, largest difference ")
+    check = local_judge(str(tmp_path)).golden_check()
+    assert check is not None
+    assert check.agree
+    assert check.note.startswith("Golden logits agree (3 pairs, largest difference ")
     wrong = '[[golden]]\npremise = "a"\nhypothesis = "a"\nlogits = [9.0, 9.0, 9.0]\n'
     (tmp_path / "judge.toml").write_text(card + wrong)
-    assert golden_note(local_judge(str(tmp_path)).provider.scorer()).startswith("golden logits DIFFER (1 pairs")
+    check = local_judge(str(tmp_path)).golden_check()
+    assert check is not None
+    assert check.note.startswith("Golden logits DIFFER (1 pairs")
 
 
 def test_a_pair_is_judged_the_same_among_others(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
 ONE_JUDGE: Final = Flag(
-    help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, FILE.py:NAME or FIRST>SECOND.",
+    help="embedded, local:MODEL, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, FILE.py:NAME or "
+    "FIRST>SECOND.",
     metavar="SPEC",
     default="embedded",
     group=OptionGroup.JUDGES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from merilo.judges.local.scorer import PairScorer
@@ -11,18 +11,31 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 1e-3
 
 
-def golden_difference(scorer: PairScorer) -> float:
-    """Return the largest difference between a logit of a golden pair and that of the model; infinity for a NaN."""
+class GoldenCheck(NamedTuple):
+    """The result of comparing the golden pairs of a card with the model."""
+
+    pairs: int
+    difference: float
+    """The largest difference between two logits; infinity if one is not a number."""
+
+    @property
+    def agree(self) -> bool:
+        """True if all logits are within `TOLERANCE`."""
+        return self.difference <= TOLERANCE
+
+    @property
+    def note(self) -> str:
+        """The result as a sentence."""
+        verb = "agree" if self.agree else "DIFFER"
+        return f"Golden logits {verb} ({self.pairs} pairs, largest difference {self.difference:.1g})."
+
+
+def golden_check(scorer: PairScorer) -> GoldenCheck:
+    """Return the result for the golden pairs of the model's card, which has some."""
     differences = [
         abs(expected - logit)
         for golden in scorer.card.golden
         for expected, logit in zip(golden.logits, scorer.logits(golden.texts), strict=True)
     ]
-    return math.inf if any(map(math.isnan, differences)) else max(differences)
-
-
-def golden_note(scorer: PairScorer) -> str:
-    """Return the result as a phrase."""
-    difference = golden_difference(scorer)
-    verb = "agree" if difference <= TOLERANCE else "DIFFER"
-    return f"golden logits {verb} ({len(scorer.card.golden)} pairs, largest difference {difference:.1g})"
+    worst = math.inf if any(map(math.isnan, differences)) else max(differences)
+    return GoldenCheck(len(scorer.card.golden), worst)

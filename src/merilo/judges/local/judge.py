@@ -21,7 +21,7 @@ from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.local.answers import ANSWERS, RULES_VERSION
 from merilo.judges.local.files import digests
 from merilo.judges.local.find import find_model
-from merilo.judges.local.golden import golden_note
+from merilo.judges.local.golden import golden_check
 from merilo.judges.local.provider import LocalProvider
 from merilo.judges.local.tokens import MISSING
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judges.local.card import Card
+    from merilo.judges.local.golden import GoldenCheck
     from merilo.judging.ask import Answer
     from merilo.providers.base import Provider, Reply
 
@@ -166,12 +167,12 @@ class LocalJudge:
         message = f"{self.name} cannot answer questions of kind {question.kind!r}; use an LLM judge."
         return Failure(FailureKind.PERMANENT, message)
 
-    def golden_note(self) -> str | None:
-        """Return whether the model gives the logits of the golden pairs of its card; None without such pairs.
+    def golden_check(self) -> GoldenCheck | None:
+        """Return how the model's logits for the golden pairs of its card differ; None without such pairs.
 
         Raises UsageError if the model cannot be loaded.
         """
-        return golden_note(self.provider.scorer()) if self.card.golden else None
+        return golden_check(self.provider.scorer()) if self.card.golden else None
 
 
 def local_judge(text: str) -> LocalJudge:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
 from merilo.judges.local.card import FIELDS
 from merilo.judges.local.heads import PairScore, pair_score
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from merilo.judges.local.card import Card
     from merilo.judges.local.tokens import PairTokens, TokenIds
 
-MAX_PAIRS: Final = 100_000
-"""Pairs whose logits are stored; equal pairs occur in questions of different kinds."""
+_MAX_BYTES: Final = 50_000_000
+"""Memory for the logits of pairs; equal pairs occur in questions of different kinds."""
+_TOKEN_BYTES: Final = 24
+_PAIR_BYTES: Final = 500
 
 
 class TooLong(Exception):
@@ -32,7 +36,10 @@ class PairScorer:
     tokens: PairTokens
     run: Callable[[TokenIds], tuple[float, ...]]
     """Returns the logits of a pair."""
-    known: dict[tuple[int, ...], tuple[float, ...]] = field(default_factory=dict[tuple[int, ...], tuple[float, ...]])
+
+    @cached_property
+    def _known(self) -> BoundedCache[TokenIds, tuple[float, ...]]:
+        return BoundedCache(self.run, size=_bytes_of, max_size=_MAX_BYTES)
 
     def logits(self, texts: Mapping[str, str]) -> tuple[float, ...]:
         """Return the logits of a pair, given by slot. Raises TooLong if the model cannot read it whole."""
@@ -40,12 +47,7 @@ class PairScorer:
         pair = self.tokens.encode(texts)
         if len(pair.ids) > self.card.input.max_tokens:
             raise TooLong(f"A pair of texts has {len(pair.ids):,} tokens. {self.limit}")
-        logits = self.known.get(pair.ids)  # the types follow from the ids
-        if logits is None:
-            logits = self.run(pair)
-            if len(self.known) < MAX_PAIRS:
-                self.known[pair.ids] = logits
-        return logits
+        return self._known[pair]
 
     @property
     def limit(self) -> str:
@@ -55,6 +57,10 @@ class PairScorer:
     def of(self, kind: str) -> KindScorer:
         """Return the scorer for questions of a kind that the card answers."""
         return KindScorer(self, kind, {name: slot for slot, name in self.card.answers.given[kind].use.items()})
+
+
+def _bytes_of(pair: TokenIds, logits: tuple[float, ...]) -> int:
+    return _PAIR_BYTES + _TOKEN_BYTES * (len(pair.ids) + len(pair.types) + len(logits))
 
 
 @dataclass(frozen=True)
