@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from merilo.commands.agree.cli import COMMAND as JUDGE_AGREE
 from merilo.commands.cache.cli import INFO, PRUNE
 from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
+from merilo.commands.card.cli import COMMAND as JUDGE_CARD
 from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
@@ -57,6 +58,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     JUDGE_CHECK,
     JUDGE_PROBE,
     JUDGE_AGREE,
+    JUDGE_CARD,
     REPLAY,
     VERIFY,
     CONFIG,

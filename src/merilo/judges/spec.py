@@ -1,4 +1,4 @@
-"""Judges from a user's specification: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`,
+"""Judges from a user's specification: `embedded`, `local:MODEL`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`,
 `scripted:FILE`, `FIRST>SECOND` of these (a cascade), a callable or a judge.
 
 An embedder and a cross-encoder are judges that answer one kind of question, and are specified the same way.
@@ -29,9 +29,17 @@ if TYPE_CHECKING:
     from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider
 
-KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", "FIRST>SECOND")
+KNOWN_FORMS = (
+    "embedded",
+    "local:MODEL",
+    "openai:MODEL",
+    "anthropic:MODEL",
+    "azure:DEPLOYMENT",
+    "scripted:FILE",
+    "FIRST>SECOND",
+)
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
-_LOCAL_FORMS = ("embedded", "scripted:FILE")
+_LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")
 _AT_AN_ADDRESS = "judges at an address (openai:, anthropic:, azure:)"
 
 
@@ -267,7 +275,10 @@ def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: 
 
 
 def cross_encoder_from(spec: JudgeLike) -> Judge:
-    """Return the judge for `Similarities`: `embedded`, `scripted:FILE`, a judge or a callable. Raises UsageError."""
+    """Return the judge for `Similarities`: `embedded`, `local:MODEL`, `scripted:FILE`, a judge or a callable.
+
+    Raises UsageError.
+    """
     return _measuring(spec, Similarities, "A cross-encoder", _LOCAL_FORMS)
 
 

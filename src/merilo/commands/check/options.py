@@ -19,8 +19,8 @@ def _one_judge(specs: list[str] | None) -> list[str]:
 
 
 ONE_JUDGE: Final = Flag(
-    help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, FILE.py:NAME or "
-    "FIRST>SECOND. Repeat KIND,...=SPEC for a judge per kind of question.",
+    help="embedded (the default), local:MODEL, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, "
+    "FILE.py:NAME or FIRST>SECOND. Repeat KIND,...=SPEC for a judge per kind of question.",
     metavar="SPEC",
     many=True,
     read=_one_judge,

@@ -77,15 +77,15 @@ class Options:
     judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = field(
         default="embedded",
         metadata=option(
-            '"embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a judge, an async '
-            'callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: the second judge '
-            "answers what the first one is not confident about. The first judge of a list answers unless a metric asks "
-            'for another one. A judge per kind of question: {"support": "embedded", "rest": "openai:MODEL"}, or '
-            '"support=embedded" in a list.',
+            '"embedded", "local:MODEL", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a '
+            'judge, an async callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: '
+            "the second judge answers what the first one is not confident about. The first judge of a list answers "
+            'unless a metric asks for another one. A judge per kind of question: {"support": "embedded", "rest": '
+            '"openai:MODEL"}, or "support=embedded" in a list.',
             Flag(
-                help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE, "
-                "FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge, KIND,...=SPEC answers only these "
-                "kinds of question. Repeatable.",
+                help="embedded (the default), local:MODEL, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, "
+                "scripted:FILE, FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge, KIND,...=SPEC answers "
+                "only these kinds of question. Repeatable.",
                 metavar="SPEC",
                 many=True,
                 read=judges_or_default,
@@ -109,9 +109,10 @@ class Options:
     cross_encoder: JudgeLike = field(
         default="embedded",
         metadata=option(
-            'the model that rates the similarity of two texts: "embedded", "scripted:FILE", a judge or a callable.',
+            'the model that rates the similarity of two texts: "embedded", "local:MODEL", "scripted:FILE", a judge or '
+            "a callable.",
             Flag(
-                help="Model for text similarity: embedded or scripted:FILE.",
+                help="Model for text similarity: embedded, local:MODEL or scripted:FILE.",
                 metavar="SPEC",
                 default="embedded",
                 group=_JUDGES,

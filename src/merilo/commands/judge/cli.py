@@ -15,15 +15,18 @@ from merilo.commands.option_flags import takes_options
 if TYPE_CHECKING:
     from merilo.commands.judge.trial import JudgeTrial
     from merilo.judges.base import Judge
+    from merilo.judges.local.golden import GoldenCheck
     from merilo.rendering.page import Page
 
 HELP = """Ask a judge one small question of each kind it supports, and print its answers, time and tokens.
 
-Nothing is stored. Exit codes: 0 every kind works, 2 usage error or judge unreachable, 4 at least one kind fails.
+Nothing is stored. Exit codes: 0 every kind works, 2 usage error or judge unreachable, 4 at least one kind fails, or
+the golden logits of a local model differ.
 """
 EXAMPLES = """\b
 Examples:
   merilo judge test embedded
+  merilo judge test local:./models/nli
   merilo judge test openai:gpt-4.1-mini
   merilo judge test openai:qwen3 --base-url http://localhost:8000/v1
   merilo judge test anthropic:claude-sonnet-4-5
@@ -38,8 +41,8 @@ def try_judge(
         list[str],
         typer.Argument(
             metavar="SPEC...",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FILE.py:NAME; or several "
-            "KIND,...=SPEC.",
+            help="embedded, local:MODEL, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or "
+            "FILE.py:NAME; or several KIND,...=SPEC.",
             callback=given_some,
             show_default=False,
         ),
@@ -53,6 +56,7 @@ def try_judge(
     from merilo.commands.judge.trial import try_out
     from merilo.errors import UsageError
     from merilo.judges.cascade import Cascade
+    from merilo.judges.local.judge import LocalJudge
     from merilo.judges.route_specs import one_judge
     from merilo.judges.routed import parts_of
     from merilo.judges.spec import judges_from
@@ -65,15 +69,17 @@ def try_judge(
     if any(isinstance(part, Cascade) for part in parts_of(judge)):
         raise UsageError("A cascade has thresholds only within a run. Test each of its judges separately.")
     trials = try_out(judge)
+    checks = [part.golden_check() for part in parts_of(judge) if isinstance(part, LocalJudge)]
+    golden = next((each for each in checks if each is not None and not each.agree), next(iter(checks), None))
     if json:
-        write(json_text(_record(judge, trials)) + "\n")
+        write(json_text(_record(judge, trials, golden)) + "\n")
     else:
-        show(_page(judge, trials, page_width()))
-    if not all(trial.works for trial in trials):
+        show(_page(judge, trials, golden, page_width()))
+    if not all(trial.works for trial in trials) or (golden is not None and not golden.agree):
         raise typer.Exit(Exit.TOO_MANY_FAILED)
 
 
-def _record(judge: Judge, trials: list[JudgeTrial]) -> dict[str, Any]:  # Any: JSON
+def _record(judge: Judge, trials: list[JudgeTrial], golden: GoldenCheck | None) -> dict[str, Any]:  # Any: JSON
     from merilo.commands.judge.trial import unanswered
 
     return {
@@ -82,7 +88,7 @@ def _record(judge: Judge, trials: list[JudgeTrial]) -> dict[str, Any]:  # Any: J
         "works": all(trial.works for trial in trials),
         "kinds": [_trial_record(trial) for trial in trials],
         "not_answered": unanswered(judge),
-    }
+    } | ({} if golden is None else {"golden": {"pairs": golden.pairs, "agree": golden.agree}})
 
 
 def _trial_record(trial: JudgeTrial) -> dict[str, Any]:  # Any: JSON
@@ -104,7 +110,7 @@ def _trial_record(trial: JudgeTrial) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _page(judge: Judge, trials: list[JudgeTrial], width: int) -> Page:
+def _page(judge: Judge, trials: list[JudgeTrial], golden: GoldenCheck | None, width: int) -> Page:
     from merilo.commands.judge.trial import unanswered
     from merilo.rendering.page import Page, Span, Tone, columns
     from merilo.rendering.wording import NONE, said
@@ -112,6 +118,8 @@ def _page(judge: Judge, trials: list[JudgeTrial], width: int) -> Page:
     page = Page(width)
     page.text(judge.name, tone=Tone.STRONG)
     page.text(judge.agreement_note or "Its agreement with human labels is not known.")
+    if golden is not None:
+        page.text(golden.note, tone=Tone.PLAIN if golden.agree else Tone.BAD)
     page.blank()
     rows: list[tuple[str, ...]] = [("question", "works", "replied as", "seconds", "tokens")]
     for trial in trials:
