@@ -64,7 +64,7 @@ def test_a_draft_becomes_a_judge(here: Here) -> None:
         ({0: "LABEL_0"}, ["cuts[0]", "cuts[1]"]),
         ({0: "LABEL_0", 1: "LABEL_1"}, ["labels[0]", "labels[1]", "yes"]),
         ({0: "entailment", 1: "neutral", 2: "contradiction"}, []),
-        ({0: "con\nsistent", 1: 'say "x"'}, ["yes"]),
+        ({0: "con sistent", 1: 'say "x"'}, ["yes"]),
     ],
 )
 def test_a_draft_asks_for_what_it_cannot_know(here: Here, labels: Mapping[int, str], places: list[str]) -> None:

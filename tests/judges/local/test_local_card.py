@@ -73,6 +73,7 @@ def test_an_unknown_model_has_no_card() -> None:
     [
         ({"colour": "red"}, "colour: no such key"),
         ({"input__colour": "red"}, "input.colour: no such key"),
+        ({"a\nb": "red"}, "a b: no such key"),
         ({"answers__support__colour": 1}, "answers.support.colour: no such key"),
         ({"card": 2}, "card: Input should be 1"),
         ({"name": "../up"}, "name: String should match"),

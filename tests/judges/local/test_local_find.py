@@ -146,7 +146,7 @@ def test_a_lock_alone_leads_to_its_revision_in_the_cache() -> None:
     assert find_model("nli").revision == REVISION
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"model": 1}', "[" * 100_000])
+@pytest.mark.parametrize("content", ["{", "[]", '{"model": 1}', '{"a\\nb": 1}', "[" * 100_000])
 def test_a_damaged_lock_is_one_line(content: str) -> None:
     """A lock that is not the recorded object is refused."""
     home = rigged(fetched_folder("nli"))
@@ -182,6 +182,8 @@ def test_labels_in_another_order_are_refused(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
         (json.dumps({"id2label": ["a"]}), "id2label must map numbers to names"),
         (json.dumps({"id2label": {"0": 1}}), "id2label must map numbers to names"),
+        (json.dumps({"id2label": {"0": "a\nb"}}), "id2label must map numbers to names"),
+        (json.dumps({"id2label": {"0": "\x1b[2J"}}), "id2label must map numbers to names"),
         (json.dumps({"id2label": {"1": "a"}}), "id2label must number the labels from 0"),
         (json.dumps({"id2label": {"9" * 5000: "a"}}), "id2label must map numbers to names"),
         (" " * (2**20 + 1), "at most 1,048,576 bytes"),

@@ -334,7 +334,7 @@ def _problem(place: str, message: str) -> str:
     text = message.removeprefix("Value error, ").removesuffix(".")
     if text == "Extra inputs are not permitted":
         text = "no such key"
-    return f"{place}: {text}" if place else text
+    return " ".join(f"{place}: {text}".split()) if place else text  # a key may contain line breaks
 
 
 def _undecided(value: object, place: str = "") -> Iterator[str]:

@@ -19,6 +19,7 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.local.answers import ANSWERS, RULES_VERSION
+from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.files import digests
 from merilo.judges.local.find import find_model
 from merilo.judges.local.golden import golden_check
@@ -89,7 +90,7 @@ class LocalJudge:
         notes = [f"model {digest[:_SHOWN_DIGITS]}", "not checked against human labels"]
         if not card.calibration:
             notes.append("its scores are not calibrated")
-        if card.model and not card.proved:
+        if not card.proved and builtin_cards().get(card.name) == card:
             notes.append(UNPROVED)
         if card.non_commercial:
             notes.append(f"licence {card.licence}: NO COMMERCIAL USE")

@@ -48,5 +48,5 @@ def read_lock(folder: Path) -> Lock | None:
         raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
+        place = " ".join(".".join(map(str, first["loc"])).split()) or "the file"  # a key may contain line breaks
         raise UsageError(f"{path} is invalid ({place}: {first['msg']}). Fetch the model again.") from None

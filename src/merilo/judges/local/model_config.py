@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 CONFIG_NAME: Final = "config.json"
 _MAX_LABELS: Final = 1_000
+_MAX_NAME: Final = 100
+"""Characters of a label, which messages repeat."""
 _MAX_BYTES: Final = 2**20
 
 
@@ -52,9 +54,13 @@ def _labels(value: object, path: Path) -> Mapping[int, str]:
     labels: dict[int, str] = {}
     given = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
     for key, name in given.items():
-        if not (key.isascii() and key.isdigit() and len(key) < 5 and isinstance(name, str)):
+        if not (key.isascii() and key.isdigit() and len(key) < 5 and _is_name(name)):
             raise UsageError(f"{path}: id2label must map numbers to names.")
-        labels[int(key)] = name
+        labels[int(key)] = cast("str", name)
     if sorted(labels) != [*range(len(labels))] or len(labels) > _MAX_LABELS:
         raise UsageError(f"{path}: id2label must number the labels from 0.")
     return labels
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and len(value) <= _MAX_NAME

@@ -138,6 +138,8 @@ def _answer(scorer: PairScorer, question: Question[Any]) -> Any:  # Any: a verdi
     except ForgedToken:
         message = "A text contains a special token of the model that cannot be removed. Use another judge."
         return Failure(FailureKind.PERMANENT, message)
+    except UsageError as error:  # the model cannot run an input of this length
+        return Failure(FailureKind.PERMANENT, str(error))
     except InvalidLogits:
         return Failure(FailureKind.BROKEN, "the local model returned a number that is not finite")
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question

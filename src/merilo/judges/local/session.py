@@ -62,6 +62,8 @@ class ModelSession:
             raise UsageError(f"Cannot load {model}: {_advice(error)}") from None
         self._inputs = [(each.name, each.type, each.shape) for each in self._session.get_inputs()]
         self._check_inputs()
+        outputs = [each.name for each in self._session.get_outputs()]
+        self._output = "logits" if "logits" in outputs else outputs[0]
 
     def _check_inputs(self) -> None:
         names = {name for name, _, _ in self._inputs}
@@ -90,7 +92,7 @@ class ModelSession:
             for name, kind, _ in self._inputs
         }
         try:
-            (first, *_) = self._session.run(None, arrays)
+            (first,) = self._session.run([self._output], arrays)
         except Exception as error:  # noqa: BLE001  onnxruntime has one type for each kind of failure
             raise UsageError(f"{self._model} cannot be run: {_advice(error)}") from None
         if first.size != self._labels or first.ndim > 2:

@@ -23,7 +23,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The space for a window beside the other text of the pair."""
+    """The space for a window, next to the other text of the pair."""
 
     tokens: int
     length: Callable[[str], int]
