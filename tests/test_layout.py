@@ -32,7 +32,20 @@ ANYWHERE = {
 }
 """Packages that may be imported in more than one place, and why."""
 
-LATE = ("aiohttp", "anthropic", "jinja2", "numpy", "onnxruntime", "openai", "pyarrow", "ray", "scipy", "uvloop", "yaml")
+LATE = (
+    "aiohttp",
+    "anthropic",
+    "jinja2",
+    "numpy",
+    "onnxruntime",
+    "openai",
+    "pyarrow",
+    "ray",
+    "scipy",
+    "tokenizers",
+    "uvloop",
+    "yaml",
+)
 """Packages that cost a start-up dearly and that nothing loads before it is needed."""
 
 MOST_PUBLIC_NAMES = 30

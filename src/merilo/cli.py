@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from merilo.commands.agree.cli import COMMAND as JUDGE_AGREE
 from merilo.commands.cache.cli import INFO, PRUNE
 from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
+from merilo.commands.card.cli import COMMAND as JUDGE_CARD
 from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
@@ -24,6 +25,7 @@ from merilo.commands.config.cli import COMMAND as CONFIG
 from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
+from merilo.commands.fetch.cli import COMMAND as JUDGE_FETCH
 from merilo.commands.gate.cli import COMMAND as GATE
 from merilo.commands.imports.cli import COMMAND as IMPORT
 from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
@@ -59,6 +61,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     JUDGE_CHECK,
     JUDGE_PROBE,
     JUDGE_AGREE,
+    JUDGE_CARD,
+    JUDGE_FETCH,
     REPLAY,
     VERIFY,
     CONFIG,

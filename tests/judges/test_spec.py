@@ -82,7 +82,8 @@ def test_a_judge_is_itself_and_a_callable_becomes_one() -> None:
 def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
     """The error says what may be written."""
     with pytest.raises(
-        UsageError, match=r"; judges: embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOY|takes no argument"
+        UsageError,
+        match=r"; judges: embedded, local:MODEL, openai:MODEL, anthropic:MODEL, azure:DEPLOY|takes no argument",
     ):
         judge_from(spec)
 
@@ -145,7 +146,9 @@ def test_a_cross_encoder_is_here() -> None:
 
     assert cross_encoder_from("embedded") == EmbeddedJudge()
     assert cross_encoder_from(call) == CallableJudge(call, answers=frozenset({Similarities}))
-    with pytest.raises(UsageError, match="A cross-encoder is one of embedded, scripted:FILE; got 'openai:m'"):
+    with pytest.raises(
+        UsageError, match="A cross-encoder is one of embedded, local:MODEL, scripted:FILE; got 'openai:m'"
+    ):
         cross_encoder_from("openai:m")
 
 

@@ -41,6 +41,13 @@ def given(value: str | None) -> str:
     return value
 
 
+def given_some(values: list[str] | None) -> list[str]:
+    """Return a required argument that may be repeated."""
+    if not values:
+        raise typer.BadParameter("it is missing.")
+    return values
+
+
 def metric_texts(texts: list[str]) -> list[str]:
     """The metrics in comma-separated texts; a comma within parentheses belongs to its metric.
 

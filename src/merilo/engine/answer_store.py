@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
 from merilo.judges.cascade import Cascade, with_stages
+from merilo.judges.routed import Routed, part_for, parts_of
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -68,7 +69,7 @@ class JudgeRoles:
     def judge(self, kind: type[Question[Any]], role: str) -> Judge | None:
         """Return the judge for questions of this type and role; None if no judge answers them."""
         named = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
-        return named if named is not None and kind in named.answers else None
+        return None if named is None else part_for(named, kind)
 
     def lacking(self, kinds: Iterable[type[Question[Any]]], role: str = "judge") -> str | None:
         """Return why the first of these question types cannot be answered, as a phrase; None if all can."""
@@ -77,7 +78,8 @@ class JudgeRoles:
             if judge is None:
                 asked = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
                 name = role if asked is None else asked.name
-                return f"the judge {name} cannot answer '{kind.kind}' questions"
+                advice = f" (add --judge {kind.kind}=SPEC)" if isinstance(asked, Routed) else ""
+                return f"the judge {name} cannot answer '{kind.kind}' questions{advice}"
             unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
             if unavailable_reason is not None:
                 return unavailable_reason
@@ -216,10 +218,11 @@ class AnswerStore:
         """Return the cascades among the judges, each once, with all its roles."""
         roles: dict[int, list[str]] = {}
         found: dict[int, Cascade] = {}
-        for role, judge in self._roles.judges.items():
-            if isinstance(judge, Cascade):
-                found[id(judge)] = judge
-                roles.setdefault(id(judge), []).append(role)
+        for role, named in self._roles.judges.items():
+            for judge in parts_of(named):
+                if isinstance(judge, Cascade):
+                    found[id(judge)] = judge
+                    roles.setdefault(id(judge), []).append(role)
         return [(cascade, tuple(roles[key])) for key, cascade in found.items()]
 
     def judge_of(self, kind: type[Question[Any]], role: str) -> Judge | None:
@@ -229,8 +232,11 @@ class AnswerStore:
     def recast(self, cascades: Sequence[Cascade]) -> None:
         """Replace the cascades from now on by these, in the same order: the same cascades with other thresholds."""
         changed = {id(old): new for (old, _), new in zip(self.cascades(), cascades, strict=True)}
-        judges = {role: changed.get(id(judge), judge) for role, judge in self._roles.judges.items()}
-        self._roles = JudgeRoles(judges)
+
+        def new(judge: Judge) -> Judge:
+            return judge.replaced(new) if isinstance(judge, Routed) else changed.get(id(judge), judge)
+
+        self._roles = JudgeRoles({role: new(judge) for role, judge in self._roles.judges.items()})
         self._commons.clear()  # it is keyed by the ids of judges
 
     def commit_if_due(self) -> None:

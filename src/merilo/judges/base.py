@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Pack, Question
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider, Reply, Request
+    from merilo.providers.callables import AnswerWith
 
 PACK_SIZE = 10
 
@@ -91,3 +92,7 @@ class Judge(Protocol):
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return a conversation that returns one answer per question: one for a question, n for a pack of n."""
         ...
+
+
+JudgeLike: TypeAlias = "str | Judge | AnswerWith"
+"""Everything that a user may pass as a judge."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.judges.conversation import side_by_side
+from merilo.judges.routed import Routed, parts_of
 from merilo.judging.decisions import confidence_of, is_positive
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import DecisionVerdict
@@ -101,12 +102,18 @@ class Cascade:
     """Kinds whose audit failed: their questions go to the last judge, whatever the thresholds say."""
     alone: frozenset[bytes] = frozenset()
     """Contents of the pilot and audit questions. The last judge answered them alone, so they are never packed."""
+    route: str = ""
+    """The label of its route in a routed judge; empty if it is not part of one."""
+    kinds: frozenset[type[Question[Any]]] | None = None
+    """The kinds of its route; None if it is asked about all kinds that its judges answer."""
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise UsageError(_ALONE)
         if any(isinstance(judge, Cascade) for judge in self.judges):
             raise UsageError("A cascade cannot be a judge of another cascade; list all judges in one cascade.")
+        if any(isinstance(judge, Routed) for judge in self.judges):
+            raise UsageError("A cascade cannot contain routes; put the cascade into a route (support=FIRST>SECOND).")
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -120,8 +127,9 @@ class Cascade:
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
-        """The kinds that any of the judges answers."""
-        return frozenset[type[Question[Any]]]().union(*(judge.answers for judge in self.judges))
+        """The kinds that any of the judges answers, as far as they are on its route."""
+        found = frozenset[type[Question[Any]]]().union(*(judge.answers for judge in self.judges))
+        return found if self.kinds is None else found & self.kinds
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
@@ -220,8 +228,14 @@ class Cascade:
             answers |= {n: Attributed(last, answer) for n, answer in zip(order, given, strict=True)}
         return tuple(answers[n] for n in range(len(questions)))
 
+    def on_route(self, label: str, kinds: frozenset[type[Question[Any]]]) -> Cascade:
+        """Return this cascade as the judge of a route: it has thresholds and audits for these kinds only."""
+        return replace(self, route=label, kinds=kinds)
+
     def places(self, kind: type[Question[Any]]) -> tuple[int, ...]:
         """Return the positions of the judges that are asked questions of a kind; the last of these always answers."""
+        if self._elsewhere(kind):
+            return ()
         if kind in self.last.answers:
             found = (
                 n for n, stage in enumerate(self.stages) if any(each.kind == kind.kind for each in stage.thresholds)
@@ -231,7 +245,7 @@ class Cascade:
 
     def candidates(self, kind: type[Question[Any]]) -> tuple[int, ...]:
         """Return the positions of the judges before the last whose answers a pilot can compare with the last one's."""
-        if kind not in self.last.answers or not issubclass(kind.verdict, DecisionVerdict):
+        if self._elsewhere(kind) or kind not in self.last.answers or not issubclass(kind.verdict, DecisionVerdict):
             return ()
         return tuple(n for n, stage in enumerate(self.stages) if kind in stage.judge.answers)
 
@@ -254,6 +268,10 @@ class Cascade:
     def judge_for(self, role: str) -> Judge:
         """Return the judge of a role that `consult` gave to a question."""
         return self.judges[int(role.rpartition(SIGN)[2]) - 1]
+
+    def _elsewhere(self, kind: type[Question[Any]]) -> bool:
+        """Return True if another route answers this kind."""
+        return self.kinds is not None and kind not in self.kinds
 
     def _groups(self, questions: Sequence[Question[Any]], places: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the questions that the last judge is asked together; each question in `alone` is a separate group."""
@@ -280,17 +298,35 @@ def is_stage_role(role: str) -> bool:
 
 
 def with_stages(judges: Mapping[str, Judge]) -> dict[str, Judge]:
-    """Return the judges by role, with the judges of cascades under separate roles."""
+    """Return the judges by role, with the judges of cascades under separate roles.
+
+    Cascades on different routes of one judge share these roles, so the kind of a question decides which is meant.
+    """
     found = dict(judges)
     for role, judge in judges.items():
         if isinstance(judge, Cascade):
             found |= {stage_role(role, place): each for place, each in enumerate(judge.judges)}
+        elif isinstance(judge, Routed):
+            found |= {stage_role(role, place): each for place, each in enumerate(_routed_stages(judge))}
     return found
 
 
+def _routed_stages(judge: Routed) -> Iterator[Routed]:
+    """Yield, for each position, the judges at this position of the cascades among the routes."""
+    cascades = [(route, route.judge) for route in judge.routes if isinstance(route.judge, Cascade)]
+    for place in range(max((len(each.judges) for _, each in cascades), default=0)):
+        yield Routed(
+            tuple(
+                route._replace(judge=cascade.judges[place])
+                for route, cascade in cascades
+                if place < len(cascade.judges)
+            )
+        )
+
+
 def each_judge(judges: Iterable[Judge]) -> Iterator[Judge]:
-    """Yield all judges that are asked directly: the judges of a cascade instead of the cascade."""
-    for judge in judges:
+    """Yield all judges that are asked directly: those of the routes of a routed judge, and of a cascade."""
+    for judge in chain.from_iterable(map(parts_of, judges)):
         if isinstance(judge, Cascade):
             yield from judge.judges
         else:

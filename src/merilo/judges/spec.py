@@ -1,4 +1,4 @@
-"""Judges from a user's specification: `embedded`, `openai:MODEL` and other providers, `scripted:FILE`,
+"""Judges from a user's specification: `embedded`, `local:MODEL`, `openai:MODEL` and other providers, `scripted:FILE`,
 `FIRST>SECOND` of these (a cascade), a callable or a judge.
 
 An embedder and a cross-encoder are judges that answer one kind of question, and are specified the same way.
@@ -6,31 +6,32 @@ An embedder and a cross-encoder are judges that answer one kind of question, and
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from merilo.errors import UsageError
 from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
+from merilo.judges.route_specs import named_spec, named_specs, routing_in
+from merilo.judges.routed import parts_of, routed_of
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.registry import KINDS
 from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugin, plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from merilo.judges.base import Judge
+    from merilo.judges.base import Judge, JudgeLike
+    from merilo.judges.route_specs import Routing
     from merilo.judging.questions import Question
     from merilo.providers.base import Provider
     from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider
 
-JudgeLike: TypeAlias = "str | Judge | AnswerWith"
-"""Everything that a user may pass as a judge."""
-
 KNOWN_FORMS = (
     "embedded",
+    "local:MODEL",
     "openai:MODEL",
     "anthropic:MODEL",
     "azure:DEPLOYMENT",
@@ -41,8 +42,7 @@ KNOWN_FORMS = (
     "FIRST>SECOND",
 )
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
-_LOCAL_FORMS = ("embedded", "scripted:FILE")
-_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
+_LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,15 @@ def judge_from(
     factory = plugin(Group.JUDGES, scheme)
     if factory is not None and (rest or scheme == "embedded"):
         return _checked_judge(cast("Callable[[str], object]", factory)(rest), spec)
+    raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join(_forms())}, or FILE.py:NAME.")
+
+
+def _forms() -> list[str]:
+    """Return the forms of a judge as text, with those that plug-ins add."""
+    known = {form.partition(":")[0] for form in KNOWN_FORMS}
+    models = [f"{each}:MODEL" for each in sorted(_wires() - known)]
     others = [f"{each.name}:..." for each in plugins(Group.JUDGES) if each.package != OWN_PACKAGE]
-    raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join([*KNOWN_FORMS, *others])}, or FILE.py:NAME.")
+    return [*KNOWN_FORMS, *models, *others]
 
 
 def _wires() -> frozenset[str]:
@@ -97,9 +104,20 @@ def _wires() -> frozenset[str]:
 
 
 def _in_file(spec: str) -> Judge:
-    """Return the judge that a Python file holds: a judge, an async function, or a class of judges without arguments."""
+    """Return the judge that a Python file holds: a judge, a provider, an async function, or a class without arguments.
+
+    Raises UsageError if the object is none of these, or if the class cannot be called without arguments.
+    """
     found = object_in_file(spec)
-    return _from_object(cast("Judge | AnswerWith", found() if isinstance(found, type) else found))
+    if isinstance(found, type):
+        try:
+            found = cast("object", found())
+        except Exception as error:  # the constructor is the user's code and may raise anything
+            raise UsageError(
+                f"{spec} cannot be called without arguments ({type(error).__name__}: {error}). "
+                "Create the object in the file, and name the object."
+            ) from error
+    return _from_object(cast("Judge | AnswerWith", found))
 
 
 def _checked_judge(found: object, spec: str) -> Judge:
@@ -109,7 +127,7 @@ def _checked_judge(found: object, spec: str) -> Judge:
 
 
 def judges_from(
-    specs: Sequence[JudgeLike],
+    specs: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike],
     *,
     base_url: str | None = None,
     api_key_env: str | None = None,
@@ -119,27 +137,37 @@ def judges_from(
 ) -> dict[str, Judge]:
     """Return judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed judge uses its own name.
 
-    The first judge also has the role `judge`. `base_url`, `api_key_env` and `judged` apply to judges at an address,
-    `cascades` to cascades. With `address_used`, the address and the key also serve something other than these judges.
+    A name of kinds of question (`support=SPEC`), or a mapping from such names, makes a route: all routes and the
+    unnamed judge (`rest=SPEC`) become one judge. It, or the first judge if there is no route, also has the role
+    `judge`. `base_url`, `api_key_env` and `judged` apply to judges at an address, `cascades` to cascades. With
+    `address_used`, the address and the key also serve something other than these judges.
 
     Raises UsageError for no judge, a repeated name, an option that fits none of them, or an address or a key for
     several kinds of provider.
     """
-    if not specs:
+    named = named_specs(specs)
+    if not named:
         raise UsageError(f"At least one judge is needed: {', '.join(KNOWN_FORMS)}.")
+    given = [each.spec for each in named]
     options = {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}
-    _check_one_kind(specs, {"base_url": base_url, "api_key_env": api_key_env})
+    _check_one_kind(given, {"base_url": base_url, "api_key_env": api_key_env})
+
+    def made(spec: JudgeLike) -> Judge:
+        return judge_from(spec, **(options if is_wire(spec) else {}), cascades=cascades)
+
     judges: dict[str, Judge] = {}
-    for given in specs:
-        name, spec = _split(given)
-        judge = judge_from(spec, **(options if is_wire(spec) else {}), cascades=cascades)
-        name = name or judge.name
+    routing = routing_in(named)
+    if (routed := _routed(routing, made)) is not None:
+        judges[routed.name] = routed
+    for own_name, spec in routing.others:
+        judge = made(spec)
+        name = own_name or judge.name
         if name in judges:
             raise UsageError(f"Two judges are named {name!r}; rename one of them, as in 'second={name}'.")
         judges[name] = judge
-    if not any(is_wire(_split(given)[1]) for given in specs):
+    if not wire_kinds(given):
         _refuse_options({"judged": judged} if address_used else options, "these judges")
-    if cascades.given and not any(isinstance(judge, Cascade) for judge in judges.values()):
+    if cascades.given and not any(isinstance(part, Cascade) for judge in judges.values() for part in parts_of(judge)):
         raise UsageError(
             "max_error (--max-error) and cascade_pilot (--cascade-pilot) are options of a cascade, and no judge is a "
             "cascade; write one as in --judge 'embedded>openai:MODEL'."
@@ -150,17 +178,29 @@ def judges_from(
     return judges
 
 
-def _split(given: JudgeLike) -> tuple[str | None, JudgeLike]:
-    if not isinstance(given, str):
-        return None, given
-    named = _NAMED.fullmatch(given.strip())
-    return (named[1], named[2]) if named else (None, given.strip())
+def _routed(routing: Routing, made: Callable[[JudgeLike], Judge]) -> Judge | None:
+    """Return the judge that the routes make; None if there are none.
+
+    Equal texts name one judge, so that a cascade on two routes measures its thresholds once.
+    """
+    judges: dict[object, Judge] = {}
+
+    def once(spec: JudgeLike) -> Judge:
+        same = spec if isinstance(spec, str) else id(spec)
+        if same not in judges:
+            judges[same] = made(spec)
+        return judges[same]
+
+    if not routing.routes:
+        return None if routing.rest is None else once(routing.rest)
+    rest = None if routing.rest is None else once(routing.rest)
+    return routed_of({KINDS[kind]: once(spec) for kind, spec in routing.routes.items()}, rest)
 
 
 def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
     """Return the kinds of provider among judges and embedders that have an address: `openai`, `azure`, ..."""
     wires = _wires()
-    named = (_split(spec)[1] for spec in specs)
+    named = (named_spec(spec).spec for spec in specs)
     texts = (part for each in named if isinstance(each, str) for part in each.split(SIGN))
     kinds = (text.partition(":")[0].strip() for text in texts if ":" in text)
     return frozenset(kind for kind in kinds if kind in wires)
@@ -205,12 +245,17 @@ def _from_object(spec: Judge | AnswerWith) -> Judge:
     if hasattr(spec, "answer") and hasattr(spec, "answers"):
         # Checked before `callable`: a judge may define `__call__` too.
         return cast("Judge", spec)  # a judge is recognised by its methods, like any protocol
+    if hasattr(spec, "connect") and hasattr(spec, "fingerprint"):
+        from merilo.judges.llm import LLMJudge
+
+        return LLMJudge(cast("Provider", spec))
     if callable(spec):
         from merilo.judges.callables import CallableJudge
 
         return CallableJudge(spec)
     raise UsageError(
-        f"A judge must be a text ({', '.join(KNOWN_FORMS)}), a judge or a callable, got {type(spec).__name__}."
+        f"A judge must be a text ({', '.join(KNOWN_FORMS)}), a judge, a provider or a callable, "
+        f"got {type(spec).__name__}."
     )
 
 
@@ -233,7 +278,10 @@ def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: 
 
 
 def cross_encoder_from(spec: JudgeLike) -> Judge:
-    """Return the judge for `Similarities`: `embedded`, `scripted:FILE`, a judge or a callable. Raises UsageError."""
+    """Return the judge for `Similarities`: `embedded`, `local:MODEL`, `scripted:FILE`, a judge or a callable.
+
+    Raises UsageError.
+    """
     return _measuring(spec, Similarities, "A cross-encoder", _LOCAL_FORMS)
 
 

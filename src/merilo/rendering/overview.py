@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.judges.routed import recorded_parts
 from merilo.rendering.aggregate import aggregate_record, less_is_better, missing_text, weak_with_judge
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
@@ -368,7 +370,8 @@ def unpriced(run: Run) -> list[str]:
     usage = run.usage
     if not usage.get("requests") or usage.get("cost_usd") is not None:
         return []
-    marks = [_fields(_fields(judge.get("fingerprint")).get("provider")) for judge in run.manifest.judges.values()]
+    parts = chain.from_iterable(map(recorded_parts, run.manifest.judges.values()))
+    marks = [_fields(part.fingerprint.get("provider")) for part in parts]
     models = dict.fromkeys(str(mark["model"]) for mark in marks if "model" in mark)
     return [f"unknown for {', '.join(models)}; give prices in a file (--prices FILE)"] if models else []
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
+from merilo.judges.routed import recorded_parts
 from merilo.metrics.registry import known_metric
 from merilo.runs.manifest_diff import judge_difference
 
@@ -88,8 +90,8 @@ def _judges_differ(role: str, first: Judge | None, second: Judge | None) -> str 
 
 
 def _has_rubrics(manifest: Manifest, roles: Iterable[str]) -> bool:
-    judges = [cast("Mapping[str, object]", manifest.judges.get(role, {}).get("fingerprint") or {}) for role in roles]
-    return bool(manifest.rubrics) and any(each.get("judge") == _READS_RUBRICS for each in judges)
+    parts = chain.from_iterable(recorded_parts(manifest.judges.get(role, {})) for role in roles)
+    return bool(manifest.rubrics) and any(each.fingerprint.get("judge") == _READS_RUBRICS for each in parts)
 
 
 def _changed(what: str, first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
+from merilo.judges.routed import recorded_parts
 from merilo.renderers import render
 from merilo.runs import shapes
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
@@ -334,11 +335,14 @@ class Run:
         """Replace questions to cascades by the same questions to the judges that answered them."""
         found: dict[bytes, StoredQuestion] = {}
         for role, judge in self.manifest.judges.items():
-            marks = cast("Mapping[str, Any]", judge.get("fingerprint") or {})
-            roles = {role, judge.get("name")} if marks.get("judge") == "cascade" else set[object]()
-            if own := [each for each in asked if each.question.role in roles]:
-                own = answered_by(self.file(STORE), store, own, len(marks["stages"]) + 1)
-                found.update({each.key: each for each in own})
+            roles = {role, judge.get("name")}
+            for part in recorded_parts(judge):
+                if part.fingerprint.get("judge") != "cascade":
+                    continue
+                own = [each for each in asked if each.question.role in roles and each.question.kind in part.kinds]
+                if own:
+                    own = answered_by(self.file(STORE), store, own, len(part.fingerprint["stages"]) + 1)
+                    found.update({each.key: each for each in own})
         return [found.get(each.key, each) for each in asked]
 
     def __str__(self) -> str:

@@ -104,7 +104,7 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
         (("run", "missing.jsonl"), "missing.jsonl"),
         (("run", "data.jsonl", "--metrics", "faithfullness"), "did you mean faithfulness?"),
         (("run", "data.jsonl", "--metrics", ","), "--metrics"),
-        (("run", "data.jsonl", "--judge", "oracle"), "embedded, openai:MODEL, anthropic:MODEL"),
+        (("run", "data.jsonl", "--judge", "oracle"), "embedded, local:MODEL, openai:MODEL"),
         (("run", "data.jsonl", "--map", "question"), "--map takes column=field"),
         (("run", "data.jsonl", "--max-failed", "2"), "A share is a number from 0 to 1"),
         (("run", "data.jsonl", "--limit", "x"), "merilo run --help"),

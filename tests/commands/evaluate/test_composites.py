@@ -58,4 +58,4 @@ def test_an_unknown_cross_encoder_is_told(here: Here) -> None:
     here.write("data.jsonl", [SAMPLE])
     done = here.merilo("run", "data.jsonl", "--cross-encoder", "openai:m")
     assert done.returncode == 2
-    assert "A cross-encoder is one of embedded, scripted:FILE" in done.stderr
+    assert "A cross-encoder is one of embedded, local:MODEL, scripted:FILE" in done.stderr

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from merilo.commands.judge.output import GOES_ON
 from merilo.errors import Interrupted
+from merilo.judges.routed import unavailable_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -43,13 +44,12 @@ def answerable(
     items: Sequence[T], judge: Judge, task_of: Callable[[T], StrEnum], kind_of: Callable[[T], type[Question[Any]]]
 ) -> tuple[list[T], dict[str, str]]:
     """Return the items whose kind of question the judge can answer, and the tasks of the others with the reason."""
-    unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
     left_out: dict[str, str] = {}
     for task, kind in dict.fromkeys((task_of(item), kind_of(item)) for item in items):
         if kind not in judge.answers:
             left_out[task.value] = f"the judge {judge.name} cannot answer '{kind.kind}' questions"
-        elif unavailable_reason is not None:
-            left_out[task.value] = unavailable_reason
+        elif (reason := unavailable_reason(judge, [kind])) is not None:
+            left_out[task.value] = reason
     return [item for item in items if task_of(item).value not in left_out], left_out
 
 

@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import Flag, OptionGroup, call_option, flags_of, repeatable_option
+from merilo.judges.route_specs import one_judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+
+def _one_judge(specs: list[str] | None) -> list[str]:
+    return one_judge(specs or ["embedded"])
+
+
 ONE_JUDGE: Final = Flag(
-    help="embedded, PROVIDER:MODEL (as openai:MODEL or ollama:MODEL), scripted:FILE, FILE.py:NAME or FIRST>SECOND.",
+    help="embedded (the default), local:MODEL, PROVIDER:MODEL (as openai:MODEL), scripted:FILE, FILE.py:NAME or "
+    "FIRST>SECOND. Repeat KIND,...=SPEC for a judge per kind of question.",
     metavar="SPEC",
-    default="embedded",
+    many=True,
+    read=_one_judge,
     group=OptionGroup.JUDGES,
 )
-"""The flag of a command that tests one judge."""
+"""The flag of a command that tests one judge, which may have a route for each kind of question."""
 RETRY_FAILED: Final = Flag(
     help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
 )

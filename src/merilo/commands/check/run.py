@@ -27,6 +27,7 @@ from merilo.data.sample import Dataset
 from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
+from merilo.judges.routed import part_for
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.registry import metric_text
 from merilo.runs.outcomes import outcome_from
@@ -89,7 +90,7 @@ async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -
         raise UsageError("All chosen records have rule-generated labels. To use them, add --include-constructed.")
     records = drawn(records, options.sample)
     judge = judges_of(options)["judge"]
-    alone = all(map(_costs_nothing, each_judge([judge]))) if options.each_sentence is None else options.each_sentence
+    alone = _relevance_is_free(judge) if options.each_sentence is None else options.each_sentence
     asked, left_out = _answerable(records, judge)
     work = _Asking(options, judge, asked, alone=alone)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
@@ -158,6 +159,11 @@ def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelle
     if not chosen:
         raise UsageError(f"The judge can answer none of the records: {'; '.join(dict.fromkeys(left_out.values()))}.")
     return chosen, left_out
+
+
+def _relevance_is_free(judge: Judge) -> bool:
+    """Return True if relevance is judged without a request to a model at an address."""
+    return all(map(_costs_nothing, each_judge([part_for(judge, Relevance) or judge])))
 
 
 def _costs_nothing(judge: Judge) -> bool:

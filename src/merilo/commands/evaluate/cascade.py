@@ -211,12 +211,12 @@ class RunCascades:
             now = _thresholds_record(cascade)
             settled = cascade
             for role in roles:
-                stored = stored_thresholds(self._store, role)
+                stored = stored_thresholds(self._store, role, cascade.route)
                 before = stored["thresholds"]
                 changed = [kind for kind in {**now, **before} if now.get(kind) != before.get(kind)]
                 revoked = {kind: own for kind, own in stored["revoked"].items() if kind not in changed}
                 if changed:
-                    _put_remark(self._store, role, now, revoked, dropping=changed)
+                    _put_remark(self._store, cascade, role, now, revoked, dropping=changed)
                 for kind, places in revoked.items():
                     audits = audits_of(self._store, settled, role, {bytes.fromhex(key): place for key, place in places})
                     self._audits[_Kind(n, kind)] = self._audit_result(settled, audits)
@@ -228,9 +228,9 @@ class RunCascades:
         """Store that a kind goes to the last judge from now on, and drop the cascade's verdicts on it."""
         cascade, roles = self._answers.cascades()[key.cascade]
         for role in roles:
-            revoked = stored_thresholds(self._store, role)["revoked"]
+            revoked = stored_thresholds(self._store, role, cascade.route)["revoked"]
             revoked[key.kind] = [(each.key.hex(), each.place) for each in audits]
-            _put_remark(self._store, role, _thresholds_record(cascade), revoked, dropping=[key.kind])
+            _put_remark(self._store, cascade, role, _thresholds_record(cascade), revoked, dropping=[key.kind])
 
     def _audit_result(self, cascade: Cascade, audits: Sequence[Audited]) -> KindAudit:
         """Compare audited answers with the last judge's, in the order drawn, as far as that has answered."""
@@ -318,7 +318,7 @@ def _for_last(cascade: Cascade, question: Question[Any]) -> Question[Any]:
 
 
 # What a run stores of a cascade: {"thresholds": {kind: [[place, yes, threshold], ...]},
-# "revoked": {kind: [[key of an audited answer, place], ...]}}, under the cascade's role.
+# "revoked": {kind: [[key of an audited answer, place], ...]}}, under the cascade's role and route.
 
 
 def _thresholds_record(cascade: Cascade) -> dict[str, list[list[Any]]]:  # Any: JSON
@@ -329,13 +329,20 @@ def _thresholds_record(cascade: Cascade) -> dict[str, list[list[Any]]]:  # Any: 
     return found
 
 
-def stored_thresholds(store: Store, role: str) -> dict[str, dict[str, list[Any]]]:  # Any: JSON
-    """Return what a run stores of the cascade in this role: its thresholds, and the kinds that were revoked."""
-    text = store.remark(f"cascade {role}")
+def stored_thresholds(store: Store, role: str, route: str) -> dict[str, dict[str, list[Any]]]:  # Any: JSON
+    """Return what a run stores of the cascade in this role and route: thresholds, and the kinds that were revoked."""
+    text = store.remark(_remark_name(role, route))
     found: dict[str, dict[str, list[Any]]] = {} if text is None else json.loads(text)
     return {"thresholds": found.get("thresholds", {}), "revoked": found.get("revoked", {})}
 
 
-def _put_remark(store: Store, role: str, thresholds: object, revoked: object, *, dropping: Sequence[str]) -> None:
+def _put_remark(
+    store: Store, cascade: Cascade, role: str, thresholds: object, revoked: object, *, dropping: Sequence[str]
+) -> None:
     text = json.dumps({"thresholds": thresholds, "revoked": revoked}, separators=(",", ":"))
-    store.put_remark(f"cascade {role}", text, dropping=(role, dropping))
+    store.put_remark(_remark_name(role, cascade.route), text, dropping=(role, dropping))
+
+
+def _remark_name(role: str, route: str) -> str:
+    # Cascades on two routes of one judge have the same role.
+    return f"cascade {role} {route}" if route else f"cascade {role}"

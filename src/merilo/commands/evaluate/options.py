@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Budget, Pricer, Unanswered
     from merilo.engine.progress import Progress
     from merilo.engine.rate_limits import Limits
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
     from merilo.results.early_stopping import EarlyStop
@@ -74,16 +74,18 @@ class Options:
             ),
         ),
     )
-    judge: JudgeLike | Sequence[JudgeLike] = field(
+    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = field(
         default="embedded",
         metadata=option(
-            '"embedded", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), "scripted:FILE", a '
-            'judge, an async callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: '
-            "the second judge answers what the first one is not confident about. The first judge of a list answers "
-            "unless a metric asks for another one.",
+            '"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
+            '"scripted:FILE", a judge, an async callable, or a list of these. "NAME=SPEC" names a judge. '
+            '"FIRST>SECOND" is a cascade: the second judge answers what the first one is not confident about. The '
+            "first judge of a list answers unless a metric asks for another one. A judge per kind of question: "
+            '{"support": "embedded", "rest": "openai:MODEL"}, or "support=embedded" in a list.',
             Flag(
-                help="embedded (the default), PROVIDER:MODEL (openai, anthropic, azure, bedrock, google or ollama), "
-                "scripted:FILE, FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
+                help="embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
+                "ollama), scripted:FILE, FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge, "
+                "KIND,...=SPEC answers only these kinds of question. Repeatable.",
                 metavar="SPEC",
                 many=True,
                 read=judges_or_default,
@@ -107,9 +109,10 @@ class Options:
     cross_encoder: JudgeLike = field(
         default="embedded",
         metadata=option(
-            'the model that rates the similarity of two texts: "embedded", "scripted:FILE", a judge or a callable.',
+            'the model that rates the similarity of two texts: "embedded", "local:MODEL", "scripted:FILE", a judge or '
+            "a callable.",
             Flag(
-                help="Model for text similarity: embedded or scripted:FILE.",
+                help="Model for text similarity: embedded, local:MODEL or scripted:FILE.",
                 metavar="SPEC",
                 default="embedded",
                 group=_JUDGES,

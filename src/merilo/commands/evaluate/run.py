@@ -29,7 +29,9 @@ from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
+from merilo.judges.routed import Routed, part_for
 from merilo.judging.rubric import rubric_versions
+from merilo.judging.verdicts import DecisionVerdict
 from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
@@ -498,9 +500,16 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
 
 def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
     """Return the requested metrics for which the judge is weak, as a manifest entry; empty if there are none."""
-    names: frozenset[str] = getattr(judge, "weak_metrics", frozenset[str]())
-    found = [text for text, metric in selection.metrics.items() if metric.name in names]
+    found = [text for text, metric in selection.metrics.items() if metric.name in _weak_metrics(judge, metric)]
     return {"weak": found} if found else {}
+
+
+def _weak_metrics(judge: Judge, metric: Metric) -> frozenset[str]:
+    """Return the names of metrics for which the judges of the metric's decisions are weak."""
+    # A judge that only lists statements decides nothing, so it does not make the metric weak.
+    decisions = [kind for kind in metric.asks if issubclass(kind.verdict, DecisionVerdict)]
+    parts = [part_for(judge, kind) for kind in decisions] if isinstance(judge, Routed) else [judge]
+    return frozenset[str]().union(*(getattr(part, "weak_metrics", ()) for part in parts))
 
 
 def _record(path: Path, options: Options, audience: ProgressDispatcher, *, stopped: bool = False) -> None:

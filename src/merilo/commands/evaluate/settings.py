@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
+from merilo.judges.route_specs import named_specs
 from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
@@ -16,7 +16,6 @@ from merilo.runs.tape_writer import check_tape_path
 if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
-    from merilo.judges.spec import JudgeLike
 
 
 def checked(options: Options) -> Options:
@@ -42,20 +41,18 @@ def checked(options: Options) -> Options:
 
 def judges_of(options: Options) -> dict[str, Judge]:
     """Return the judge of each role. The roles embedder, similarity and splitter are always present."""
-    given = options.judge
-    specs: list[JudgeLike]
-    if isinstance(given, str) or not isinstance(given, Sequence):  # noqa: SIM108  else the types get lost
-        specs = [given]
-    else:
-        specs = [*given]
     address = {"base_url": options.base_url, "api_key_env": options.api_key_env}
     own = {"base_url": options.embedder_base_url, "api_key_env": options.embedder_api_key_env}
     wire = wire_kinds([options.embedder])
-    shares = bool(wire) and options.embedder_base_url is None and wire_kinds(specs) <= wire
+    shares = (
+        bool(wire)
+        and options.embedder_base_url is None
+        and wire_kinds(each.spec for each in named_specs(options.judge)) <= wire
+    )
     if shares:
         own = {name: value if value is not None else address[name] for name, value in own.items()}
     cascades = CascadeOptions(options.max_error, options.cascade_pilot)
-    judges = judges_from(specs, **address, judged=options.judged, address_used=shares, cascades=cascades)
+    judges = judges_from(options.judge, **address, judged=options.judged, address_used=shares, cascades=cascades)
     instruments: dict[str, Judge] = {
         "embedder": embedder_from(options.embedder, **own),
         "similarity": cross_encoder_from(options.cross_encoder),

@@ -9,38 +9,42 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, given
+from merilo.commands.flags import Debug, Json, given_some
 from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
     from merilo.commands.judge.trial import JudgeTrial
     from merilo.judges.base import Judge
+    from merilo.judges.local.golden import GoldenCheck
     from merilo.rendering.page import Page
 
 HELP = """Ask a judge one small question of each kind it supports, and print its answers, time and tokens.
 
-Nothing is stored. Exit codes: 0 every kind works, 2 usage error or judge unreachable, 4 at least one kind fails.
+Nothing is stored. Exit codes: 0 every kind works, 2 usage error or judge unreachable, 4 at least one kind fails, or
+the golden logits of a local model differ.
 """
 EXAMPLES = """\b
 Examples:
   merilo judge test embedded
+  merilo judge test local:./models/nli
   merilo judge test openai:gpt-4.1-mini
   merilo judge test openai:qwen3 --base-url http://localhost:8000/v1
   merilo judge test anthropic:claude-sonnet-4-5
   merilo judge test azure:my-deployment
   merilo judge test ollama:qwen3
+  merilo judge test support=embedded rest=openai:gpt-4.1-mini
 """
 
 
 @takes_options(Options, names=("base_url", "api_key_env", "judged"))
 def try_judge(
     spec: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="SPEC",
-            help="embedded, scripted:FILE, FILE.py:NAME or PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
-            "ollama).",
-            callback=given,
+            metavar="SPEC...",
+            help="embedded, local:MODEL, scripted:FILE, FILE.py:NAME or PROVIDER:MODEL (openai, anthropic, azure, "
+            "bedrock, google, ollama); or several KIND,...=SPEC.",
+            callback=given_some,
             show_default=False,
         ),
     ],
@@ -53,23 +57,30 @@ def try_judge(
     from merilo.commands.judge.trial import try_out
     from merilo.errors import UsageError
     from merilo.judges.cascade import Cascade
-    from merilo.judges.spec import judge_from
+    from merilo.judges.local.judge import LocalJudge
+    from merilo.judges.route_specs import one_judge
+    from merilo.judges.routed import parts_of
+    from merilo.judges.spec import judges_from
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    judge = judge_from(spec, base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged)
-    if isinstance(judge, Cascade):
+    judge = judges_from(
+        one_judge(spec), base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged
+    )["judge"]
+    if any(isinstance(part, Cascade) for part in parts_of(judge)):
         raise UsageError("A cascade has thresholds only within a run. Test each of its judges separately.")
     trials = try_out(judge)
+    checks = [part.golden_check() for part in parts_of(judge) if isinstance(part, LocalJudge)]
+    golden = next((each for each in checks if each is not None and not each.agree), next(iter(checks), None))
     if json:
-        write(json_text(_record(judge, trials)) + "\n")
+        write(json_text(_record(judge, trials, golden)) + "\n")
     else:
-        show(_page(judge, trials, page_width()))
-    if not all(trial.works for trial in trials):
+        show(_page(judge, trials, golden, page_width()))
+    if not all(trial.works for trial in trials) or (golden is not None and not golden.agree):
         raise typer.Exit(Exit.TOO_MANY_FAILED)
 
 
-def _record(judge: Judge, trials: list[JudgeTrial]) -> dict[str, Any]:  # Any: JSON
+def _record(judge: Judge, trials: list[JudgeTrial], golden: GoldenCheck | None) -> dict[str, Any]:  # Any: JSON
     from merilo.commands.judge.trial import unanswered
 
     return {
@@ -78,7 +89,7 @@ def _record(judge: Judge, trials: list[JudgeTrial]) -> dict[str, Any]:  # Any: J
         "works": all(trial.works for trial in trials),
         "kinds": [_trial_record(trial) for trial in trials],
         "not_answered": unanswered(judge),
-    }
+    } | ({} if golden is None else {"golden": {"pairs": golden.pairs, "agree": golden.agree}})
 
 
 def _trial_record(trial: JudgeTrial) -> dict[str, Any]:  # Any: JSON
@@ -100,7 +111,7 @@ def _trial_record(trial: JudgeTrial) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _page(judge: Judge, trials: list[JudgeTrial], width: int) -> Page:
+def _page(judge: Judge, trials: list[JudgeTrial], golden: GoldenCheck | None, width: int) -> Page:
     from merilo.commands.judge.trial import unanswered
     from merilo.rendering.page import Page, Span, Tone, columns
     from merilo.rendering.wording import NONE, said
@@ -108,6 +119,8 @@ def _page(judge: Judge, trials: list[JudgeTrial], width: int) -> Page:
     page = Page(width)
     page.text(judge.name, tone=Tone.STRONG)
     page.text(judge.agreement_note or "Its agreement with human labels is not known.")
+    if golden is not None:
+        page.text(golden.note, tone=Tone.PLAIN if golden.agree else Tone.BAD)
     page.blank()
     rows: list[tuple[str, ...]] = [("question", "works", "replied as", "seconds", "tokens")]
     for trial in trials:

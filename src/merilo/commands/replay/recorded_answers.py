@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
 from merilo.judges.cascade import is_stage_role
 from merilo.judges.recorded_replies import recalled
+from merilo.judges.routed import recorded_parts
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.verdicts import Failure
 from merilo.rendering.sanitize import clean
@@ -147,7 +148,9 @@ class Recorded:
         """
         first = conversation.asked[0].question
         role = first.role if first.role in self._judges else "judge"
-        judge = recalled(_marks(self._judges.get(role, {})), conversation.rubric)
+        parts = recorded_parts(self._judges.get(role, {}))
+        marks = next((part.fingerprint for part in parts if first.kind in part.kinds), None)
+        judge = None if marks is None else recalled(marks, conversation.rubric)
         if judge is None or not conversation.replies:
             return None
         roles = JudgeRoles({"judge": judge, first.role: judge})

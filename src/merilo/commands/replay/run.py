@@ -14,7 +14,7 @@ import time
 import weakref
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +23,7 @@ from merilo.commands.replay.recorded_answers import Recorded, Reread, question_t
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError, UsageError
+from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
 from merilo.providers.google import GOOGLE_URL
@@ -318,19 +319,23 @@ def _recording(manifest: Manifest, text: str) -> str:
     words = ["merilo", "run", "DATA", "--metrics", ",".join(metrics)]
     for role, judge in manifest.judges.items():
         name = str(judge.get("name", "JUDGE"))
-        if role not in SPECIAL.values():
+        parts = recorded_parts(judge)
+        if parts[0].label:
+            words += [word for part in parts for word in ("--judge", f"{part.label}={part.name}")]
+        elif role not in SPECIAL.values():
             words += ["--judge", name if role in {"judge", name} else f"{role}={name}"]
         elif role == "embedder" and name.startswith("openai:"):
             words += ["--embedder", name]
-    addresses = set(filter(None, map(_address, manifest.judges.values())))
+    every = chain.from_iterable(map(recorded_parts, manifest.judges.values()))
+    addresses = set(filter(None, (_address(part.fingerprint) for part in every)))
     if len(addresses) == 1:
         words += ["--base-url", *addresses]
     return shlex.join([*words, "--record", "TAPE"])
 
 
-def _address(judge: Mapping[str, Any]) -> str | None:  # Any: JSON
+def _address(fingerprint: Mapping[str, Any]) -> str | None:  # Any: JSON
     """Return the address of a judge's endpoint; None if it is the provider's default, is not stored, or is absent."""
-    provider = as_object(judge.get("fingerprint", {}).get("provider")) or {}
+    provider = as_object(fingerprint.get("provider")) or {}
     address = provider.get("base_url")
     if not address or address in {OPENAI_URL, ANTHROPIC_URL, GOOGLE_URL, OLLAMA_URL}:
         return None

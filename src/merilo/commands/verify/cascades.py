@@ -14,7 +14,7 @@ from merilo.commands.evaluate.cascade import audit_result, stored_thresholds
 from merilo.commands.verify.compared import JSON, differing
 from merilo.engine.cascade_check import answered, audits_of, chosen_audits
 from merilo.judges.cascade import SIGN, Cascade, Decision, Stage, stage_role
-from merilo.judging.json_types import as_object
+from merilo.judges.routed import recorded_parts
 from merilo.judging.registry import KINDS
 from merilo.rendering.cascade import cascade_record
 from merilo.runs.run import STORE, open_store
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.cascade_check import Audited
     from merilo.judges.base import Judge
+    from merilo.judges.routed import RecordedPart
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.runs.run import Run
@@ -75,20 +76,23 @@ def audited(cascades: Sequence[Mapping[str, Any]]) -> bool:  # Any: JSON
 def _recomputed(run: Run, store: Store) -> list[JSON]:
     path = run.file(STORE)
     until = run.until_decided
-    roles: dict[str, list[str]] = {}
+    roles: dict[tuple[str, str], list[str]] = {}
+    parts: dict[tuple[str, str], RecordedPart] = {}
     for role, judge in run.manifest.judges.items():
-        marks = as_object(judge.get("fingerprint")) or {}
-        if marks.get("judge") == "cascade":
-            own = roles.setdefault(json.dumps(marks, sort_keys=True), [])
-            own += [each for each in (role, str(judge.get("name"))) if each not in own]  # questions may use either
+        for part in recorded_parts(judge):
+            if part.fingerprint.get("judge") == "cascade":
+                key = part.label, json.dumps(part.fingerprint, sort_keys=True)
+                parts.setdefault(key, part)
+                own = roles.setdefault(key, [])
+                own += [each for each in (role, str(judge.get("name"))) if each not in own]  # questions may use either
     found: list[JSON] = []
-    for text, own in roles.items():
-        marks = json.loads(text)
-        if "pilot" not in marks:  # of merilo 0.1.0, whose thresholds come from other data
-            found.append({"judge": str(run.manifest.judges[own[0]]["name"])})
+    for key, own in roles.items():
+        part = parts[key]
+        if "pilot" not in part.fingerprint:  # of merilo 0.1.0, whose thresholds come from other data
+            found.append({"judge": part.name})
             continue
-        settled = stored_thresholds(store, own[0])
-        cascade = _cascade(run, marks, own, settled)
+        settled = stored_thresholds(store, own[0], part.label)
+        cascade = _cascade(run, part, own, settled)
         audits = {
             **chosen_audits(store, path, cascade, own),
             **{
@@ -106,12 +110,13 @@ def _recomputed(run: Run, store: Store) -> list[JSON]:
     return found
 
 
-def _cascade(run: Run, marks: Mapping[str, Any], roles: Sequence[str], settled: JSON) -> Cascade:  # Any: JSON
+def _cascade(run: Run, part: RecordedPart, roles: Sequence[str], settled: JSON) -> Cascade:
     """Return the cascade as the run recorded it, with judges that only have names."""
-    path = run.file(STORE)
+    path, marks = run.file(STORE), part.fingerprint
     judges: list[Judge] = []
     for place, each in enumerate([*marks["stages"], marks["last"]]):
-        kinds = {answer.kind for role in roles for answer in answers_in(path, stage_role(role, place))}
+        answered = {answer.kind for role in roles for answer in answers_in(path, stage_role(role, place))}
+        kinds = answered & part.kinds  # a cascade on another route has the same roles
         named = _Named(str(each["name"]), frozenset(KINDS[kind] for kind in kinds))
         judges.append(cast("Judge", named))  # a record uses only the name and the kinds of a judge
     thresholds: list[dict[Decision, float]] = [{} for _ in judges[:-1]]
@@ -129,6 +134,8 @@ def _cascade(run: Run, marks: Mapping[str, Any], roles: Sequence[str], settled: 
         audit["max"],
         pilot["seed"],
         revoked=frozenset(settled["revoked"]),
+        route=part.label,
+        kinds=frozenset(KINDS[kind] for kind in part.kinds) if part.label else None,
     )
 
 

@@ -26,6 +26,7 @@ from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
 from merilo.judges.cascade import SIGN
+from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import compact
 from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
@@ -331,8 +332,8 @@ class _Reading:
         """Return a sentence if the store holds answers of a judge that the manifest does not name."""
         known: set[str] = set()
         for judge in self._run.manifest.judges.values():
-            name = str(judge.get("name"))
-            known |= {name, *name.split(SIGN)}
+            for part in recorded_parts(judge):
+                known |= {part.name, *part.name.split(SIGN)}
         for record in self._run.records():
             for key in record.get("trail", ()):
                 asked = self._store.asked(bytes.fromhex(key))

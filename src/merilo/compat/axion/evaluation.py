@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from merilo.compat.axion.dataset import DatasetItem
     from merilo.compat.axion.results import MetricResult
     from merilo.data.sample import Sample
-    from merilo.judges.base import Judge
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import Judge, JudgeLike
     from merilo.metrics.base import Metric, Outcome
 
 _DEFAULT: Final = "embedded"

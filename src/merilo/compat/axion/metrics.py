@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from merilo.compat.axion.signals import SignalText
-    from merilo.judges.base import Judge
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import Judge, JudgeLike
     from merilo.metrics.base import Metric, Outcome
 
     Read = Callable[[DatasetItem, Score | None], SignalText]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from merilo.compat.axion.dataset import DatasetItem
     from merilo.compat.axion.results import MetricResult
-    from merilo.judges.spec import JudgeLike
+    from merilo.judges.base import JudgeLike
 
 _DEFAULT: Final = "embedded"
 

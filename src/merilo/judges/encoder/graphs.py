@@ -1,4 +1,4 @@
-"""The only module that imports onnxruntime: a graph of tensor operations, ready to run on one CPU core.
+"""The only module that opens sessions of onnxruntime: a graph of tensor operations, ready to run on one CPU core.
 
 From version 1.29, onnxruntime writes a machine identifier to the user's folder and reports its use to its maker,
 unless `ORT_DISABLE_TELEMETRY` is set before it is loaded. merilo sends no telemetry, so it is set here. The wheels
@@ -26,14 +26,15 @@ class Graph:
 
     def __init__(self, content: bytes) -> None:
         """Load a serialised ONNX model; its weights are converted to floats here, once."""
-        self._session = _session(content)
+        self._session = open_session(content)
 
     def __call__(self, **arrays: NDArray[Any]) -> NDArray[np.float32]:  # Any: the graph defines the types it takes
         """Return the output for these inputs."""
         return self._session.run(None, arrays)[0]
 
 
-def _session(content: bytes) -> InferenceSession:
+def open_session(model: bytes | str) -> InferenceSession:
+    """Return a session on one CPU core for a serialised model, or for the path of a model file."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
@@ -42,4 +43,4 @@ def _session(content: bytes) -> InferenceSession:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,387 @@
+"""The card of a local model: its files, the text it reads, its output, and how a score becomes an answer.
+
+A card is a TOML file. Cards of well-known models ship with merilo (`merilo/judges/cards`); a user's own card is
+`judge.toml` in the folder of the model. Unknown keys are refused, and the labels are compared with `config.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache, cached_property
+from hashlib import sha256
+from importlib.resources import as_file, files
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from merilo.data.config_files import MAX_BYTES, read_document
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CARD_NAME: Final = "judge.toml"
+"""File name of a user's card, next to the model."""
+UNDECIDED: Final = "?"
+"""Value of a place in a draft that the user has to fill in."""
+SLOTS: Final = ("premise", "hypothesis", "query")
+NAME_PATTERN: Final = r"[a-z0-9][a-z0-9._-]{0,63}"
+"""Names of cards: lower case, so that they are file names everywhere."""
+_SLOT: Final = re.compile(r"\{(\w+)\}")
+_MAX_PROBLEMS: Final = 5
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Files(_Part):
+    """File names, relative to the folder of the model."""
+
+    model: str = "model.onnx"
+    tokenizer: str = "tokenizer.json"
+
+    @field_validator("model", "tokenizer")
+    @classmethod
+    def _is_inside(cls, name: str) -> str:
+        parts = PurePosixPath(name).parts
+        if (
+            not parts
+            or ".." in parts
+            or PurePosixPath(name).is_absolute()
+            or "\\" in name
+            or PureWindowsPath(name).drive
+        ):
+            raise ValueError("must be a file below the folder of the model")
+        return name
+
+    @model_validator(mode="after")
+    def _have_known_formats(self) -> Self:
+        if not self.model.endswith(".onnx"):
+            raise ValueError("model must be an .onnx file")
+        if not self.tokenizer.endswith(".json"):
+            raise ValueError("tokenizer must be a .json file")
+        return self
+
+
+class Input(_Part):
+    """The text of one pair, with the slots `{premise}`, `{hypothesis}` and `{query}`."""
+
+    form: Literal["pair", "text"]
+    first: str = ""
+    """Form `pair`: the first text."""
+    second: str = ""
+    """Form `pair`: the second text."""
+    text: str = ""
+    """Form `text`: the only text."""
+    special: tuple[str, ...] = ()
+    """The tokens of an input in order: the name of a special token, or `text:` and a text. If empty, the tokenizer's
+    own special tokens surround the texts."""
+    max_tokens: int = Field(ge=16, le=1_000_000)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts with slots."""
+        if self.special:
+            return tuple(piece.removeprefix("text:") for piece in self.special if piece.startswith("text:"))
+        return (self.first, self.second) if self.form == "pair" else (self.text,)
+
+    @property
+    def slots(self) -> frozenset[str]:
+        """The slots in the texts."""
+        return frozenset(slot for text in self.texts for slot in _SLOT.findall(text))
+
+    @model_validator(mode="after")
+    def _fits_its_form(self) -> Self:
+        if self.special and (self.first or self.second or self.text):
+            raise ValueError("special replaces first, second and text; give one or the other")
+        if not self.special and self.form == "pair" and not (self.first and self.second and not self.text):
+            raise ValueError('form "pair" needs first and second, and no text')
+        if not self.special and self.form == "text" and (not self.text or self.first or self.second):
+            raise ValueError('form "text" needs text, without first and second')
+        if unknown := sorted(self.slots - {*SLOTS}):
+            raise ValueError(f"unknown slot {{{unknown[0]}}}; slots: {{premise}}, {{hypothesis}}, {{query}}")
+        if len(self.slots) < 2:
+            raise ValueError("two slots are needed, such as {premise} and {hypothesis}")
+        return self
+
+
+class Output(_Part):
+    """The output of the model: one logit per label."""
+
+    head: Literal["softmax", "sigmoid"]
+    labels: tuple[str, ...] = Field(min_length=1)
+    """Names of the outputs in order, as in `id2label` of `config.json`."""
+    yes: str
+    """The label that means yes: supported, relevant."""
+    contradiction: str | None = None
+    """The label that means contradicted; only if human labels showed that it can be relied on."""
+
+    @model_validator(mode="after")
+    def _names_its_labels(self) -> Self:
+        if len({*map(str.casefold, self.labels)}) < len(self.labels):
+            raise ValueError("labels must differ")
+        for name in (self.yes, self.contradiction):
+            if name is not None and name not in self.labels:
+                raise ValueError(f"{name!r} is not one of the labels ({', '.join(self.labels)})")
+        if self.yes == self.contradiction:
+            raise ValueError("yes and contradiction must be different labels")
+        if self.head == "softmax" and len(self.labels) < 2:
+            raise ValueError("a softmax over one label is always 1; use sigmoid")
+        return self
+
+
+class Windows(_Part):
+    """How a long text is divided: whole sentences up to a number of words and of tokens."""
+
+    unit: Literal["sentences"] = "sentences"
+    words: int | None = Field(default=None, ge=8)
+    """Maximum words of a window; None: only the tokens count."""
+    joined_by: str = " "
+    overlap: int = Field(default=0, ge=0, le=20)
+    """Sentences that a window repeats from the one before."""
+    take: Literal["max", "mean"] = "max"
+    """How the scores of windows are combined."""
+
+
+class Evidence(_Part):
+    """Which sentences of a relevant context are named as evidence."""
+
+    window: int = Field(default=2, ge=1, le=10)
+    """Sentences that are read together; the last one is scored."""
+    within: Probability = 0.15
+    """Sentences are named whose score is at most this much below the best one."""
+
+
+class _Answer(_Part):
+    use: dict[str, str]
+    """The field of the question for each slot."""
+
+
+class YesNo(_Answer):
+    """How a question with a yes or no is answered."""
+
+    cut: Probability = 0.5
+    """Lowest probability that counts as yes."""
+
+
+class YesNoWithEvidence(YesNo):
+    """A yes or no about one context, with evidence sentences."""
+
+    evidence: Evidence = Evidence()
+
+
+class Graded(_Answer):
+    """How a question with three grades is answered."""
+
+    cuts: tuple[Probability, Probability]
+    """Lowest probabilities of the middle and of the highest grade."""
+    evidence: Evidence = Evidence()
+
+    @field_validator("cuts")
+    @classmethod
+    def _ascend(cls, cuts: tuple[float, float]) -> tuple[float, float]:
+        if cuts[0] > cuts[1]:
+            raise ValueError("the cut of the middle grade must not be above that of the highest grade")
+        return cuts
+
+
+FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "support": frozenset({"context", "statement"}),
+    "relevance": frozenset({"user_input", "context"}),
+    "usefulness": frozenset({"reference", "context"}),
+    "sufficiency": frozenset({"user_input", "context"}),
+    "addresses": frozenset({"user_input", "statement"}),
+    "similarities": frozenset({"left", "right"}),
+}
+"""The fields of each kind of question that `use` maps to slots."""
+
+
+class Answers(_Part):
+    """The kinds of question that the model answers."""
+
+    support: YesNo | None = None
+    relevance: Graded | None = None
+    usefulness: YesNoWithEvidence | None = None
+    sufficiency: Graded | None = None
+    addresses: YesNo | None = None
+    similarities: _Answer | None = None
+
+    @property
+    def given(self) -> Mapping[str, _Answer]:
+        """The kinds that are answered."""
+        return {kind: answer for kind in FIELDS if (answer := getattr(self, kind)) is not None}
+
+    @model_validator(mode="after")
+    def _use_fields(self) -> Self:
+        if not self.given:
+            raise ValueError(f"at least one kind is needed: {', '.join(FIELDS)}")
+        for kind, answer in self.given.items():
+            if FIELDS[kind].symmetric_difference(answer.use.values()) or len(answer.use) != len(FIELDS[kind]):
+                fields = " and ".join(sorted(FIELDS[kind]))
+                raise ValueError(f"use of {kind} must give a slot to each of {fields}")
+        return self
+
+
+class Calibration(_Part):
+    """The curve p = 1 / (1 + exp(-(scale * logit + shift))), fitted to labelled records."""
+
+    scale: float = Field(gt=0)
+    shift: float
+    records: int = Field(default=0, ge=0)
+    source: str = ""
+
+
+class Golden(_Part):
+    """One input with the logits that the original implementation gave for it."""
+
+    premise: str | None = None
+    hypothesis: str | None = None
+    query: str | None = None
+    logits: tuple[float, ...]
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The text of each slot."""
+        return {slot: text for slot in SLOTS if (text := getattr(self, slot)) is not None}
+
+
+class Card(_Part):
+    """Everything that merilo needs to know about a model file."""
+
+    card: Literal[1]
+    """Version of the format."""
+    name: str = Field(pattern=f"^{NAME_PATTERN}$")
+    model: str = Field(default="", pattern=r"^$|^[\w.-]+/[\w.-]+$")
+    """ORG/NAME on the Hugging Face hub; empty for a model that is not there."""
+    also: tuple[str, ...] = ()
+    """Other models with the same inputs and labels: names, or patterns such as `ORG/*`."""
+    revision: str = Field(default="", pattern=r"^$|^[0-9a-f]{40}$")
+    licence: str = "unknown"
+    languages: tuple[str, ...] = Field(min_length=1)
+    """Codes such as `en`; `multi` for many."""
+    trained_on: tuple[str, ...] = ()
+    """Data sets the model was trained on; its agreement there says little."""
+    proved: bool = False
+    """True if merilo ran the real weights and compared the logits with the original implementation."""
+    sources: tuple[str, ...] = ()
+    """Where the facts of the card were read."""
+    files: Files = Files()
+    input: Input
+    output: Output
+    windows: Windows = Windows()
+    answers: Answers
+    calibration: dict[Literal["support", "relevance", "usefulness", "sufficiency", "addresses"], Calibration] = {}
+    golden: tuple[Golden, ...] = Field(default=(), max_length=50)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        slots = self.input.slots
+        for kind, answer in self.answers.given.items():
+            if slots.symmetric_difference(answer.use):
+                raise ValueError(f"use of {kind} must name the slots of the input: {', '.join(sorted(slots))}")
+        for place, golden in enumerate(self.golden, start=1):
+            if slots.symmetric_difference(golden.texts) or len(golden.logits) != len(self.output.labels):
+                raise ValueError(f"golden pair {place} needs {', '.join(sorted(slots))} and one logit per label")
+        if unanswered := sorted({*self.calibration} - {*self.answers.given}):
+            raise ValueError(f"calibration.{unanswered[0]} is for a kind that the card does not answer")
+        return self
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the parts that affect a verdict, as hex digits."""
+        parts = self.model_dump(mode="json", include={"input", "output", "windows", "answers", "calibration"})
+        return sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+    @property
+    def non_commercial(self) -> bool:
+        """True if the licence forbids commercial use."""
+        return re.search(r"\bnc\b|non-?commercial", self.licence, re.IGNORECASE) is not None
+
+
+def read_card(path: Path) -> Card:
+    """Return the card in a file. Raises UsageError that names the file and the wrong places."""
+    try:
+        size = path.stat().st_size if path.is_file() else None
+    except OSError as error:
+        raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
+    if size is None:
+        raise UsageError(f"No such file: {path}.")
+    if size > MAX_BYTES:
+        raise UsageError(f"{path} must be at most {MAX_BYTES:,} bytes long, got {size:,}.")
+    return card_of(read_document(path), str(path))
+
+
+def card_of(fields: Mapping[str, object], source: str) -> Card:
+    """Return the card with these fields. Raises UsageError that starts with `source`."""
+    if undecided := list(_undecided(fields)):
+        places = ", ".join(undecided[:_MAX_PROBLEMS])
+        raise UsageError(f'{source}: the card is a draft. Replace "{UNDECIDED}" in {places}.')
+    try:
+        return Card.model_validate(fields)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        shown = [_problem(".".join(map(str, each["loc"])), each["msg"]) for each in problems[:_MAX_PROBLEMS]]
+        more = f" (and {len(problems) - _MAX_PROBLEMS} more)" if len(problems) > _MAX_PROBLEMS else ""
+        raise UsageError(f"{source}: {'; '.join(shown)}{more}.") from None
+
+
+def _problem(place: str, message: str) -> str:
+    text = message.removeprefix("Value error, ").removesuffix(".")
+    if text == "Extra inputs are not permitted":
+        text = "no such key"
+    return " ".join(f"{place}: {text}".split()) if place else text  # a key may contain line breaks
+
+
+def _undecided(value: object, place: str = "") -> Iterator[str]:
+    if value == UNDECIDED:
+        yield place
+    elif isinstance(value, dict):
+        for key, each in cast("dict[str, object]", value).items():
+            yield from _undecided(each, f"{place}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, each in enumerate(cast("list[object]", value)):
+            yield from _undecided(each, f"{place}[{index}]")
+
+
+@cache
+def builtin_cards() -> Mapping[str, Card]:
+    """Return the cards that ship with merilo, by name."""
+    found: dict[str, Card] = {}
+    with as_file(files("merilo.judges").joinpath("cards")) as folder:
+        for path in sorted(folder.glob("*.toml")):
+            found[path.stem] = read_card(path)
+    return found
+
+
+def builtin_card_for(model: str) -> Card | None:
+    """Return the shipped card for a model ORG/NAME; None if there is none. Exact names go before patterns."""
+    cards = builtin_cards().values()
+    exact = (each for each in cards if model == each.model or model in each.also)
+    similar = (each for each in cards if any(_matches(model, pattern) for pattern in each.also))
+    return next(exact, None) or next(similar, None)
+
+
+def _matches(model: str, pattern: str) -> bool:
+    return "*" in pattern and PurePosixPath(model).match(pattern)
+
+
+def label_problem(card: Card, labels: Mapping[int, str]) -> str | None:
+    """Return how `id2label` of the model's configuration contradicts the card; None if it does not.
+
+    Names that a training script generated (`LABEL_0`) say nothing about the order; only their number is compared.
+    """
+    if not labels:
+        return None
+    own, expected = [labels[index] for index in sorted(labels)], card.output.labels
+    if len(own) != len(expected):
+        return f"the model has {len(own)} labels ({', '.join(own)}), the card {len(expected)} ({', '.join(expected)})"
+    if all(re.fullmatch(r"LABEL_\d+", each) for each in own):
+        return None
+    if [each.casefold() for each in own] != [each.casefold() for each in expected]:
+        return f"the model's labels are {', '.join(own)}, those of the card {', '.join(expected)}"
+    return None

@@ -1,0 +1,107 @@
+"""A draft of a card, from `config.json` and the names of the files; what only a person knows is left as "?"."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from merilo.errors import UsageError
+from merilo.judges.local.card import UNDECIDED
+from merilo.judges.local.model_config import CONFIG_NAME, read_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.judges.local.model_config import ModelConfig
+
+_OFFSET: Final = 2
+"""Positions that RoBERTa and its relatives count in `max_position_embeddings` but cannot use."""
+_OFFSET_FAMILIES: Final = ("Roberta", "XLMRoberta", "Camembert")
+_GENERATED: Final = re.compile(r"LABEL_\d+")
+
+
+def draft_card(folder: Path) -> str:
+    """Return the text of a card for the model in a folder. Raises UsageError if it has no `config.json`."""
+    config = read_config(folder) if folder.is_dir() else None
+    if config is None:
+        raise UsageError(f"{folder} has no {CONFIG_NAME}. Name the folder of a model.")
+    labels = [config.labels[place] for place in sorted(config.labels)]
+    ranks = len(labels) == 1
+    model = _model_file(folder)
+    lines = [
+        '# A draft: replace each "?". The keys are explained in merilo\'s documentation, "Use a local model".',
+        "card = 1",
+        f"name = {_text(_name(folder))}",
+        f'licence = "{UNDECIDED}"',
+        f'languages = ["{UNDECIDED}"]  # such as "en"; "multi" for many',
+        "",
+        "[files]",
+        f"model = {_text(model)}",
+        'tokenizer = "tokenizer.json"',
+        "",
+        f"# Architecture: {_plain(config.architecture) or 'unknown'}.",
+        "[input]",
+        'form = "pair"',
+        f"first = {_text('{query}' if ranks else '{premise}')}",
+        f"second = {_text('{premise}' if ranks else '{hypothesis}')}",
+        f"max_tokens = {_max_tokens(config)}",
+        "",
+        "[output]",
+        f'head = "{"sigmoid" if ranks else "softmax"}"',
+        *_labels(labels),
+        "",
+        *(_RANKS if ranks else _CHECKS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_CHECKS: Final = (
+    "[answers.support]",
+    'use = { premise = "context", hypothesis = "statement" }',
+    "cut = 0.5",
+)
+_RANKS: Final = (
+    "[answers.relevance]",
+    'use = { query = "user_input", premise = "context" }',
+    f'cuts = ["{UNDECIDED}", "{UNDECIDED}"]  # lowest probabilities of grade 1 and grade 2, such as 0.1 and 0.6',
+)
+
+
+def _labels(labels: Sequence[str]) -> list[str]:
+    if len(labels) == 1:
+        named = UNDECIDED if not labels[0] else "relevant" if _GENERATED.fullmatch(labels[0]) else labels[0]
+        return [f"labels = [{_text(named)}]", f"yes = {_text(named)}"]
+    shown = [UNDECIDED if _GENERATED.fullmatch(each) else each for each in labels] or [UNDECIDED, UNDECIDED]
+    yes = next((each for each in labels if each.casefold() == "entailment"), UNDECIDED)
+    return [f"labels = [{', '.join(map(_text, shown))}]", f"yes = {_text(yes)}"]
+
+
+def _model_file(folder: Path) -> str:
+    """Return the ONNX file: model.onnx, or the only one."""
+    found = sorted(
+        path.relative_to(folder).as_posix() for place in (folder, folder / "onnx") for path in place.glob("*.onnx")
+    )
+    usual = [name for name in found if name.rpartition("/")[2] == "model.onnx"]
+    return usual[0] if usual else found[0] if len(found) == 1 else "model.onnx"
+
+
+def _max_tokens(config: ModelConfig) -> str:
+    if config.max_positions is None:
+        return f'"{UNDECIDED}"'
+    offset = _OFFSET if config.architecture.startswith(_OFFSET_FAMILIES) else 0
+    return str(config.max_positions - offset)
+
+
+def _name(folder: Path) -> str:
+    name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.casefold()).strip("-._")[:40]
+    return name or "model"
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=True)  # a JSON text without characters beyond ASCII is a TOML text too
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.-]", "", text)[:80]

@@ -1,0 +1,187 @@
+"""`local:MODEL`: a model file on this machine as a judge, described by its card.
+
+It answers the kinds of question of its card. A response is divided into statements, and recognised as noncommittal,
+by the rules of the embedded judge, because no classifier does that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.language import detect_language
+from merilo.data.sentences import SPLITTER_ID
+from merilo.errors import UsageError
+from merilo.judges.base import OutgoingRequest
+from merilo.judges.embedded import EmbeddedJudge
+from merilo.judges.embedded_provider import EmbeddedProvider
+from merilo.judges.english_detection import is_english, split_english
+from merilo.judges.local.answers import ANSWERS, RULES_VERSION
+from merilo.judges.local.card import builtin_cards
+from merilo.judges.local.files import digests
+from merilo.judges.local.find import find_model
+from merilo.judges.local.golden import golden_check
+from merilo.judges.local.provider import LocalProvider
+from merilo.judges.local.tokens import MISSING
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.questions import QuestionRequest, answer_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.judges.base import Conversation
+    from merilo.judges.local.card import Card
+    from merilo.judges.local.golden import GoldenCheck
+    from merilo.judging.ask import Answer
+    from merilo.providers.base import Provider, Reply
+
+_EMBEDDED: Final = EmbeddedProvider()
+_BY_RULES: Final[frozenset[type[Question[Any]]]] = frozenset({Statements, Noncommittal})
+"""Kinds that the rules of the embedded judge answer."""
+_WEAK: Final = {"sufficiency": "context_sufficiency", "addresses": "answer_relevancy"}
+"""Metrics whose questions such models are not trained for, by kind."""
+_OTHER_SCRIPTS: Final = frozenset({"ar", "el", "he", "hi", "ja", "ko", "ru", "th", "zh"})
+_MAX_BEGINNING: Final = 20_000
+"""Characters of a text that are read to detect its language."""
+_SHOWN_DIGITS: Final = 12
+UNPROVED: Final = "its card was written from the named sources and never run on the weights by merilo"
+
+
+@dataclass(frozen=True, eq=False)
+class LocalJudge:
+    """A model on this machine. Equal questions always get equal verdicts, whatever other questions are asked."""
+
+    provider: LocalProvider
+
+    @property
+    def card(self) -> Card:
+        """The card of the model."""
+        return self.provider.found.card
+
+    @property
+    def name(self) -> str:
+        """`local:` and the name of the card."""
+        return f"local:{self.card.name}"
+
+    @property
+    def answers(self) -> frozenset[type[Question[Any]]]:
+        """The kinds of the card, and those that rules answer."""
+        return self._by_model | _BY_RULES
+
+    @property
+    def _by_model(self) -> frozenset[type[Question[Any]]]:
+        return frozenset(kind for kind in ANSWERS if kind.kind in self.card.answers.given)
+
+    @property
+    def together(self) -> frozenset[type[Question[Any]]]:
+        """Always empty: each pair is judged separately."""
+        return frozenset()
+
+    @property
+    def agreement_note(self) -> str | None:
+        """The digest of the model, and what is not known about it."""
+        card = self.card
+        digest = next(iter(digests(self.provider.found).values()))
+        notes = [f"model {digest[:_SHOWN_DIGITS]}", "not checked against human labels"]
+        if not card.calibration:
+            notes.append("its scores are not calibrated")
+        if not card.proved and builtin_cards().get(card.name) == card:
+            notes.append(UNPROVED)
+        if card.non_commercial:
+            notes.append(f"licence {card.licence}: NO COMMERCIAL USE")
+        return "; ".join(notes)
+
+    @property
+    def weak_metrics(self) -> frozenset[str]:
+        """Metrics whose questions are derived from scores that mean something else."""
+        return frozenset(metric for kind, metric in _WEAK.items() if kind in self.card.answers.given)
+
+    @property
+    def cacheable(self) -> bool:
+        """Always True: the digests of the files, the card and the versions determine every verdict."""
+        return True
+
+    @property
+    def supports_batches(self) -> bool:
+        """Always True: one call takes the questions of many samples."""
+        return True
+
+    def supports_language(self, texts: Sequence[str]) -> bool:
+        """Return True if the card lists the language of these texts, as far as it can be detected."""
+        languages = {*self.card.languages}
+        if "multi" in languages:
+            return True
+        first, *others = [text[:_MAX_BEGINNING] for text in texts]
+        detected = detect_language("\n".join((first, *others)))
+        if detected != "en":
+            return detected in languages
+        english = any(split_english(first, others).english) if others else is_english(first)
+        # Languages in Latin script other than English are not distinguished.
+        return "en" in languages if english else bool(languages - _OTHER_SCRIPTS - {"en"})
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return the digests of the card and all files, and the versions of the software that affect a verdict.
+
+        Raises UsageError if a file is missing or was changed.
+        """
+        return {
+            "judge": "local",
+            "card": self.card.digest,
+            "files": sorted(digests(self.provider.found).values()),
+            "onnxruntime": ".".join(version("onnxruntime").split(".")[:2]),
+            "tokenizers": ".".join(version("tokenizers").split(".")[:2]),
+            "device": "CPUExecutionProvider",
+            "rules": RULES_VERSION,
+            "splitter": SPLITTER_ID,
+            "statements": EmbeddedJudge().fingerprint(),
+        }
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """Return an empty text: the judge uses no rubric."""
+        del question
+        return ""
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """Return one answer per question, with one request to the model or the rules for each."""
+        questions = question.questions if isinstance(question, Pack) else (question,)
+        providers = [self._provider(type(each)) for each in questions]
+        sends = tuple(
+            OutgoingRequest(provider, QuestionRequest((), question=each))
+            for each, provider in zip(questions, providers, strict=True)
+            if provider is not None
+        )
+        replies = iter((yield sends) if sends else ())
+        return tuple(
+            self._unknown(each) if provider is None else _read(each, next(replies))
+            for each, provider in zip(questions, providers, strict=True)
+        )
+
+    def _provider(self, kind: type[Question[Any]]) -> Provider | None:
+        return self.provider if kind in self._by_model else _EMBEDDED if kind in _BY_RULES else None
+
+    def _unknown(self, question: Question[Any]) -> Failure:
+        message = f"{self.name} cannot answer questions of kind {question.kind!r}; use an LLM judge."
+        return Failure(FailureKind.PERMANENT, message)
+
+    def golden_check(self) -> GoldenCheck | None:
+        """Return how the model's logits for the golden pairs of its card differ; None without such pairs.
+
+        Raises UsageError if the model cannot be loaded.
+        """
+        return golden_check(self.provider.scorer()) if self.card.golden else None
+
+
+def local_judge(text: str) -> LocalJudge:
+    """Return the judge for `local:MODEL`. Raises UsageError if the model or the package tokenizers is missing."""
+    if find_spec("tokenizers") is None:
+        raise UsageError(f"{MISSING[0].upper()}{MISSING[1:]}.")
+    return LocalJudge(LocalProvider(find_model(text)))
+
+
+def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
+    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)

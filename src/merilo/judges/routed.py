@@ -1,0 +1,196 @@
+"""A judge made of several: each kind of question goes to the judge of its route.
+
+::
+
+    --judge relevance,usefulness=embedded --judge support=local:factcg --judge rest=openai:MODEL
+
+The engine replaces a routed judge by the judge of the question's kind before it makes a key (`part_for`). So a verdict
+is keyed by the judge that gives it, and a judge shares its verdicts between runs in which it answers alone and runs in
+which it has a route. See design/routing.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from merilo.errors import UsageError
+from merilo.judging.json_types import as_object
+from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import ALL_KINDS, KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from merilo.judges.base import Conversation, Judge
+
+    Kinds = frozenset[type[Question[Any]]]
+
+REST: Final = "rest"
+"""The name of the route for all kinds without a route."""
+ROUTED: Final = "routed"
+"""The value of `judge` in the fingerprint of a routed judge."""
+_SEPARATOR: Final = "; "
+
+
+class Route(NamedTuple):
+    """Kinds of question and the judge that answers them."""
+
+    label: str
+    """The kinds as in a specification (`relevance,usefulness`), or `rest`."""
+    kinds: Kinds
+    """The kinds that go to the judge. It may answer only some of those of `rest`."""
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A judge that passes each question to the judge of its kind; make one with `routed_of`."""
+
+    routes: tuple[Route, ...]
+
+    @property
+    def name(self) -> str:
+        """The routes in the order of their kinds: `relevance,usefulness=embedded; rest=openai:gpt-4.1-mini`."""
+        return _SEPARATOR.join(f"{each.label}={each.judge.name}" for each in self.routes)
+
+    @property
+    def answers(self) -> Kinds:
+        """The kinds that have a route whose judge answers them."""
+        return frozenset(kind for each in self.routes for kind in each.kinds & each.judge.answers)
+
+    @property
+    def together(self) -> Kinds:
+        """The kinds that the judge of their route takes in packs."""
+        return frozenset(kind for each in self.routes for kind in each.kinds & each.judge.together)
+
+    @property
+    def cacheable(self) -> bool:
+        """True if all its judges are cacheable. The engine asks the judge of the route instead."""
+        return all(each.judge.cacheable for each in self.routes)
+
+    @property
+    def agreement_note(self) -> str | None:
+        """The notes of all its judges, each after its route; None if no judge has one."""
+        notes = [each.judge.agreement_note for each in self.routes]
+        if not any(notes):
+            return None
+        shown = (note or "not compared with human labels" for note in notes)
+        return _SEPARATOR.join(f"{each.label}: {note}" for each, note in zip(self.routes, shown, strict=True))
+
+    def part(self, kind: type[Question[Any]]) -> Judge | None:
+        """Return the judge that answers questions of this kind; None if there is none."""
+        found = (each.judge for each in self.routes if kind in each.kinds)
+        judge = next(found, None)
+        return judge if judge is not None and kind in judge.answers else None
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return the routes with the fingerprint of each judge."""
+        routes = {
+            each.label: {"name": each.judge.name, "judge": dict(each.judge.fingerprint())} for each in self.routes
+        }
+        return {"judge": ROUTED, "routes": routes}
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """Return the rubric of the judge that answers the question."""
+        return self._part(question).rubric(question)
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """Return the conversation of the judge that answers the question."""
+        return self._part(question).answer(question)
+
+    def _part(self, question: Question[Any] | Pack) -> Judge:
+        kind = type(question.questions[0]) if isinstance(question, Pack) else type(question)
+        part = self.part(kind)
+        if part is None:
+            raise UsageError(f"The judge {self.name} cannot answer '{kind.kind}' questions.")
+        return part
+
+    def replaced(self, new: Callable[[Judge], Judge]) -> Routed:
+        """Return these routes with `new(judge)` in place of each judge."""
+        return replace(self, routes=tuple(each._replace(judge=new(each.judge)) for each in self.routes))
+
+
+def routed_of(routes: Mapping[type[Question[Any]], Judge], rest: Judge | None = None) -> Judge:
+    """Return a judge that passes questions of these kinds to these judges, and all others to `rest`.
+
+    Equal routings make equal judges: kinds of one judge become one route, and a kind that goes to `rest` anyway needs
+    no route. If nothing but `rest` is left, it is returned itself.
+
+    Raises UsageError if a judge does not answer a kind of its route.
+    """
+    for kind, judge in routes.items():
+        if kind not in judge.answers:
+            known = ", ".join(name for name, each in KINDS.items() if each in judge.answers)
+            raise UsageError(
+                f"The judge {judge.name} cannot answer '{kind.kind}' questions, so it cannot have this route. "
+                f"It answers: {known or 'none'}."
+            )
+    by_judge: dict[int, tuple[Judge, list[str]]] = {}
+    for name, kind in KINDS.items():
+        own = routes.get(kind)
+        if own is not None and own is not rest:
+            by_judge.setdefault(id(own), (own, []))[1].append(name)
+    found = [
+        Route(",".join(names), frozenset(map(KINDS.__getitem__, names)), judge) for judge, names in by_judge.values()
+    ]
+    if rest is not None:
+        found.append(Route(REST, ALL_KINDS.difference(*(each.kinds for each in found)), rest))
+    if rest is not None and len(found) == 1:
+        return rest
+    return Routed(tuple(map(_with_kinds, found)))
+
+
+def _with_kinds(route: Route) -> Route:
+    """Return the route; a judge that prepares for the kinds that it is asked about (a cascade) receives them."""
+    on_route: Callable[[str, Kinds], Judge] | None = getattr(route.judge, "on_route", None)
+    return route if on_route is None else route._replace(judge=on_route(route.label, route.kinds))
+
+
+def part_for(judge: Judge, kind: type[Question[Any]]) -> Judge | None:
+    """Return the judge that answers questions of this kind: that of the route if `judge` is a routed one.
+
+    None if it does not answer them.
+    """
+    if isinstance(judge, Routed):
+        return judge.part(kind)
+    return judge if kind in judge.answers else None
+
+
+def parts_of(judge: Judge) -> tuple[Judge, ...]:
+    """Return the judges of all routes; the judge itself if it is not a routed one."""
+    return tuple(each.judge for each in judge.routes) if isinstance(judge, Routed) else (judge,)
+
+
+def unavailable_reason(judge: Judge, kinds: Iterable[type[Question[Any]]]) -> str | None:
+    """Return why `judge` cannot answer one of these kinds here, such as a missing package; None if it can."""
+    parts = (part_for(judge, kind) for kind in kinds)
+    reasons = (cast("str | None", getattr(part, "unavailable_reason", None)) for part in parts)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+class RecordedPart(NamedTuple):
+    """A judge as a manifest records it: the whole judge, or that of one route."""
+
+    label: str
+    """The label of its route; empty for a whole judge."""
+    kinds: frozenset[str]
+    """The kinds of question that go to it."""
+    name: str
+    fingerprint: Mapping[str, Any]  # Any: JSON
+
+
+def recorded_parts(judge: Mapping[str, object]) -> tuple[RecordedPart, ...]:
+    """Return the judges that answered in place of a judge recorded in a manifest: one for each of its routes."""
+    marks = as_object(judge.get("fingerprint")) or {}
+    every = frozenset(KINDS)
+    if marks.get("judge") != ROUTED:
+        return (RecordedPart("", every, str(judge.get("name")), marks),)
+    routes = as_object(marks.get("routes")) or {}
+    named = frozenset(kind for label in routes if label != REST for kind in label.split(","))
+    found: list[RecordedPart] = []
+    for label, part in routes.items():
+        fields = as_object(part) or {}
+        kinds = every - named if label == REST else frozenset(label.split(","))
+        found.append(RecordedPart(label, kinds, str(fields.get("name")), as_object(fields.get("judge")) or {}))
+    return tuple(found)

@@ -1,0 +1,177 @@
+"""`merilo judge card`, and local judges on the command line, from a draft to a run and a check."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tiny_models import NLI_CARD, nli, reranker, rigged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from command_line import Here
+
+ROWS = [
+    {
+        "user_input": "Is the tower in Paris?",
+        "retrieved_contexts": ["The tower is in Paris.", "Rome has seven hills."],
+        "response": "The tower is in Paris. It was designed by Eiffel.",
+    },
+    {
+        "user_input": "Has Rome hills?",
+        "retrieved_contexts": ["Rome has seven hills."],
+        "response": "Rome has hills.",
+    },
+]
+LABELS = [
+    {
+        "id": "a",
+        "source": "ours",
+        "task": "nli",
+        "context": "The tower is in Paris.",
+        "statement": "A tower.",
+        "label": 1,
+    },
+    {"id": "b", "source": "ours", "task": "nli", "context": "Rome has hills.", "statement": "A tower.", "label": 0},
+]
+
+
+def test_a_draft_becomes_a_judge(here: Here) -> None:
+    """The draft has the labels of config.json; once its places are decided, the judge works."""
+    rigged(here.path / "model")
+    done = here.merilo("judge", "card", "model")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 'Wrote model/judge.toml. Replace "?" in 2 places, then: merilo judge test local:model\n'
+    refused = here.merilo("judge", "test", "local:./model")
+    assert refused.returncode == 2
+    assert 'the card is a draft. Replace "?" in licence, languages[0].' in refused.stderr
+    path = here.path / "model" / "judge.toml"
+    path.write_text(path.read_text().replace('licence = "?"', 'licence = "MIT"').replace('["?"]', '["en"]'))
+    tried = here.json("judge", "test", "local:./model")
+    assert tried["works"]
+    assert tried["judge"] == "local:model"
+    assert {each["kind"] for each in tried["kinds"]} == {"support", "statements", "noncommittal"}
+    again = here.merilo("judge", "card", "model")
+    assert again.returncode == 2
+    assert "model/judge.toml exists. Choose another file with -o FILE." in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("labels", "places"),
+    [
+        ({0: "LABEL_0"}, ["cuts[0]", "cuts[1]"]),
+        ({0: "LABEL_0", 1: "LABEL_1"}, ["labels[0]", "labels[1]", "yes"]),
+        ({0: "entailment", 1: "neutral", 2: "contradiction"}, []),
+        ({0: "con sistent", 1: 'say "x"'}, ["yes"]),
+    ],
+)
+def test_a_draft_asks_for_what_it_cannot_know(here: Here, labels: Mapping[int, str], places: list[str]) -> None:
+    """Generated label names, cuts and what means yes are left to the user; odd names are quoted."""
+    rigged(here.path / "model", labels, yes=labels[0])
+    assert here.merilo("judge", "card", "model").returncode == 0
+    refused = here.merilo("judge", "test", "local:./model").stderr
+    assert refused.count("\n") == 1
+    named = refused.partition('"?" in ')[2]
+    assert [place for place in ("cuts[0]", "cuts[1]", "labels[0]", "labels[1]", "yes") if place in named] == places
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none"], "none has no config.json. Name the folder of a model."),
+        (["."], ". has no config.json. Name the folder of a model."),
+        ([], "Missing argument"),
+    ],
+)
+def test_a_folder_without_a_model_is_refused(here: Here, arguments: list[str], message: str) -> None:
+    """Wrong use is a sentence."""
+    done = here.merilo("judge", "card", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_run_and_its_report(here: Here) -> None:
+    """A run scores support by the model, and its report names the judge and what is not known about it."""
+    nli(here.path / "model")
+    here.write("rows.jsonl", ROWS)
+    words = ["run", "rows.jsonl", "--judge", "local:./model", "--metrics", "faithfulness", "--out", "runs"]
+    done = here.merilo(*words, "--quiet")
+    assert done.returncode == 0, done.stderr
+    shown = here.merilo("show", "runs", "--full").stdout
+    assert "local:rigged" in shown
+    assert "not checked against human labels" in " ".join(shown.split())
+    assert here.json("show", "runs")["metrics"]["faithfulness"]["mean"] == 0.75
+    assert here.merilo("verify", "runs").returncode == 0
+
+
+def test_a_second_run_uses_the_cache(here: Here) -> None:
+    """The verdicts of an unchanged model are reused; those of a changed card are not."""
+    folder = reranker(here.path / "model")
+    here.write("rows.jsonl", ROWS)
+    words = ["run", "rows.jsonl", "--judge", "local:./model", "--metrics", "context_relevance", "--json", "--quiet"]
+    first = json.loads(here.merilo(*words, "--out", "a").stdout)
+    second = json.loads(here.merilo(*words, "--out", "b").stdout)
+    assert first["metrics"]["context_relevance"]["mean"] == second["metrics"]["context_relevance"]["mean"] == 0.75
+    card = folder / "judge.toml"
+    card.write_text(card.read_text().replace("cuts = [0.1, 0.9]", "cuts = [0.999999, 0.999999]"))
+    third = json.loads(here.merilo(*words, "--out", "c").stdout)
+    assert third["metrics"]["context_relevance"]["mean"] == 0.0
+
+
+def test_a_check_against_labels(here: Here) -> None:
+    """`merilo judge check` measures a local judge as any other."""
+    nli(here.path / "model", NLI_CARD.replace("max_tokens = 64", "max_tokens = 512"))
+    here.write("ours.jsonl", LABELS)
+    done = here.merilo("judge", "check", "ours.jsonl", "--judge", "local:./model", "--json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert '"local:rigged"' in done.stdout
+    sampled = here.merilo("judge", "check", "--judge", "local:./model", "--sample", "5", "--quiet")
+    assert sampled.returncode == 0, sampled.stderr
+    assert "local:rigged" in sampled.stdout
+
+
+def test_golden_logits_are_compared(here: Here) -> None:
+    """`merilo judge test` reports that golden logits agree, and fails if they differ."""
+    folder = nli(here.path / "model")
+    card = folder / "judge.toml"
+    original = card.read_text()
+    golden = '[[golden]]\npremise = "The tower."\nhypothesis = "The tower."\nlogits = [0.0, {}, 0.0]\n'
+    card.write_text(original + golden.format("2.0"))
+    done = here.merilo("judge", "test", "local:./model")
+    assert done.returncode == 0, done.stderr
+    assert "Golden logits agree (1 pairs, largest difference 0)." in done.stdout
+    assert here.json("judge", "test", "local:./model")["golden"] == {"pairs": 1, "agree": True}
+    card.write_text(original + golden.format("3.0"))
+    done = here.merilo("judge", "test", "local:./model")
+    assert done.returncode == 4
+    assert "Golden logits DIFFER (1 pairs, largest difference 1)." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("local:factcg", "Download it: merilo judge fetch factcg."),
+        ("local:./none", "No such folder: none."),
+        ("local:", "Unknown judge 'local:'"),
+    ],
+)
+def test_an_absent_model_is_one_line(here: Here, spec: str, message: str) -> None:
+    """A model that is not there is a usage error before anything is asked."""
+    here.write("rows.jsonl", ROWS)
+    env = {"HF_HUB_CACHE": str(here.path / "hub"), "MERILO_JUDGES": str(here.path / "judges")}
+    done = here.merilo("run", "rows.jsonl", "--judge", spec, env=env)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert done.stderr.count("\n") <= 2
+
+
+def test_a_model_that_is_damaged_stops_the_run(here: Here) -> None:
+    """A damaged file stops the run with one line."""
+    folder = nli(here.path / "model")
+    (folder / "model.onnx").write_bytes(b"no model")
+    here.write("rows.jsonl", ROWS)
+    done = here.merilo("run", "rows.jsonl", "--judge", "local:./model", "--metrics", "faithfulness", "--quiet")
+    assert done.returncode == 2
+    assert "Cannot load model/model.onnx" in " ".join(done.stderr.split())

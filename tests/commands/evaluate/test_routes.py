@@ -1,0 +1,131 @@
+"""A judge per kind of question, as people type it: with the commands that run, show, repeat and test judges."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+
+import pytest
+from command_line import COMMAND, SAMPLES, SCRIPT, Here
+from judged_rivers import canonical
+from server import JudgeServer
+
+import merilo
+
+ROUTES = ("--judge", "relevance,sufficiency=scripted:script.jsonl", "--judge", "embedded")
+NAME = "relevance,sufficiency=scripted:script.jsonl; rest=embedded"
+SUFFICIENT = {"kind": "sufficiency", "verdict": {"label": "sufficient", "probability": 0.8}}
+
+
+@pytest.fixture
+def routed(here: Here) -> Here:
+    """A directory with data.jsonl and script.jsonl."""
+    here.write("data.jsonl", [each for each in SAMPLES if each["id"] != "lost"])
+    here.write("script.jsonl", [*SCRIPT, SUFFICIENT])
+    return here
+
+
+def test_every_command_takes_the_routes(routed: Here) -> None:
+    """A routed run is planned, made, shown, replayed, verified and compared like any other."""
+    metrics = ("--metrics", "context_relevance,context_sufficiency,faithfulness")
+    assert routed.json("plan", "data.jsonl", *ROUTES, *metrics)["judge"] == NAME
+    done = routed.merilo("run", "data.jsonl", *ROUTES, *metrics, "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert f"judged by {NAME}" in done.stdout.replace("\n", " ")
+    shown = routed.merilo("show", "out", "--sample", "tower")
+    assert "It names the year." in shown.stdout
+    assert "all 9 are bit-equal" in routed.merilo("replay", "out").stdout
+    assert routed.merilo("verify", "out").returncode == 0
+    again = routed.merilo("run", "data.jsonl", *reversed_routes(), *metrics, "--out", "out")
+    assert again.returncode == 0, again.stderr
+    other = routed.merilo("run", "data.jsonl", *ROUTES, *metrics, "--out", "again", "--no-cache")
+    assert other.returncode == 0
+    assert routed.merilo("compare", "out", "again").returncode == 0
+    assert routed.merilo("run", "data.jsonl", "--judge", "embedded", *metrics, "--out", "alone").returncode == 0
+    refused = routed.merilo("compare", "out", "alone")
+    assert refused.returncode == 2
+    assert f"the judge is {NAME} there and embedded here" in refused.stderr
+
+
+def reversed_routes() -> tuple[str, ...]:
+    """The same routing in other words."""
+    script = "scripted:script.jsonl"
+    return ("--judge", "rest=embedded", "--judge", f"sufficiency={script}", "--judge", f"relevance={script}")
+
+
+def test_the_project_file_lists_routes(routed: Here) -> None:
+    """`judge` in merilo.toml is a list of the same texts, and `merilo config` shows it."""
+    text = 'judge = ["relevance,sufficiency=scripted:script.jsonl", "embedded"]\n'
+    (routed.path / "merilo.toml").write_text(text, encoding="utf-8")
+    done = routed.merilo("run", "data.jsonl", "--metrics", "context_relevance", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert merilo.Run.open(routed.path / "out").manifest.judges["judge"]["name"] == NAME
+    rows = {row["option"]: row for row in routed.json("config")["settings"]}
+    assert rows["judge"]["value"] == ["relevance,sufficiency=scripted:script.jsonl", "embedded"]
+
+
+def test_judges_are_tested_by_route(routed: Here) -> None:
+    """`judge test`, `judge check` and `judge probe` take routes as one judge."""
+    tested = routed.json("judge", "test", "sufficiency=scripted:script.jsonl", "rest=embedded")
+    assert tested["judge"] == "sufficiency=scripted:script.jsonl; rest=embedded"
+    assert {each["kind"]: each["works"] for each in tested["kinds"]}["sufficiency"] is True
+    label = {"source": "ours", "task": "sufficiency", "label": 1}
+    routed.write("ours.jsonl", [{**label, "id": n, "query": f"Is {n} known?", "context": f"{n}."} for n in range(12)])
+    checked = routed.json("judge", "check", *ROUTES, "--labels", "ours.jsonl")
+    assert checked["judge"]["name"] == NAME
+    probed = routed.merilo("judge", "probe", *ROUTES, "--sample", "3", "--dry")
+    assert probed.returncode == 0, probed.stderr
+    assert NAME in probed.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "data.jsonl", "--judge", "supports=embedded"), "did you mean 'support'?"),
+        (
+            ("run", "data.jsonl", "--judge", "support=embedded", "--judge", "support=openai:m"),
+            "Two judges for 'support'",
+        ),
+        (
+            ("run", "data.jsonl", "--judge", "entities=embedded"),
+            "The judge embedded cannot answer 'entities' questions",
+        ),
+        (("judge", "test", "embedded", "openai:m"), "One judge is tested at a time, got embedded, openai:m."),
+        (("judge", "check", "--judge", "embedded", "--judge", "openai:m"), "One judge is tested at a time"),
+        (("judge", "test", "support=embedded>openai:m"), "A cascade has thresholds only within a run."),
+        (("judge", "test"), "Missing argument"),
+    ],
+)
+def test_errors_are_sentences(routed: Here, words: tuple[str, ...], message: str) -> None:
+    """Each is a usage error without a traceback."""
+    done = routed.merilo(*words)
+    assert done.returncode == 2
+    assert message in done.stderr.replace("\n", " ")
+
+
+def test_a_killed_run_ends_with_the_same_bytes(here: Here) -> None:
+    """Killed while the server still answers, the same command finishes with the bytes of an uninterrupted run."""
+    rows = [
+        {"user_input": f"How long is river {n}?", "retrieved_contexts": [f"It is {n} km long."], "response": f"{n} km."}
+        for n in range(60)
+    ]
+    here.write("data.jsonl", rows)
+    with JudgeServer(delay_s=0.01) as server:
+        assert start(here, server, "whole").wait() == 0
+        needed = len(server.sent)
+        process = start(here, server, "killed")
+        while len(server.sent) < needed + needed // 2 and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert start(here, server, "killed").wait() == 0
+    killed, whole = (merilo.Run.open(here.path / name) for name in ("killed", "whole"))
+    assert canonical(killed) == canonical(whole)
+    assert here.merilo("verify", "killed").returncode == 0
+
+
+def start(here: Here, server: JudgeServer, name: str) -> subprocess.Popen[bytes]:
+    judges = ["--judge", "support=openai:m", "--judge", "rest=embedded", "--base-url", server.base_url]
+    words = [*judges, "--metrics", "context_relevance,faithfulness", "--quiet", "--concurrency", "4", "--no-cache"]
+    return subprocess.Popen([COMMAND, "run", "data.jsonl", *words, "--out", name], cwd=here.path, env=here.environment)

@@ -1,0 +1,256 @@
+"""Runs in which each kind of question has its own judge: keys, the cache, cascades on routes, resuming and replay."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import canonical, rows, verdict_for
+from server import JudgeServer
+
+from merilo.commands.compare.run import compare_runs
+from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.plan.run import run_estimate
+from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.run import State, verify_run
+from merilo.errors import RunError, UsageError
+from merilo.judges.cascade import cascade_of
+from merilo.judges.llm import LLMJudge
+from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.providers.openai import OpenAIProvider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server import Asked
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
+    from merilo.runs.run import Run
+
+METRICS = ("context_relevance", "faithfulness")
+RIVERS = ScriptedJudge.by(verdict_for, version="1")
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("MERILO_CACHE", str(tmp_path / "user-cache.sqlite"))
+
+
+async def run(judge: Any, out: Path, records: Any = None, **options: Any) -> Run:
+    """Evaluate; the results must follow from the run's store."""
+    options = {"metrics": METRICS, **options}
+    found = await run_evaluation(rows(6) if records is None else records, Options(judge=judge, out=out, **options))
+    assert verify_run(found.path).state is State.VERIFIED
+    return found
+
+
+def model(server: JudgeServer) -> LLMJudge:
+    return LLMJudge(OpenAIProvider("test-model", base_url=server.base_url))
+
+
+def answered(found: Run) -> dict[str, set[str | None]]:
+    """Kind of question → the judges that answered it, as the run's store names them."""
+    keys = [key for record in found.records() for key in record.get("trail", ())]
+    judges: dict[str, set[str | None]] = {}
+    for each in found.asked(keys):
+        judges.setdefault(each.question.kind, set()).add(each.judge)
+    return judges
+
+
+async def test_each_question_is_answered_by_the_judge_of_its_kind(tmp_path: Path) -> None:
+    """The server is asked about support alone, and the store names the judge of each answer."""
+    with JudgeServer() as server:
+        found = await run({"support": model(server), "rest": RIVERS}, tmp_path / "run")
+        assert server.count > 0
+    judges = answered(found)
+    assert judges["support"] == {"openai:test-model"}
+    assert judges["relevance"] == judges["statements"] == {RIVERS.name}
+
+
+async def test_a_judge_shares_its_verdicts_between_routes_and_runs(tmp_path: Path) -> None:
+    """A route uses what its judge answered alone, and the judge alone uses what it answered on a route."""
+    with JudgeServer() as server:
+        await run(model(server), tmp_path / "alone")
+        count = server.count
+        await run({"support": model(server), "rest": "embedded"}, tmp_path / "routed", metrics=["context_relevance"])
+        await run({"relevance": model(server), "rest": RIVERS}, tmp_path / "warm", metrics=["context_relevance"])
+        assert server.count == count
+    with JudgeServer() as server:
+        routed = {"support,noncommittal,statements": model(server)}
+        await run(routed, tmp_path / "cold", metrics=["faithfulness"])
+        count = server.count
+        assert count > 0
+        await run(model(server), tmp_path / "again", metrics=["faithfulness"])
+        assert server.count == count
+
+
+async def test_scores_are_those_of_the_judges_alone(tmp_path: Path) -> None:
+    """A metric whose kinds all go to one judge has that judge's outcomes, bit by bit."""
+    with JudgeServer() as server:
+        alone = await run("embedded", tmp_path / "alone", metrics=["faithfulness"])
+        routed = await run(
+            {"relevance": model(server), "rest": "embedded"}, tmp_path / "routed", metrics=["faithfulness"]
+        )
+        assert server.count == 0
+    assert [*alone.records()] == [*routed.records()]
+
+
+async def test_a_kind_without_a_judge_leaves_metrics_out(tmp_path: Path) -> None:
+    """The reason names the route to add; a metric asked for by name is an error."""
+    found = await run({"relevance": RIVERS}, tmp_path / "run", metrics=None)
+    assert "context_relevance" in found.metrics
+    assert re.search(r"cannot answer '\w+' questions \(add --judge \w+=SPEC\)", found.manifest.left_out["faithfulness"])
+    with pytest.raises(UsageError, match=r"faithfulness cannot be computed: the judge relevance=.* \(add --judge"):
+        await run({"relevance": RIVERS}, tmp_path / "other")
+
+
+async def test_only_metrics_with_a_weak_judge_are_called_weak(tmp_path: Path) -> None:
+    """A metric is weak if the embedded judge decides something for it; splitting into statements is no decision."""
+    metrics = ["answer_relevancy"]
+    weak = await run({"addresses": "embedded", "rest": RIVERS}, tmp_path / "weak", metrics=metrics)
+    other = await run({"addresses,noncommittal": RIVERS, "rest": "embedded"}, tmp_path / "other", metrics=metrics)
+    assert weak.manifest.judges["judge"]["weak"] == metrics
+    assert "weak" not in other.manifest.judges["judge"]
+
+
+async def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """Stopped by a limit after each few requests, it ends as if it had never been stopped, and pays nothing twice."""
+    with JudgeServer() as server:
+        judge = {"support,relevance": model(server), "rest": RIVERS}
+        whole = await run(judge, tmp_path / "whole", cache=False)
+        needed = server.count
+        server.sent.clear()
+        for limit in range(5, needed + 5, 5):
+            parts = await run(judge, tmp_path / "parts", cache=False, max_requests=limit)
+            assert parts.complete == (limit >= needed)
+        assert len(server.sent) == needed
+    assert canonical(parts) == canonical(whole)
+
+
+async def test_another_routing_neither_resumes_nor_compares(tmp_path: Path) -> None:
+    """Two routings are two judges, whatever the metrics ask."""
+    first = await run({"support": RIVERS, "rest": "embedded"}, tmp_path / "first")
+    second = await run({"relevance": RIVERS, "rest": "embedded"}, tmp_path / "second")
+    with pytest.raises(RunError, match="differs in judges"):
+        await run({"relevance": RIVERS, "rest": "embedded"}, tmp_path / "first")
+    with pytest.raises(
+        UsageError, match=r"the judge is support=scripted:.*; rest=embedded there and relevance=scripted"
+    ):
+        compare_runs([first.path, second.path])
+    same = await run(["rest=embedded", "support=" + _script(tmp_path)], tmp_path / "third")
+    equal = await run(["support=" + _script(tmp_path), "embedded"], tmp_path / "fourth")
+    assert compare_runs([same.path, equal.path]).common == 6
+
+
+def _script(tmp_path: Path) -> str:
+    path = tmp_path / "script.jsonl"
+    path.write_text(json.dumps({"kind": "support", "verdict": {"label": "not_stated"}}) + "\n", encoding="utf-8")
+    return f"scripted:{path}"
+
+
+async def test_a_replay_reads_the_replies_of_a_route(tmp_path: Path) -> None:
+    """A replay is bit-equal, and raw replies are parsed again with the rules of the judge that received them."""
+    tape = tmp_path / "tape.jsonl.gz"
+    with JudgeServer() as server:
+        found = await run({"support": model(server), "rest": RIVERS}, tmp_path / "run", record=tape, cache=False)
+    for source in (found.path, tape):
+        again = replay_run(source, reread=True)
+        assert again.same
+        assert again.reread is not None
+        assert again.reread.read > 0
+        assert again.reread.different == 0
+
+
+async def test_a_plan_counts_the_requests_of_each_route(tmp_path: Path) -> None:
+    """Only the judge at an address costs requests, and what it has answered before costs nothing."""
+    with JudgeServer() as server:
+        options = Options(judge={"relevance": model(server), "rest": RIVERS}, metrics=METRICS, out=tmp_path / "run")
+        before = await run_estimate(rows(6), options)
+        await run(options.judge, tmp_path / "run")
+        assert before.typical.requests == server.count
+        after = await run_estimate(rows(6), options)
+        assert after.typical.requests == 0
+
+
+# ------------------------------------------------------------------------------- cascades on routes
+
+COUNT, PILOT = 240, 90
+
+
+def number(text: str) -> int:
+    found = re.search(r"Text (\d+)", text)
+    assert found is not None
+    return int(found[1])
+
+
+def cheap(question: Question[Any]) -> Verdict:
+    """Confident of every context and statement."""
+    if isinstance(question, Support):
+        return SupportVerdict(SupportLabel.SUPPORTED, (0,), probability=0.97)
+    assert isinstance(question, Relevance)
+    return RelevanceVerdict(0, (), "confident", 0.02)
+
+
+CHEAP = ScriptedJudge.by(cheap, version="1", answers=frozenset({Relevance, Support}))
+
+
+def agrees_about_support(asked: Asked) -> object:
+    """Agree with the cheap judge about statements, and never about contexts."""
+    return {"relevance": 2, "support": "supported"}.get(asked.kind)
+
+
+def texts(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": n,
+            "user_input": "What is asked?",
+            "retrieved_contexts": [f"Text {n} says so."],
+            "response": f"Text {n} says so.",
+        }
+        for n in range(count)
+    ]
+
+
+def by_cascades(server: JudgeServer) -> dict[str, Any]:
+    cascades = {kind: cascade_of([CHEAP, model(server)], pilot=PILOT) for kind in ("relevance", "support")}
+    return {**cascades, "rest": "embedded"}
+
+
+async def test_cascades_on_two_routes_have_their_own_thresholds(tmp_path: Path) -> None:
+    """The cheap judge answers the kind on which its pilot agrees, and the last judge all of the other kind.
+
+    An interrupted run ends with the same bytes, and a replay is bit-equal.
+    """
+    records = texts(COUNT)
+    with JudgeServer(agrees_about_support) as server:
+        whole = await run(by_cascades(server), tmp_path / "whole", records, cache=False)
+        needed = server.count
+        for limit in (40, 130, needed - 20, needed):
+            parts = await run(by_cascades(server), tmp_path / "parts", records, cache=False, max_requests=limit)
+        assert server.count == 2 * needed
+    assert canonical(parts) == canonical(whole)
+    assert whole.complete
+    relevance, support = whole.cascades
+    assert [*relevance["kinds"]] == ["relevance"]
+    assert [*support["kinds"]] == ["support"]
+    assert relevance["kinds"]["relevance"]["answered"] == {CHEAP.name: 0, "openai:test-model": COUNT}
+    assert support["kinds"]["support"]["answered"][CHEAP.name] > COUNT / 2
+    assert whole.metrics["context_relevance"].mean == 1.0
+    assert replay_run(whole.path).same
+
+
+async def test_a_sample_shows_which_judge_of_which_cascade_answered(tmp_path: Path) -> None:
+    """The questions of a sample carry the judge that answered, though both cascades have the same roles."""
+    with JudgeServer(agrees_about_support) as server:
+        found = await run(by_cascades(server), tmp_path / "run", texts(COUNT), cache=False)
+    judges = answered(found)
+    assert judges["relevance"] == {"openai:test-model"}
+    assert CHEAP.name in judges["support"]
+    assert judges["statements"] == {"embedded"}

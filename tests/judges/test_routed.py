@@ -1,0 +1,226 @@
+"""A judge per kind of question: what users write, and the judge that it makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.errors import UsageError
+from merilo.judges.cascade import Cascade, cascade_of, each_judge, with_stages
+from merilo.judges.llm import LLMJudge
+from merilo.judges.routed import Routed, part_for, recorded_parts
+from merilo.judges.scripted import ScriptedJudge
+from merilo.judges.spec import CascadeOptions, judge_from, judges_from
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.registry import KINDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.judges.base import JudgeLike
+
+URL = "http://127.0.0.1:9/v1"
+
+
+def routed(*specs: JudgeLike) -> Routed:
+    """The judge that these texts make; it must have routes."""
+    found = judges_from(specs, base_url=URL)["judge"]
+    assert isinstance(found, Routed)
+    return found
+
+
+def test_each_kind_goes_to_its_judge() -> None:
+    """Kinds with a route go to its judge, all others to the judge without a name."""
+    judge = routed("relevance, usefulness=embedded", "openai:m", "support=openai:strict")
+    kinds = (Relevance, Usefulness, Support, Entities)
+    names = [getattr(part_for(judge, kind), "name", None) for kind in kinds]
+    assert names == ["embedded", "embedded", "openai:strict", "openai:m"]
+    assert judge.name == "relevance,usefulness=embedded; support=openai:strict; rest=openai:m"
+    assert {Relevance, Entities} <= judge.answers
+    assert judge.together == frozenset({Support}) | (judge.part(Entities) or judge).together - {Relevance, Usefulness}
+
+
+def test_without_a_rest_only_the_named_kinds_are_answered() -> None:
+    """There is no default judge behind the routes."""
+    judge = routed("support=openai:m")
+    assert judge.answers == {Support}
+    assert part_for(judge, Relevance) is None
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        ["usefulness=embedded", "relevance=embedded", "rest=openai:m"],
+        ["openai:m", "usefulness,relevance=embedded"],
+        {"relevance": "embedded", "usefulness": "embedded", "rest": "openai:m"},
+        ["relevance,usefulness=embedded", "support=openai:m", "openai:m"],
+    ],
+)
+def test_equal_routings_make_equal_judges(specs: Any) -> None:
+    """Neither the order nor the way of writing counts, so a run can be resumed with any of them."""
+    judge = judges_from(specs, base_url=URL)["judge"]
+    expected = routed("relevance,usefulness=embedded", "rest=openai:m")
+    assert (judge.name, judge.fingerprint()) == (expected.name, expected.fingerprint())
+
+
+def test_a_route_to_the_judge_of_the_rest_is_no_route() -> None:
+    """If every kind goes to one judge, it is that judge, with its own name and fingerprint."""
+    judges = judges_from(["support=openai:m", "openai:m"], base_url=URL)
+    assert isinstance(judges["judge"], LLMJudge)
+    assert list(judges) == ["openai:m", "judge"]
+
+
+def test_other_names_are_judges_with_a_role() -> None:
+    """A named judge beside routes is asked only by metrics that name it."""
+    judges = judges_from(["second=openai:large", "support=embedded", "openai:m"], base_url=URL)
+    assert list(judges) == ["support=embedded; rest=openai:m", "second", "judge"]
+    assert judges["second"].name == "openai:large"
+
+
+def test_objects_take_routes_in_python() -> None:
+    """A mapping may hold judges and callables; one object on two routes makes one route."""
+    judge = ScriptedJudge.by(lambda _: None, version="1", answers=frozenset({Support, Relevance}))
+
+    async def call(_: Any) -> None: ...
+
+    found = judges_from({"support": judge, "rest": call, "relevance": judge})["judge"]
+    assert isinstance(found, Routed)
+    assert [each.label for each in found.routes] == ["relevance,support", "rest"]
+    assert part_for(found, Support) is judge
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        (["supports=embedded"], "'supports' is not a kind of question; did you mean 'support'"),
+        (["relevance,supports=embedded"], "Unknown kind of question 'supports' in .* Did you mean 'support'"),
+        (["a,b=embedded"], "Unknown kind of question 'a' in a,b=SPEC. Kinds: relevance, usefulness,"),
+        ({"truth": "embedded"}, "Unknown kind of question 'truth'"),
+        (
+            ["support=embedded", "relevance,support=openai:m"],
+            "Two judges for 'support' questions: embedded and openai:m",
+        ),
+        (["support=embedded", "openai:a", "rest=openai:b"], "Two judges answer the rest: openai:a and openai:b"),
+        (["support,rest=embedded"], "'rest' stands for all other kinds"),
+        (["entities=embedded"], "The judge embedded cannot answer 'entities' questions.* It answers: relevance,"),
+        (
+            ["embeddings=embedded"],
+            "'embeddings' questions take no route: they go to the embedder; name it with --embed",
+        ),
+        (["support=embedded", "judge=openai:m"], "Only the first judge may be named 'judge'"),
+        ({}, "At least one judge is needed"),
+    ],
+)
+def test_what_makes_no_routing_is_an_error(specs: Any, message: str) -> None:
+    """Each error names what was written and what to write."""
+    with pytest.raises(UsageError, match=message):
+        judges_from(specs)
+
+
+def test_kinds_are_reserved_as_names() -> None:
+    """Every kind of question and `rest` make routes; other names still name judges."""
+    for kind in (*KINDS, "rest"):
+        try:
+            assert kind not in judges_from([f"{kind}=openai:m"], base_url=URL)
+        except UsageError as error:
+            assert "take no route" in str(error) or "cannot answer" in str(error)  # noqa: PT017  either may come
+    for name in ("strict", "first", "answer", "support2", "my-relevance"):
+        assert name in judges_from([f"{name}=openai:m"], base_url=URL)
+
+
+def test_an_address_is_for_the_routes_that_have_one() -> None:
+    """`base_url` applies to judges at an address, and not to two kinds of provider, as with several judges."""
+    assert routed("support=openai:m", "embedded").name == "support=openai:m; rest=embedded"
+    with pytest.raises(UsageError, match=r"base_url: only for one kind of provider, but .* anthropic, openai"):
+        judges_from(["support=openai:a", "anthropic:b"], base_url=URL)
+    with pytest.raises(UsageError, match="base_url: only for judges at an address"):
+        judges_from(["support=embedded"], base_url=URL)
+    with pytest.raises(UsageError, match="no judge is a cascade"):
+        judges_from(["support=embedded"], cascades=CascadeOptions(max_error=0.1))
+
+
+def test_cascades_on_two_routes_share_roles_but_no_kind() -> None:
+    """The kind decides which cascade's judge is meant by `judge>1`."""
+    judge = routed("support=embedded>openai:a", "relevance=openai:b>openai:c", "openai:d")
+    support, relevance = judge.part(Support), judge.part(Relevance)
+    assert isinstance(support, Cascade)
+    assert isinstance(relevance, Cascade)
+    assert (support.answers, relevance.answers) == ({Support}, {Relevance})
+    assert (support.places(Relevance), support.candidates(Relevance)) == ((), ())
+    roles = with_stages({"judge": judge})
+    named = {
+        (kind.kind, role): part.name
+        for role in ("judge>1", "judge>2")
+        for kind in (Support, Relevance, Entities)
+        if (part := part_for(roles[role], kind)) is not None
+    }
+    assert named == {
+        ("support", "judge>1"): "embedded",
+        ("relevance", "judge>1"): "openai:b",
+        ("support", "judge>2"): "openai:a",
+        ("relevance", "judge>2"): "openai:c",
+    }
+    assert [each.name for each in each_judge([judge])] == ["openai:b", "openai:c", "embedded", "openai:a", "openai:d"]
+    with pytest.raises(UsageError, match="cannot contain routes"):
+        cascade_of([judge_from("embedded"), judge])
+
+
+def test_a_cascade_on_several_routes_is_one() -> None:
+    """The same text names one cascade, whose thresholds are measured once."""
+    judge = routed("support=embedded>openai:a", "relevance=embedded>openai:a", "openai:d")
+    assert judge.part(Support) is judge.part(Relevance)
+
+
+def test_a_manifest_shows_the_parts() -> None:
+    """Each recorded part has its kinds, also when the manifest comes from JSON."""
+    judge = routed("support=embedded", "openai:m")
+    parts = recorded_parts({"name": judge.name, "fingerprint": judge.fingerprint()})
+    assert [(each.label, each.name, each.fingerprint["judge"]) for each in parts] == [
+        ("support", "embedded", "embedded"),
+        ("rest", "openai:m", "llm"),
+    ]
+    assert parts[0].kinds == {"support"}
+    assert parts[1].kinds == {*KINDS} - {"support"}
+    plain = judge_from("embedded")
+    (whole,) = recorded_parts({"name": plain.name, "fingerprint": plain.fingerprint()})
+    assert (whole.label, whole.kinds) == ("", {*KINDS})
+
+
+# ------------------------------------------------------------------------------- judges in files
+
+_FILE = """
+class Needs:
+    def __init__(self, model): ...
+
+class Provider:
+    def fingerprint(self): return {"provider": "mine", "model": "m"}
+    def connect(self, *, known=None): ...
+    def price_usd(self, usage): return 0.0
+
+OBJECT = Provider()
+NUMBER = 7
+"""
+
+
+def test_a_provider_in_a_file_is_the_provider_of_an_llm_judge(tmp_path: Path) -> None:
+    """A class without arguments and an object both serve."""
+    path = tmp_path / "mine.py"
+    path.write_text(_FILE, encoding="utf-8")
+    for name in ("Provider", "OBJECT"):
+        judge = judge_from(f"{path}:{name}")
+        assert isinstance(judge, LLMJudge)
+        assert judge.name == "mine:m"
+
+
+def test_what_is_no_judge_in_a_file_is_a_sentence(tmp_path: Path) -> None:
+    """A class with arguments is no bug of merilo."""
+    path = tmp_path / "mine.py"
+    path.write_text(_FILE, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"mine\.py:Needs cannot be called without arguments \(TypeError: .*'model'"):
+        judge_from(f"{path}:Needs")
+    with pytest.raises(UsageError, match="a judge, a provider or a callable, got int"):
+        judge_from(f"{path}:NUMBER")
