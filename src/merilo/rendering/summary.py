@@ -33,7 +33,7 @@ def run_text(run: Run) -> str:
 
 
 def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True) -> Page:
-    """Return the summary: the table of means, cautions, the three worst samples and the next commands.
+    """Return the summary: the table of means, cautions, the worst samples and the next commands.
 
     A run with many metrics shows the first ones, so that the page has at most `MAX_LINES` lines; the full page of
     `merilo show` has them all.
@@ -42,33 +42,53 @@ def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True
     in the language of the run (`--language`).
     """
     aggregates = tuple(run.metrics.values())
-    rest = Page(width, run.manifest.language)
-    _cautions(rest, run, aggregates)
-    until_section(rest, run)
-    _worst(rest, run)
-    if commands:
-        _next(rest, run, again)
     rows = len(aggregates)
+    # Metrics are left out last: the user asked for them.
+    worst, explained = _WORST, True
     while True:
-        page = Page(width, run.manifest.language)
-        title(page, run)
-        page.blank()
-        table(page, aggregates[:rows], bounds=page.width >= _BOUNDS_WIDTH)
-        if rows < len(aggregates):
-            page.text(f"and {count(len(aggregates) - rows, 'more metric')}: merilo show", tone=Tone.QUIET)
-        page.blank()
-        page.lines.extend(rest.lines)
+        rest = _below_table(run, aggregates, width, worst=worst, explained=explained)
+        if commands:
+            _next(rest, run, again)
+        page = _page(run, aggregates, rows, rest)
         if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:
             return page
-        rows -= 1
+        if worst > 1:
+            worst = 1
+        elif explained:
+            explained = False
+        else:
+            rows -= 1
 
 
-def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...]) -> None:
+def _below_table(run: Run, aggregates: tuple[Aggregate, ...], width: int, *, worst: int, explained: bool) -> Page:
+    """Return the lines between the table and the next commands."""
+    page = Page(width, run.manifest.language)
+    _cautions(page, run, aggregates, explained=explained)
+    until_section(page, run)
+    _worst(page, run, worst)
+    return page
+
+
+def _page(run: Run, aggregates: tuple[Aggregate, ...], rows: int, rest: Page) -> Page:
+    """Return the page with the first rows of the table, followed by the rest."""
+    page = Page(rest.width, run.manifest.language)
+    title(page, run)
+    page.blank()
+    table(page, aggregates[:rows], bounds=page.width >= _BOUNDS_WIDTH)
+    if rows < len(aggregates):
+        page.text(f"and {count(len(aggregates) - rows, 'more metric')}: merilo show", tone=Tone.QUIET)
+    page.blank()
+    page.lines.extend(rest.lines)
+    return page
+
+
+def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explained: bool) -> None:
+    """Add one line for each caution; `explained`: also the line that says what bounds are."""
     for text in (
         _skipped(run),
         less_is_better(run.manifest, aggregates),
         _missing(aggregates),
-        _bounds(aggregates, page.width),
+        _bounds(aggregates, page.width) if explained or page.width < _BOUNDS_WIDTH else "",
         _remarks(aggregates),
         weak_with_judge(run.manifest, aggregates, where="merilo show"),
         intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin),
@@ -110,7 +130,7 @@ def _remarks(aggregates: tuple[Aggregate, ...]) -> str:
     return f"Interval of {clean(remarked[0].metric)}{more}: {clean(remarked[0].remark)}."
 
 
-def _worst(page: Page, run: Run) -> None:
+def _worst(page: Page, run: Run, size: int) -> None:
     metric = metric_to_inspect(run.manifest, run.metrics)
     if metric is None:
         return
@@ -121,7 +141,7 @@ def _worst(page: Page, run: Run) -> None:
     column = max(len(cut(clean(sample), _WIDEST_ID)) for sample, _ in found.samples)
     store = open_store(run)
     try:
-        for name, value in found.samples:
+        for name, value in found.samples[:size]:
             sample = store.sample(name)
             text = "" if sample is None or sample.user_input is None else sample.user_input
             start = f"  {pad(number(value), 5, right=True)}  {pad(cut(clean(name), _WIDEST_ID), column)}"
