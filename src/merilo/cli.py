@@ -25,6 +25,7 @@ from merilo.commands.config.cli import COMMAND as CONFIG
 from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
+from merilo.commands.fit.cli import COMMAND as JUDGE_FIT
 from merilo.commands.gate.cli import COMMAND as GATE
 from merilo.commands.imports.cli import COMMAND as IMPORT
 from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
@@ -59,6 +60,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     JUDGE_PROBE,
     JUDGE_AGREE,
     JUDGE_CARD,
+    JUDGE_FIT,
     REPLAY,
     VERIFY,
     CONFIG,
