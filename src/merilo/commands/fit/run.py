@@ -13,6 +13,7 @@ from merilo.commands.check.run import run_check
 from merilo.commands.fit.result import Fit, KindFit, Quality
 from merilo.data.labels import Task
 from merilo.errors import UsageError
+from merilo.judges.local.card import Graded, YesNo
 from merilo.judges.local.judge import LocalJudge
 from merilo.judges.local.provider import LocalProvider
 from merilo.judges.spec import judge_from
@@ -109,19 +110,22 @@ def _too_few(records: Sequence[_Record], kind: str) -> str:
 
 def _fit_kind(kind: str, records: Sequence[_Record], card: Card) -> KindFit:
     model = _fit(records, kind)
-    before = dict(card.calibration).get("support" if kind == "support" else "relevance")
+    before = card.calibration_of(kind)
     curve = LogisticCurve(1.0, 0.0) if before is None else LogisticCurve(before.scale, before.shift)
-    own = card.answers.support.cut if kind == "support" and card.answers.support is not None else 0.0
-    cut = own if card.answers.relevance is None or kind == "support" else card.answers.relevance.cuts[0]
     return KindFit(
         kind=kind,
         records=len(records),
         positive=sum(each.label >= 1 for each in records),
         curve=model.curve,
         cuts=model.cuts,
-        before=_Model(curve, (cut,)).quality(records),
+        before=_Model(curve, _own_cuts(card, kind)).quality(records),
         held_out=_held_out(records, kind),
     )
+
+
+def _own_cuts(card: Card, kind: str) -> tuple[float, ...]:
+    answer = card.answers.given[kind]
+    return answer.cuts if isinstance(answer, Graded) else (answer.cut,) if isinstance(answer, YesNo) else ()
 
 
 def _fit(records: Sequence[_Record], kind: str) -> _Model:
