@@ -26,6 +26,7 @@ from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
 from merilo.commands.fetch.cli import COMMAND as JUDGE_FETCH
+from merilo.commands.fit.cli import COMMAND as JUDGE_FIT
 from merilo.commands.gate.cli import COMMAND as GATE
 from merilo.commands.imports.cli import COMMAND as IMPORT
 from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
@@ -63,6 +64,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     JUDGE_AGREE,
     JUDGE_CARD,
     JUDGE_FETCH,
+    JUDGE_FIT,
     REPLAY,
     VERIFY,
     CONFIG,

@@ -224,7 +224,7 @@ def test_a_number_that_is_not_finite_is_a_failure(tmp_path: Path, monkeypatch: p
 
 
 def test_equal_pairs_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Questions of different kinds that read the same pair run the model once."""
+    """Questions that read the same pair run the model once."""
     judge = local_judge(str(nli(tmp_path / "m")))
     runs: list[object] = []
     real = ModelSession.logits

@@ -297,6 +297,10 @@ class Card(_Part):
         parts = self.model_dump(mode="json", include={"input", "output", "windows", "answers", "calibration"})
         return sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
+    def calibration_of(self, kind: str) -> Calibration | None:
+        """Return the curve for a kind of question; None if its scores are not calibrated."""
+        return dict[str, Calibration](self.calibration.items()).get(kind)
+
     @property
     def non_commercial(self) -> bool:
         """True if the licence forbids commercial use."""

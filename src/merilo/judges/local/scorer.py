@@ -81,7 +81,7 @@ class KindScorer:
         """Return the score of one pair. Raises TooLong, ForgedToken and InvalidLogits."""
         logits = self.scorer.logits(self._by_slot(texts))
         card = self.scorer.card
-        return pair_score(logits, card.output, dict(card.calibration).get(self.kind))  # type: ignore[call-overload]
+        return pair_score(logits, card.output, card.calibration_of(self.kind))
 
     def fits(self, **texts: str) -> bool:
         """Return True if the model can read this pair whole."""

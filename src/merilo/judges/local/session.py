@@ -107,7 +107,7 @@ def _advice(error: Exception) -> str:
     text = " ".join(str(error).split())[:300]
     if _INSIDE in text:
         return (
-            f"onnxruntime {onnxruntime.__version__} refuses external weights behind a link (1.24 does). "
+            f"onnxruntime {onnxruntime.__version__} refuses weights in a file behind a link, as 1.24 does. "
             "Use another version: pip install -U onnxruntime."
         )
     return f"{text.rstrip('.')}."

@@ -1,0 +1,163 @@
+"""Fit the calibration and the cuts of a local judge to human labels."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from merilo.commands.check.items import ItemStatus
+from merilo.commands.check.run import run_check
+from merilo.commands.fit.result import Fit, KindFit, Quality
+from merilo.data.labels import Task
+from merilo.errors import UsageError
+from merilo.judges.local.card import Graded, YesNo
+from merilo.judges.local.judge import LocalJudge
+from merilo.judges.local.provider import LocalProvider
+from merilo.judges.spec import judge_from
+from merilo.stats.platt import LogisticCurve, balanced_accuracy, best_threshold, fit_curve, log_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.commands.check.items import Item
+    from merilo.commands.check.options import CheckOptions
+    from merilo.judges.local.card import Card
+
+FOLDS: Final = 5
+MIN_RECORDS: Final = 60
+"""Fewest records of each class."""
+TASKS: Final = {Task.NLI: "support", Task.CHUNK_RELEVANCE: "relevance"}
+"""Tasks whose records are one question each, and the kind of question."""
+_TINY: Final = 1e-15
+
+
+class _Record(NamedTuple):
+    logit: float
+    label: int
+    """0 or 1 for support, the grade for relevance."""
+    cluster: int
+
+
+class _Model(NamedTuple):
+    """A fitted curve and its cuts."""
+
+    curve: LogisticCurve
+    cuts: tuple[float, ...]
+
+    def quality(self, records: Sequence[_Record]) -> Quality:
+        return _quality([self.curve.probability(each.logit) for each in records], self.cuts[0], records)
+
+
+async def run_fit(spec: str, options: CheckOptions) -> Fit:
+    """Return curves and cuts for the kinds of a local judge that have enough labels in `options.labels`.
+
+    Raises UsageError for another judge, and what a check raises.
+    """
+    judge = judge_from(spec)
+    if not isinstance(judge, LocalJudge):
+        raise UsageError(f"Only local judges have a card to fit (local:MODEL); got {spec!r}.")
+    if not options.labels:
+        raise UsageError("Name files of human labels: merilo judge fit local:MODEL --labels FILE.")
+    card = judge.card
+    plain = LocalJudge(LocalProvider(replace(judge.provider.found, card=card.model_copy(update={"calibration": {}}))))
+    tasks = [task.value for task, kind in TASKS.items() if kind in card.answers.given]
+    if not tasks:
+        raise UsageError(f"{judge.name} answers neither support nor relevance, so there is nothing to fit.")
+    check = await run_check(replace(options, judge=plain, tasks=tasks, each_sentence=False))
+    if check.stopped is not None:
+        raise UsageError(f"Not all records were judged, so nothing was fitted. {check.stopped}")
+    fitted: list[KindFit] = []
+    left_out: dict[str, str] = {}
+    for task, kind in TASKS.items():
+        records = _records(check.items.get(task.value, ()))
+        if reason := _too_few(records, kind):
+            left_out[kind] = reason
+        else:
+            fitted.append(_fit_kind(kind, records, card))
+    names = ", ".join(Path(path).name for path in options.labels)
+    return Fit(judge.name, f"judge fit {names}, {FOLDS} folds", tuple(fitted), left_out)
+
+
+def _records(items: Sequence[Item]) -> list[_Record]:
+    return [
+        _Record(_logit(each.probability), round(each.people), each.cluster)
+        for each in items
+        if each.state is ItemStatus.JUDGED and each.probability is not None
+    ]
+
+
+def _logit(p: float) -> float:
+    p = min(max(p, _TINY), 1 - _TINY)
+    return math.log(p / (1 - p))
+
+
+def _too_few(records: Sequence[_Record], kind: str) -> str:
+    """Return why these records are not enough, as a sentence; empty if they are."""
+    if not records:
+        return "There are no labels for it."
+    for level in range(1, 3 if kind == "relevance" else 2):
+        yes = sum(each.label >= level for each in records)
+        if min(yes, len(records) - yes) < MIN_RECORDS:
+            what = f"grade {level} or more" if kind == "relevance" else "yes"
+            return f"{yes} of {len(records)} labels are {what}; at least {MIN_RECORDS} of each class are needed."
+    if len({each.cluster for each in records}) < FOLDS:
+        return f"The records share their texts; at least {FOLDS} independent groups are needed."
+    return ""
+
+
+def _fit_kind(kind: str, records: Sequence[_Record], card: Card) -> KindFit:
+    model = _fit(records, kind)
+    before = card.calibration_of(kind)
+    curve = LogisticCurve(1.0, 0.0) if before is None else LogisticCurve(before.scale, before.shift)
+    return KindFit(
+        kind=kind,
+        records=len(records),
+        positive=sum(each.label >= 1 for each in records),
+        curve=model.curve,
+        cuts=model.cuts,
+        before=_Model(curve, _own_cuts(card, kind)).quality(records),
+        held_out=_held_out(records, kind),
+    )
+
+
+def _own_cuts(card: Card, kind: str) -> tuple[float, ...]:
+    answer = card.answers.given[kind]
+    return answer.cuts if isinstance(answer, Graded) else (answer.cut,) if isinstance(answer, YesNo) else ()
+
+
+def _fit(records: Sequence[_Record], kind: str) -> _Model:
+    scores, positive = [each.logit for each in records], [each.label >= 1 for each in records]
+    curve = fit_curve(scores, positive)
+    found = [curve.probability(score) for score in scores]
+    first = best_threshold(found, positive)
+    if kind != "relevance":
+        return _Model(curve, (first,))
+    return _Model(curve, (first, max(first, best_threshold(found, [each.label >= 2 for each in records]))))
+
+
+def _held_out(records: Sequence[_Record], kind: str) -> Quality:
+    """Return the quality for records that neither curve nor cuts were fitted to; a cluster is in one fold."""
+    clusters = sorted({each.cluster for each in records})
+    random.Random(0).shuffle(clusters)  # noqa: S311  folds, not secrets
+    fold = {cluster: place % FOLDS for place, cluster in enumerate(clusters)}
+    found: dict[int, tuple[float, bool]] = {}
+    for number in range(FOLDS):
+        rest = [each for each in records if fold[each.cluster] != number]
+        if len({each.label >= 1 for each in rest}) < 2 or (kind == "relevance" and all(e.label < 2 for e in rest)):
+            raise UsageError(f"One group of records holds all labels of a class, so {kind} cannot be fitted.")
+        model = _fit(rest, kind)
+        for place, each in enumerate(records):
+            if fold[each.cluster] == number:
+                p = model.curve.probability(each.logit)
+                found[place] = (p, p >= model.cuts[0])
+    labels = [each.label >= 1 for each in records]
+    ordered = [found[place] for place in range(len(records))]
+    return Quality(log_loss([p for p, _ in ordered], labels), balanced_accuracy([yes for _, yes in ordered], labels))
+
+
+def _quality(probabilities: Sequence[float], cut: float, records: Sequence[_Record]) -> Quality:
+    labels = [each.label >= 1 for each in records]
+    return Quality(log_loss(probabilities, labels), balanced_accuracy([p >= cut for p in probabilities], labels))
