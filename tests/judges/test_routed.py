@@ -224,3 +224,12 @@ def test_what_is_no_judge_in_a_file_is_a_sentence(tmp_path: Path) -> None:
         judge_from(f"{path}:Needs")
     with pytest.raises(UsageError, match="a judge, a provider or a callable, got int"):
         judge_from(f"{path}:NUMBER")
+
+
+def test_an_unknown_judge_names_the_providers_of_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever may stand before the colon is listed."""
+    monkeypatch.setattr("merilo.judges.spec._wires", lambda: frozenset({"openai", "my-server"}))
+    with pytest.raises(
+        UsageError, match=r"Unknown judge 'gemini:x'; judges: embedded, .*FIRST>SECOND, my-server:MODEL"
+    ):
+        judge_from("gemini:x")

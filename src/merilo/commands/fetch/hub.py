@@ -73,10 +73,16 @@ def difference(path: Path, expected: HubFile) -> str | None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file of the cache: the link in the folder of the revision, and the content that it points to."""
+    """Remove a file of the cache: the link in the folder of the revision, and the content that it points to.
+
+    Raises UsageError if it cannot be removed.
+    """
     content = path.resolve()
-    path.unlink(missing_ok=True)
-    content.unlink(missing_ok=True)
+    try:
+        path.unlink(missing_ok=True)
+        content.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot remove {path}, which was changed ({error.strerror}). Remove it yourself.") from error
 
 
 def _git_digest(path: Path, size: int) -> str:

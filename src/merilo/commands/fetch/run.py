@@ -80,7 +80,7 @@ def verified(judge: Wanted) -> Fetched | None:
         path = folder / name
         if not is_allowed(name) or not path.is_file():
             complete = False
-        elif file_digest(path) != digest:
+        elif _digest(path) != digest:
             remove(path)
             complete = False
     if not complete:
@@ -112,7 +112,7 @@ def fetch(plan: Download, advance: Callable[[str], None] = lambda _: None) -> Fe
         advance(each.name)
         path = _downloaded(plan, each)
         paths.append(path)
-        digests[each.name] = each.sha256 or file_digest(path)
+        digests[each.name] = each.sha256 or _digest(path)
     folder = paths[0].parents[plan.files[0].name.count("/")]
     home = fetched_folder(plan.name)
     today = datetime.now(UTC).date().isoformat()
@@ -134,6 +134,13 @@ def _downloaded(plan: Download, file: HubFile) -> Path:
         f"{file.name} of {plan.source.model} differs from the description of the hub: {problem}. "
         "It was removed, and the judge is not installed."
     )
+
+
+def _digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
 
 
 def _write(lock: Lock, home: Path) -> None:
