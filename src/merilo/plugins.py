@@ -24,7 +24,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.abc import InspectLoader
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +34,7 @@ from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 OWN_PACKAGE: Final = "merilo"
 
@@ -47,6 +49,8 @@ class Group(StrEnum):
 
 
 _IN_FILE: Final = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
+_FILE_AND_REST: Final = re.compile(r"([^\"]+?\.py:[A-Za-z_]\w*)(\(.*)?", re.DOTALL)
+"""A path may contain brackets. A quotation mark before the name of a file belongs to a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +125,8 @@ def names_file(text: str) -> bool:
 
 def split_file(text: str) -> tuple[str, str]:
     """Split `path/to/file.py:Name(...)` into the object and the rest; the first is empty for other texts."""
-    name, bracket, rest = text.strip().partition("(")
-    return (name, bracket + rest) if names_file(name) else ("", text)
+    found = _FILE_AND_REST.fullmatch(text.strip())
+    return (found[1], found[2] or "") if found else ("", text)
 
 
 @cache
@@ -137,7 +141,7 @@ def object_in_file(text: str) -> object:
     if named is None:
         raise UsageError(f"Code in a file is named as in path/to/file.py:Name; got {text!r}.")
     path = Path(named["path"])
-    if not path.is_file():
+    if not isfile(path):  # noqa: PTH113  Path.is_file raises OSError for a long name
         raise UsageError(f"No such file: {path}.")
     module = _module(path.resolve())
     found = getattr(module, named["name"], None)
@@ -155,12 +159,21 @@ def _defined(module: ModuleType) -> list[str]:
     ]
 
 
+class _SourceOnly(SourceFileLoader):
+    """Runs the source that the user can read: a checkout may contain `__pycache__` with other code."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the file."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 @cache
 def _module(path: Path) -> ModuleType:
     # Equal file names in two folders are two modules.
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"{path.stem}_{digest}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnly(name, str(path)))
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} cannot be imported.")
     module = importlib.util.module_from_spec(spec)

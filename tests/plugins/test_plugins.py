@@ -274,4 +274,6 @@ def test_a_file_runs_once(tmp_path: Path) -> None:
 def test_a_file_is_told_from_a_name() -> None:
     """Names of published definitions contain colons too."""
     assert split_file("a/b.py:C(x=1)") == ("a/b.py:C", "(x=1)")
+    assert split_file("a (1)/b.py:C(x=1)") == ("a (1)/b.py:C", "(x=1)")
+    assert split_file('name(x="b.py:C(y)")') == ("", 'name(x="b.py:C(y)")')
     assert split_file("ragas-0.1.9:faithfulness(k=1)") == ("", "ragas-0.1.9:faithfulness(k=1)")

@@ -14,6 +14,7 @@ import re
 import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +36,7 @@ _EMBEDDER: Final = "embedder_"
 _JUDGE: Final = ("base_url", "api_key_env", "judged", "max_error", "cascade_pilot")
 """Settings that belong to the file's judge."""
 _ADDRESSES: Final = tuple((f"{whose}base_url", f"{whose}api_key_env") for whose in ("", _EMBEDDER))
-_CODE: Final = re.compile(r"[^:=>]+\.py(?=:)")
+_CODE: Final = re.compile(r"(?:^|(?<=[:=>]))[^:=>]+?\.py(?=:)")
 """The path of a code file within a setting; a named judge or a cascade has more text around it."""
 
 
@@ -134,7 +135,7 @@ def project_suite() -> tuple[str, str] | None:
 
 
 def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
-    from merilo.data.config_files import read_document
+    from merilo.data.config_files import MAX_BYTES, read_document
 
     own, shared = folder / NAME, folder / PYPROJECT
     if own.is_file():
@@ -142,8 +143,9 @@ def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
     if not shared.is_file():
         return None
     try:
-        if b"tool.merilo" not in shared.read_bytes():
-            return None
+        with shared.open("rb") as file:
+            if b"tool.merilo" not in file.read(MAX_BYTES):
+                return None
     except OSError:
         return None
     tool = read_document(shared).get("tool")
@@ -174,10 +176,23 @@ def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
     digest = hashlib.sha256(json.dumps(table, sort_keys=True, ensure_ascii=False, default=str).encode())
     for value in settings.values():
         for text in value if check.is_list(value) else [value]:
-            for path in map(Path, _CODE.findall(text) if isinstance(text, str) else ()):
-                if path.is_file():
-                    digest.update(hashlib.sha256(path.read_bytes()).digest())
+            for path in sorted(_code_files(text) if isinstance(text, str) else ()):
+                if isfile(path):  # noqa: PTH113  Path.is_file raises OSError for a long name
+                    digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _code_files(text: str) -> set[str]:
+    """Return the paths of the files that run for a metric or a judge; for a cascade, for each of its judges.
+
+    They are read as a metric and as a judge are, with and without `NAME=`, since a path may contain any of the signs.
+    """
+    from merilo.plugins import names_file, split_file
+
+    parts = [text, *text.split(">")]
+    specs = {spec.strip() for part in parts for spec in (part, part.partition("=")[2])}
+    named = {each for spec in specs for each in (spec, split_file(spec)[0]) if names_file(each)}
+    return {each.rpartition(":")[0] for each in named}
 
 
 def _wrong_type(name: str, value: object, flag: Flag | None) -> str:

@@ -42,7 +42,10 @@ def read_document(source: str | PathLike[str]) -> Mapping[str, object]:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)  # a link may lead to a device without an end
+        if len(content) > MAX_BYTES:
+            raise UsageError(f"{path.name} must be at most {MAX_BYTES:,} bytes long.")
         text = content.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise UsageError(f"No such file: {path}.") from error
@@ -50,8 +53,6 @@ def _text(path: Path) -> str:
         raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path.name} is not UTF-8 (byte {error.start + 1}); save it as UTF-8.") from error
-    if len(content) > MAX_BYTES:
-        raise UsageError(f"{path.name} must be at most {MAX_BYTES:,} bytes long, got {len(content):,}.")
     return text
 
 

@@ -42,6 +42,8 @@ class Entry:
 def entries_from(path: Path) -> tuple[Entry, ...]:
     """Return the entries of a JSON or JSON Lines file. Raises UsageError that names the position of a problem."""
     try:
+        if path.is_char_device():  # such as /dev/zero, which has no end
+            raise UsageError(f"Cannot read the script {path}: it is a device.")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the script {path} ({error}); expected a JSON or JSON Lines file.") from error

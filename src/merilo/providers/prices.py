@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.resources import files
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from merilo.providers.base import Provider, Usage
 
 VARIABLE = "MERILO_PRICES"
+_MAX_BYTES: Final = 2**20
 TABLE = "prices.v1.toml"
 MAX_AGE_DAYS = 180
 """Age from which a dated price is reported as outdated."""
@@ -175,7 +176,11 @@ def _from_file(path: Path) -> Prices:
     import tomllib
 
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)  # a link may lead to a device without an end
+        if len(content) > _MAX_BYTES:
+            raise UsageError(f"The price file {path} must be at most {_MAX_BYTES:,} bytes long.")
+        table = tomllib.loads(content.decode("utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"The price file {path} cannot be read ({error}). Expected TOML [[price]] tables.") from None
     rows = as_list(table.get("price"))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 RUNS = Path(".merilo") / "runs"
 """Directory of runs without a given place, relative to the working directory."""
+_STAGED_BYTES = 8
+"""Random bytes in the name of a staging directory."""
 _SETTLING_S = 60.0
 """Seconds after which an unlocked staging directory counts as left behind by a killed command."""
 
@@ -50,12 +52,12 @@ def staging_directory() -> Path:
     Staging directories of killed commands are removed.
     """
     _make_runs()
-    for left in RUNS.glob(f".*{PART}"):
+    for left in RUNS.glob(f".{'[0-9a-f]' * 2 * _STAGED_BYTES}{PART}"):
         with suppress(RunError, OSError):
             if time.time() - left.stat().st_mtime > _SETTLING_S:
                 with RunLock(left):  # raises if its command is still running
                     shutil.rmtree(left, ignore_errors=True)
-    staged = RUNS / f".{secrets.token_hex(8)}{PART}"
+    staged = RUNS / f".{secrets.token_hex(_STAGED_BYTES)}{PART}"
     staged.mkdir()
     return staged
 

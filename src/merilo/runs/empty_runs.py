@@ -28,11 +28,11 @@ def is_worthless(directory: Path) -> bool:
     The caller holds the run's lock. Answers from the cache do not count, because the next run finds them there. A
     directory with other files, such as an event log, is never worthless. For a finished run the result is meaningless.
     """
-    if not (directory / MANIFEST).exists():
-        return True  # no question was asked before it was written
     try:
         if any(each.name not in RUN_FILES for each in directory.iterdir()):
             return False
+        if not (directory / MANIFEST).exists():
+            return True  # no question was asked before it was written
         with closing(read_only(directory / STORE)) as db:
             (answered,) = db.execute(_ANSWERED).fetchone()
         balance = balance_in(directory)  # a request without a reply may have been billed: its charge must stay

@@ -65,6 +65,8 @@ class RunLock:
 
 def is_locked(directory: Path) -> bool:
     """Return True if a process is writing the run. Changes no file; a lock file that is damaged locks nothing."""
+    if not (directory / LOCK).is_file():  # opening a pipe would wait for ever
+        return False
     try:
         with closing(read_only(directory / LOCK)) as db:
             db.execute("PRAGMA busy_timeout = 0")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import py_compile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +15,14 @@ from server import JudgeServer
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import flags_of
 from merilo.commands.project_file import NO_KEY, project_file
+from merilo.data.config_files import read_document
 from merilo.errors import UsageError
+from merilo.judges.scripted import ScriptedJudge
+from merilo.plugins import object_in_file
+from merilo.providers.prices import prices_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 FLAGS = flags_of(Options)
 ROWS = [{"id": "a", "user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna."}]
@@ -150,6 +156,59 @@ def test_permission_for_code_ends_when_the_code_changes(
     assert changed is not None
     with pytest.raises(UsageError, match="names a file with code"):
         changed.options(FLAGS, set())
+
+
+@pytest.mark.parametrize("folder", ["re=po", "re:po", "a=b:c"])
+def test_permission_for_code_ends_in_folders_of_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """The signs of a named judge may be in the path of the checkout."""
+    (tmp_path / folder).mkdir()
+    test_permission_for_code_ends_when_the_code_changes(tmp_path / folder, monkeypatch, "judge = 'mine.py:Mine'")
+
+
+def test_code_from_pycache_does_not_run(tmp_path: Path) -> None:
+    """The code that runs is the source that the user has read, not a compiled file of the same checkout."""
+    source = tmp_path / "mine.py"
+    source.write_text("text = 'compiled'\n")
+    py_compile.compile(
+        str(source),
+        cfile=importlib.util.cache_from_source(str(source)),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    source.write_text("text = 'source'\n")
+    assert object_in_file(f"{source}:text") == "source"
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device without an end")
+@pytest.mark.parametrize("name", ["merilo.toml", "prices.toml", "script.jsonl"])
+def test_a_link_to_a_device_is_refused(tmp_path: Path, name: str) -> None:
+    """A checkout may contain a link to /dev/zero, which would fill the memory."""
+    (tmp_path / name).symlink_to("/dev/zero")
+    (tmp_path / "pyproject.toml").symlink_to("/dev/zero")
+    if name == "merilo.toml":
+        assert project_file(FLAGS, tmp_path) is None
+    elif name == "prices.toml":
+        with pytest.raises(UsageError, match="must be at most 1,048,576 bytes long"):
+            prices_from(tmp_path / name)
+        with pytest.raises(UsageError, match="must be at most 1,048,576 bytes long"):
+            read_document(tmp_path / name)
+    else:
+        with pytest.raises(UsageError, match="it is a device"):
+            ScriptedJudge.from_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("setting", ["judge", "embedder"])
+def test_long_texts_are_read_in_time(tmp_path: Path, setting: str) -> None:
+    """A text of the largest size of the file takes milliseconds, and a path that is too long is no file."""
+    (tmp_path / "merilo.toml").write_text(f"{setting} = '{'a' * 1_000_000}.py:judge'")
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    assert found.needs_permission()
+    (tmp_path / "merilo.toml").write_text(f"{setting} = '{'a' * 1_000_000}'")
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    assert not found.needs_permission()
 
 
 def test_a_variable_that_the_file_names_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,9 @@ DAMAGES = {
     "half_summary": ("unreadable", "cannot be read"),
     "odd_summary": ("unreadable", "metrics"),
     "pipe": ("unreadable", "not a regular file"),
+    "pipe_lock": ("unreadable", "not a regular file"),
+    "huge_manifest": ("unreadable", "manifest.json is damaged: it has 17,179,869,184 bytes."),
+    "huge_summary": ("unreadable", "summary.json is damaged: it has 17,179,869,184 bytes."),
     "no_usage": ("finished", "None"),
     "half_usage": ("finished", "None"),
     "bad_lock": ("finished", "None"),
@@ -161,9 +164,12 @@ def _damage(run: Path, how: str) -> None:
             usage.unlink()
         case "odd_summary":
             summary.write_text('{"complete": true, "samples": 1, "metrics": [{"mean": "high"}]}')
-        case "pipe":
-            summary.unlink()
-            os.mkfifo(summary)
+        case "pipe" | "pipe_lock":
+            path = summary if how == "pipe" else run / ".lock"
+            path.unlink()
+            os.mkfifo(path)
+        case "huge_manifest" | "huge_summary":
+            os.truncate({"huge_manifest": manifest, "huge_summary": summary}[how], 2**34)  # a hole takes no space
         case "no_usage":
             usage.unlink()
         case _:
@@ -173,7 +179,7 @@ def _damage(run: Path, how: str) -> None:
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_run_has_a_row_and_hides_no_other(runs: Here, how: str) -> None:
     """A run with a missing or damaged file is listed with the reason; the run next to it is listed as before."""
-    if how == "pipe" and not hasattr(os, "mkfifo"):
+    if how.startswith("pipe") and not hasattr(os, "mkfifo"):
         pytest.skip("this system has no named pipes")
     sound = _row(runs, "new")
     _damage(runs.path / "runs" / "old", how)

@@ -32,6 +32,9 @@ LEVELS: Final = 3
 """Levels of directories below the given one that are searched."""
 _HOME: Final = RUNS.parts[0]
 """The one hidden directory that is searched: it holds the runs without --out."""
+_READ: Final = (MANIFEST, SUMMARY, USAGE)
+_MAX_BYTES: Final = 2**26
+"""Size above which a file in `_READ` is damaged: a run of a million samples writes less than 1 MiB."""
 _DATED: Final = (MANIFEST, SUMMARY, USAGE, LEDGER)
 _KILLED: Final = "Killed before its results were written."
 _NOT_BEGUN: Final = "Stopped before the first question."
@@ -80,7 +83,9 @@ def _is_run(directory: Path, names: set[str]) -> bool:
         return True
     path = directory / MANIFEST
     try:
-        return MANIFEST in names and path.is_file() and "merilo" in json.loads(path.read_bytes())
+        if MANIFEST not in names or not path.is_file() or path.stat().st_size > _MAX_BYTES:
+            return False
+        return "merilo" in json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError, TypeError):
         return False
 
@@ -100,10 +105,18 @@ def _changed(directory: Path) -> datetime:
 def _listed(path: Path, changed: datetime) -> ListedRun:
     try:
         check_regular(path)  # opening a pipe would wait for ever
+        _check_sizes(path)
         found = _read(path, changed)
     except (RunError, OSError) as error:
         found = ListedRun(path, State.UNREADABLE, changed, str(error))
     return replace(found, state=State.RUNNING, reason="") if is_locked(path) else found
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise RunError for a file that is too large to read."""
+    for file in (path / name for name in _READ):
+        if file.exists() and (size := file.stat().st_size) > _MAX_BYTES:
+            raise RunError(f"{file} is damaged: it has {size:,} bytes.")
 
 
 def _read(path: Path, changed: datetime) -> ListedRun:
