@@ -71,7 +71,7 @@ class Plugin:
         """Return the object. Raises UsageError if its module cannot be imported or lacks it."""
         try:
             return self.entry.load()
-        except Exception as error:  # a stranger's module may raise anything
+        except (Exception, SystemExit) as error:  # a stranger's module may raise anything, or end the command
             raise UsageError(
                 f"The plug-in {self.name} of {self.package} cannot be loaded ({type(error).__name__}: {error}). "
                 f"Update or uninstall {self.package}."
@@ -181,7 +181,7 @@ def _module(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit(0) would report success without a run
         del sys.modules[name]
         raise UsageError(f"{path} cannot be imported ({type(error).__name__}: {error}).") from error
     finally:

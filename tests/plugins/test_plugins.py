@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,7 @@ from command_line import Here
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import parse_metric
-from merilo.plugins import object_in_file, split_file
+from merilo.plugins import Group, Plugin, object_in_file, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -245,6 +246,7 @@ def test_a_plan_without_a_question_says_what_it_lacks(here: Here) -> None:
         ),
         ("mine.py:Plain", r"The metric class Plain is not a dataclass; write @dataclass\(frozen=True\) above it."),
         ("mine.py:FACTOR", "is not a metric class"),
+        ("exits.py:Metric", r"exits.py cannot be imported \(SystemExit: 0\)."),
         ("bad.py:Metric", r"bad.py cannot be imported \(ZeroDivisionError: division by zero\)."),
     ],
 )
@@ -255,6 +257,7 @@ def test_wrong_code_is_refused_in_a_sentence(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(UNFINISHED)
     (tmp_path / "bad.py").write_text("1 / 0\n")
+    (tmp_path / "exits.py").write_text("raise SystemExit(0)\n")
     with pytest.raises(UsageError, match=message):
         parse_metric(text)
 
@@ -277,3 +280,12 @@ def test_a_file_is_told_from_a_name() -> None:
     assert split_file("a (1)/b.py:C(x=1)") == ("a (1)/b.py:C", "(x=1)")
     assert split_file('name(x="b.py:C(y)")') == ("", 'name(x="b.py:C(y)")')
     assert split_file("ragas-0.1.9:faithfulness(k=1)") == ("", "ragas-0.1.9:faithfulness(k=1)")
+
+
+def test_a_plugin_that_exits_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sys.exit(0)` in the module of a plug-in does not end the command as if it had succeeded."""
+    (tmp_path / "exiting_plugin.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = EntryPoint("exiting", "exiting_plugin:Metric", Group.METRICS)
+    with pytest.raises(UsageError, match=r"exiting of some-package cannot be loaded \(SystemExit: 0\)"):
+        Plugin(Group.METRICS, entry, "some-package").load()
