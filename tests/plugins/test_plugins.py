@@ -289,3 +289,24 @@ def test_a_plugin_that_exits_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     entry = EntryPoint("exiting", "exiting_plugin:Metric", Group.METRICS)
     with pytest.raises(UsageError, match=r"exiting of some-package cannot be loaded \(SystemExit: 0\)"):
         Plugin(Group.METRICS, entry, "some-package").load()
+
+
+@pytest.mark.parametrize(
+    ("group", "factory", "spec", "message"),
+    [
+        (Group.JUDGES, lambda _: 1 / 0, "broken:x", "The plug-in for 'broken:x' raised ZeroDivisionError"),
+        (Group.JUDGES, lambda _: 3, "broken:x", "returned int, which is not a judge"),
+        (Group.PROVIDERS, lambda _: 1 / 0, "broken:m", "The plug-in for 'broken:m' raised ZeroDivisionError"),
+        (Group.PROVIDERS, lambda _: 3, "broken:m", "returned int, which is not a provider"),
+    ],
+)
+def test_a_plugin_that_fails_is_named(
+    monkeypatch: pytest.MonkeyPatch, group: Group, factory: object, spec: str, message: str
+) -> None:
+    """An error in someone else's package is reported with the judge that it was meant to make."""
+    from merilo.judges import spec as specs
+
+    monkeypatch.setattr(specs, "plugin", lambda asked, _: factory if asked is group else None)
+    monkeypatch.setattr(specs, "_wires", lambda: frozenset({"broken"} if group is Group.PROVIDERS else ()))
+    with pytest.raises(UsageError, match=message):
+        specs.judge_from(spec)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from merilo.errors import UsageError
+from merilo.errors import MeriloError, UsageError
 from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
 from merilo.judges.route_specs import named_spec, named_specs, routing_in
 from merilo.judges.routed import parts_of, routed_of
@@ -86,8 +86,18 @@ def judge_from(
     _refuse_options({"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, f"the judge {spec!r}")
     factory = plugin(Group.JUDGES, scheme)
     if factory is not None and (rest or scheme == "embedded"):
-        return _checked_judge(cast("Callable[[str], object]", factory)(rest), spec)
+        return _checked_judge(_made(cast("Callable[[str], object]", factory), spec, rest), spec)
     raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join(_forms())}, or FILE.py:NAME.")
+
+
+def _made(factory: Callable[..., object], spec: str, *arguments: str, **options: str) -> object:
+    """Return what the factory of a plug-in makes. Raises UsageError for whatever it raises."""
+    try:
+        return factory(*arguments, **options)
+    except MeriloError:
+        raise
+    except Exception as error:  # a stranger's plug-in may raise anything
+        raise UsageError(f"The plug-in for {spec!r} raised {type(error).__name__}: {error}.") from error
 
 
 def _forms() -> list[str]:
@@ -327,7 +337,12 @@ def _provider(scheme: str, model: str, given: _Given) -> Provider:
         signature(factory).bind(model, **given)
     except TypeError as error:
         raise UsageError(f"The provider {scheme} cannot be used so: {error}.") from None
-    return factory(model, **given)
+    found = _made(factory, f"{scheme}:{model}", model, **given)
+    if not (hasattr(found, "connect") and hasattr(found, "fingerprint")):
+        raise UsageError(
+            f"The plug-in for '{scheme}:{model}' returned {type(found).__name__}, which is not a provider."
+        )
+    return cast("Provider", found)
 
 
 def _given(base_url: str | None, api_key_env: str | None) -> _Given:
