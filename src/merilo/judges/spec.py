@@ -90,7 +90,7 @@ def judge_from(
     raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join(_forms())}, or FILE.py:NAME.")
 
 
-def _made(factory: Callable[..., object], spec: str, *arguments: str, **options: str) -> object:
+def _made(factory: Callable[..., object], spec: str, *arguments: str, **options: object) -> object:
     """Return what the factory of a plug-in makes. Raises UsageError for whatever it raises."""
     try:
         return factory(*arguments, **options)
