@@ -104,8 +104,8 @@ def _verdict(asked: Asked) -> dict[str, Any]:
 
 
 def _support(number: int, label: str) -> dict[str, Any]:
-    evidence = [] if label == "not_stated" else [1]
-    return {"number": number, "reason": f"By {number}.", "label": label, "evidence": evidence}
+    sentences = [] if label == "not_stated" else [1]
+    return {"number": number, "reason": f"By {number}.", "label": label, "sentences": sentences}
 
 
 # ------------------------------------------------------------------------------------------------ faults
@@ -155,7 +155,8 @@ def _damaged(asked: Asked) -> str:
 def _self_contradicting(asked: Asked) -> str:
     verdict = _verdict(asked)
     for each in verdict.get("verdicts", [verdict]):
-        each.update({"evidence": [], **({"label": "supported"} if "label" in each else {"grade": 2})})
+        wrong = {"sentences": [], "label": "supported"} if "label" in each else {"evidence": [], "grade": 2}
+        each.update(wrong)
     return json.dumps(verdict)
 
 

@@ -29,7 +29,7 @@ _STATEMENT = re.compile(rb"<<<statement(?: \d+)? ")
 _REPLIES: dict[bytes, dict[str, Any]] = {
     b"relevance": {"reason": "It answers in its first sentence.", "grade": 2, "evidence": [1]},
     b"usefulness": {"reason": "It helps in its first sentence.", "useful": True, "evidence": [1]},
-    b"support": {"reason": "The first context says so.", "label": "supported", "evidence": [1]},
+    b"support": {"reason": "The first context says so.", "label": "supported", "sentences": [1]},
     b"sufficiency": {"reason": "All is there.", "label": "sufficient", "missing": ""},
     b"addresses": {"reason": "It does.", "addresses": True},
     b"noncommittal": {"reason": "It answers.", "noncommittal": False},

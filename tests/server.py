@@ -217,7 +217,8 @@ def contradiction() -> Fault:
     def spoilt(text: str) -> str:
         loaded = _loaded(text)
         for verdict in loaded.get("verdicts", [loaded]):
-            verdict["evidence"] = [] if verdict.get("evidence") else [1]
+            name = "sentences" if "sentences" in verdict else "evidence"
+            verdict[name] = [] if verdict.get(name) else [1]
         return json.dumps(loaded, ensure_ascii=False)
 
     return says(spoilt, name="contradiction")
@@ -546,7 +547,8 @@ def _fields(asked: Asked, answer: Answer | None) -> Any:
     if asked.kind == "parts":
         return {"parts": answer}
     if asked.kind in {"relevance", "usefulness", "support", "answered", "mentions"}:
-        fields["evidence"] = [1] if answer not in {0, "not_stated"} else []
+        name = "sentences" if asked.kind == "support" else "evidence"
+        fields[name] = [1] if answer not in {0, "not_stated"} else []
     if asked.kind == "sufficiency":
         fields["missing"] = "" if answer == "sufficient" else "Something."
     return fields

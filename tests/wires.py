@@ -30,7 +30,7 @@ _TELLING = {
     "answered": "answered",
     "entities": "entities",
     "mentioned": "mentions",
-    "evidence": "support",
+    "sentences": "support",
     "label": "choice",
 }
 """The first of these among a schema's fields tells its kind."""

@@ -1,93 +1,73 @@
-"""Write the page on the embedded judge from its measured results: `python tools/card.py`, or `--check` to only compare.
+"""Write the page on the embedded judge from its measured figures: `python tools/card.py`, or `--check` to only compare.
 
-`benchmarks/card.py` measures the figures. The page is docs/embedded-judge.md, with a reliability plot for each task.
-Its text is in card.md.jinja. `--aims` prints the targets and the measured figures, and exits with 1 if one is missed.
+The figures are those of the model file (agreement with human labels, `training/encoder/unseen.py`) and of
+`benchmarks/card.py`. The page is docs/embedded-judge.md. Its text is in card.md.jinja.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import card_tables as tables
-from card_aims import aims, aims_table
-from card_plot import reliability
-from card_results import Results
-from card_text import figure, percent, plain
+from card_text import percent
 from jinja2 import Environment, StrictUndefined
 
+from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-WORDS: Final = Path(__file__).with_name("card.md.jinja")
-NAME: Final = "embedded-judge"
+RESULTS: Final = ROOT / "benchmarks" / "results" / "embedded"
+TEMPLATE: Final = Path(__file__).with_name("card.md.jinja")
+PAGE: Final = ROOT / "docs" / "embedded-judge.md"
+STEPS: Final = ("blind", "controls", "pairs", "copied", "stuffed", "languages", "probe", "speed", "encoder")
 
 
-def pages(results: Results) -> dict[str, str]:
-    """Return every file of the page by its path in the folder of documentation."""
-    found: dict[str, str] = {}
-    plots: list[str] = []
-    for reading, own, _ in tables.readings(results, "all"):
-        each = own["calibration"]
-        if each is not None and each["bins"]:
-            title = tables.called("all", reading)
-            path = f"{NAME}/{reading.replace('=', '')}.svg"
-            found[path] = reliability(title, each["bins"])
-            plots.append(f"![{title}: fraction of yes in the labels by the judge's probability, in ten bins]({path})")
+def page(folder: Path) -> str:
+    """Return the page. Raise SystemExit if a step is missing, unreadable or measured another model."""
+    steps = {name: _step(folder / f"{name}.json", name) for name in STEPS}
     environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701  Markdown
-    page = environment.from_string(WORDS.read_text(encoding="utf-8")).render(
-        results=results,
-        model=results.model,
-        installed=dict(EmbeddedJudge().fingerprint()),
+    text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        model=BlendedModel.load(),
+        fingerprint=dict(EmbeddedJudge().fingerprint()),
+        steps=steps,
         tables=tables,
-        aims=aims_table(results),
-        plots="\n".join(plots),
-        figure=figure,
-        plain=plain,
         percent=percent,
     )
-    return {f"{NAME}.md": page.rstrip() + "\n"} | found
+    return text.rstrip() + "\n"
+
+
+def _step(path: Path, name: str) -> dict[str, Any]:  # Any: parsed JSON
+    again = f"measure it with python benchmarks/card.py --only {name}."
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        measured = found["model"]
+    except OSError:
+        raise SystemExit(f"{path} does not exist; {again}") from None
+    except (ValueError, KeyError) as error:
+        raise SystemExit(f"{path} cannot be read ({error}); {again}") from None
+    if measured != dict(EmbeddedJudge().fingerprint()):
+        raise SystemExit(f"{path} measured another model ({measured.get('sha256')}); {again}")
+    return found
 
 
 def main() -> None:
-    """Write the files, or list the ones that differ and exit with 1."""
-    arguments = _arguments()
-    results = Results.read(arguments.results)
-    if arguments.aims:
-        told = aims(results)
-        for each in told:
-            mark = {True: "ok", False: "MISSED", None: "?"}[each.holds]
-            print(f"{mark:<7}{each.name}: {each.found} ({each.aim})")
-        sys.exit(any(each.holds is False for each in told))
-    found = pages(results)
-    there = {f"{NAME}/{path.name}": path for path in (arguments.out / NAME).glob("*.svg")}
-    faults: list[str] = []
-    for name, text in found.items():
-        path = arguments.out / name
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
-            continue
-        faults.append(f"{name} differs from what was measured; run python tools/card.py.")
-        if not arguments.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
-            print(f"wrote {path}")
-    for name in there.keys() - found.keys():
-        faults.append(f"{name} belongs to no task that was measured; run python tools/card.py.")
-        if not arguments.check:
-            there[name].unlink()
-    if arguments.check and faults:
-        sys.exit("\n".join(faults))
-
-
-def _arguments() -> argparse.Namespace:
+    """Write the page, or exit with 1 if it differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "embedded", metavar="DIR")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR")
-    parser.add_argument("--check", action="store_true", help="only say which files differ; exit 1 if one does")
-    parser.add_argument("--aims", action="store_true", help="only print what was aimed at and what was found")
-    return parser.parse_args()
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--out", type=Path, default=PAGE, metavar="FILE")
+    parser.add_argument("--check", action="store_true", help="compare only; exit 1 if the page differs")
+    chosen = parser.parse_args()
+    text = page(chosen.results)
+    if chosen.out.is_file() and chosen.out.read_text(encoding="utf-8") == text:
+        return
+    if chosen.check:
+        sys.exit(f"{chosen.out} differs from the measured figures; run python tools/card.py.")
+    chosen.out.write_text(text, encoding="utf-8", newline="\n")
+    print(f"wrote {chosen.out}")
 
 
 if __name__ == "__main__":

@@ -1,37 +1,36 @@
-"""The tables of the page on the embedded judge, each from the results of one step."""
+"""The tables of the page on the embedded judge."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from card_text import NONE, amount, figure, foreign, percent, plain, signed, table
+from card_text import NONE, amount, between, percent, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from card_results import Results
+    JSON = Mapping[str, Any]  # Any: parsed JSON
 
-    JSON = Mapping[str, Any]  # Any: JSON
-
-CALLED: Final = {
-    "chunk_relevance": "relevance of a context",
-    "sentence_relevance": "evidence sentences",
-    "sufficiency": "sufficiency",
-    "groundedness": "support of responses",
-    "nli": "support of single statements",
-    "answer_relevance": "addresses the question",
+TASKS: Final = (
+    "relevance",
+    "evidence",
+    "sufficiency",
+    "support of responses",
+    "support of statements",
+    "support of edited responses",
+    "short answers",
+    "yes or no",
+    "addresses",
+)
+_CURVES: Final = {
+    "answers": "relevance",
+    "sentence": "evidence",
+    "sufficient": "sufficiency",
+    "supported": "support",
+    "answered": "short answers",
+    "yes_or_no": "yes or no",
+    "addresses": "addresses",
 }
-_CUTS: Final = {
-    ("people", "chunk_relevance"): "relevance of a context: answers (2) or on topic (1)",
-    ("people", "chunk_relevance>=1"): "relevance of a context: 1 or 2 against 0",
-    ("all", "chunk_relevance"): "relevance of a context: 1 or 2 against 0",
-    ("all", "chunk_relevance=2"): "relevance of a context: 2 against 0 and 1",
-}
-ALONE: Final = "sentence_relevance_alone"
-EVIDENCE: Final = "sentence_relevance"
-_FIGURES: Final = ("kappa", "balanced_accuracy", "auroc")
-LIMIT: Final = 0.05
-"""The target for the calibration error."""
 _EDITS: Final = {
     "order": "Several contexts are in another order.",
     "duplicate": "One of the contexts appears twice.",
@@ -45,149 +44,65 @@ _EDITS: Final = {
     "name": "A name in a supported statement is changed.",
 }
 """What each probe does to a question."""
-_PLAIN: Final = {" a CPU s": " per CPU s", "the same by the clock": "the same, wall time"}
-"""Wording of the measured figures, and plainer wording for it."""
 
 
-def called(kind: str, reading: str) -> str:
-    """Return the name of a reading in words."""
-    return _CUTS.get((kind, reading)) or CALLED.get(reading, reading)
-
-
-def readings(results: Results, kind: str, step: str = "") -> Iterator[tuple[str, JSON, JSON]]:
-    """Yield each reading: name, figures over all sources, and figures by source. Evidence sentences have probabilities.
-
-    The default step has only records that no part of the model was fitted on.
-    """
-    step = step or results.fair
-    for reading in results[step]["tasks"][kind]:
-        if reading != ALONE:
-            found = results["evidence" if (step, reading) == ("check", EVIDENCE) else step]
-            yield reading, found["tasks"][kind][reading], found[kind][reading]
-
-
-def macro(results: Results, kind: str, step: str = "") -> str:
-    """Return the means over sources, one row per reading."""
+def agreement(model: Any, kind: str) -> str:  # Any: the model
+    """Return the figures of each task; `kind`: unseen, known or locked."""
     rows = []
-    for reading, own, _ in readings(results, kind, step):
-        cells = [figure(own["macro"][name]) for name in _FIGURES]
-        rows.append([called(kind, reading), *cells, str(len(own["sources"])), f"{own['pooled']['records']:,}"])
-    return table(["task", "κ", "balanced accuracy", "AUROC", "sources", "records"], rows)
-
-
-def by_source(results: Results, kind: str) -> str:
-    """Return the figures by source for every reading."""
-    rows = []
-    for reading, _, sources in readings(results, kind):
-        for source, own in sources.items():
-            name = source if own["in_macro"] else f"{source} *"
-            cells = [figure(own[each]) for each in _FIGURES]
-            rates = f"{plain(own['sensitivity'])} / {plain(own['specificity'])}"
-            rows.append([called(kind, reading), name, f"{own['n']:,}", f"{own['yes']:,}", *cells, rates])
-    head = ["task", "source", "n", "yes", "κ", "balanced accuracy", "AUROC", "accuracy on yes / on no"]
-    return table(head, rows, left=2)
-
-
-def by_language(results: Results) -> str:
-    """Return the figures by language for a translated set, with rule-generated records."""
-    rows = []
-    for reading, own in results["languages"]["tasks"]["all"].items():
-        if reading == ALONE:
+    for task in TASKS:
+        each = model.agreement.get(task, {}).get(kind)
+        if each is None:
+            rows.append([task, *[NONE] * 4, "0", "0"])
             continue
-        for language, each in own["languages"].items():
-            cells = [figure(each[name]) for name in _FIGURES]
-            rows.append([called("all", reading), language, f"{each['n']:,}", *cells])
-    return table(["task", "language", "n", "κ", "balanced accuracy", "AUROC"], rows, left=2)
-
-
-def against(results: Results, kind: str) -> str:
-    """Return the judge compared with simple scores, one row per reading; `kind`: people, all, groups or mined."""
-    found = results["mined"]["all"] if kind == "mined" else results["baselines"][kind]
-    names = [*results["baselines"]["baselines"]]
-    judge = results["baselines"]["judge"]["name"]
-    rows = []
-    for reading, own in found.items():
-        if own["mean"][judge]["value"] is None or "difference" not in own:
-            continue
-        title = f"{called('all', reading)}; mined negatives" if kind == "mined" else called(kind, reading)
-        title += ", each alone" if reading == ALONE else ""
-        cells = [plain(own["mean"].get(name), 3) for name in names]
-        told = own["difference"]
-        rows.append([title, figure(own["mean"][judge], 3), *cells, f"{signed(told)} to {told['best']}", standing(told)])
-    if not rows:
-        return "None of these sources has enough of both labels."
-    return table(["task", "embedded", *names, "difference to the best", ""], rows)
-
-
-def standing(difference: JSON) -> str:
-    """Return the conclusion from a paired difference."""
-    if difference["value"] is None or difference["interval"] is None:
-        return "cannot tell"
-    low, high = difference["interval"]
-    return "better" if low > 0 else "below" if high < 0 else "level"
-
-
-def calibration(results: Results) -> str:
-    """Return the calibration error of each task, pooled over sources, and that of a perfect judge."""
-    rows = []
-    for kind in ("people", "all"):
-        for reading, own, _ in readings(results, kind):
-            each = own["calibration"]
-            if each is not None:
-                told = [figure(each, 3), plain({"value": each["perfect"]}, 3), plain({"value": each["perfect_95"]}, 3)]
-                holds = NONE if each.get("remark") else "yes" if each["value"] <= LIMIT else "no"
-                rows.append([called(kind, reading), _KINDS[kind], f"{each['n']:,}", *told, holds])
-    head = ["task", "labels", "n", "error", "a perfect judge: mean", "95 % of them below", f"at most {LIMIT}"]
-    return table(head, rows, left=2)
-
-
-_KINDS: Final = {"people": "human", "all": "all"}
-
-
-def fitted(results: Results) -> str:
-    """Return the figures in the model's file, from records that its curves were not fitted on."""
-    rows = []
-    for task, own in results["fitted"]["agreement"].items():
-        for kind in ("people", "all"):
-            each = own.get(kind)
-            if each:
-                kappa = figure({"value": each["kappa"], "interval": each["interval"]})
-                others = [f"{each[name]:.2f}" for name in ("balanced_accuracy", "auroc", "calibration_error")]
-                rows.append([f"`{task}`", _KINDS[kind], kappa, *others, f"{each['n']:,}"])
-    return table(["curve", "labels", "κ", "balanced accuracy", "AUROC", "calibration error", "n"], rows, left=2)
-
-
-def probes(results: Results) -> str:
-    """Return every probe with its effect."""
-    rows = []
-    for name, each in results["probe"]["probes"].items():
-        interval = each["interval"] and [percent(end) for end in each["interval"]]
-        told = percent(each["value"]) + (f" [{interval[0]}, {interval[1]}]" if interval else "")
         rows.append(
             [
-                f"`{name}`",
-                _EDITS.get(name, each["summary"]),
-                f"{each['counted']:,}",
-                told,
-                percent(each["upper"]),
-                percent(each["limit"]),
+                task,
+                between(each["auroc"], each["auroc_interval"]),
+                between(each["balanced_accuracy"], each["balanced_accuracy_interval"]),
+                between(each["kappa"], each["interval"]),
+                f"{each['calibration_error']:.2f}",
+                str(each["families"]),
+                f"{each['n']:,}",
             ]
         )
-    return table(["probe", "edit", "pairs", "effect", "95 % upper limit", "passes up to"], rows, left=2)
+    head = ["task", "AUROC", "balanced accuracy", "κ", "calibration error", "families", "labels"]
+    return table(head, rows)
 
 
-def speed(results: Results) -> str:
-    """Return every speed figure with its target."""
-    figures = [each for step in ("speed", "encoder") if step in results.steps for each in results[step]["figures"]]
-    rows = [[figure_name(each["name"]), amount(each["measured"]), _limit(each)] for each in figures]
-    return table(["figure, one core", "measured", "target"], rows)
+def sources(model: Any) -> str:  # Any: the model
+    """Return AUROC and balanced accuracy of each source, unseen ones first."""
+    rows = [
+        [task, source, "unseen" if kind == "unseen" else "known", f"{each['n']:,}"]
+        + [f"{each[name]:.2f}" for name in ("auroc", "balanced_accuracy", "kappa")]
+        for task in TASKS
+        for kind in ("unseen", "known")
+        for source, each in ((model.agreement.get(task, {}).get(kind) or {}).get("sources") or {}).items()
+    ]
+    return table(["task", "source", "reader", "labels", "AUROC", "balanced accuracy", "κ"], rows, left=3)
 
 
-def figure_name(name: str) -> str:
-    """Return the name of a measured figure in plain words."""
-    for found, plainer in _PLAIN.items():
-        name = name.replace(found, plainer)
-    return name
+def components(model: Any) -> str:  # Any: the model
+    """Return the AUROC of each curve and of its features alone, over left-out families."""
+    rows = []
+    for name, task in _CURVES.items():
+        own = dict(model.components[name])
+        whole = own.pop("all")
+        alone = ", ".join(f"`{feature}` {value:.3f}" for feature, value in own.items() if value is not None)
+        rows.append([task, NONE if whole is None else f"{whole:.3f}", alone or NONE])
+    return table(["task", "all features", "each feature alone"], rows, left=3)
+
+
+def licences(model: Any) -> str:  # Any: the model
+    """Return the sources that the model was fitted on, with their licences."""
+    return table(
+        ["source", "licence"], [[source, licence] for source, licence in sorted(model.trained_on.items())], left=2
+    )
+
+
+def figures(step: JSON) -> str:
+    """Return the output of a benchmark: each figure with its target."""
+    rows = [[each["name"], amount(each["measured"]), _limit(each)] for each in step["record"]]
+    return table(["figure", "measured", "target"], rows)
 
 
 def _limit(each: JSON) -> str:
@@ -196,24 +111,31 @@ def _limit(each: JSON) -> str:
     return f"at {'most' if each['sign'] == '<=' else 'least'} {each['limit']:g}"
 
 
-def examples(results: Results) -> str:
-    """Return the most confident wrong verdicts, by task."""
-    parts: list[str] = []
-    for each in results["surest"]["examples"]:
-        heading = f"### {CALLED[each['task']].capitalize()}"
-        if heading not in parts:
-            parts.append(heading)
-        labelled = "the rule-generated label is" if each["by_rule"] else "the human label is"
-        lines = [
-            f"**The judge says {each['judge']} (confidence {each['sureness']:.2f}), {labelled} {each['people']}.**"
-        ]
-        lines += [f"{name}: {foreign(each[name])}" for name in ("query", "response", "context") if each[name]]
-        lines.append(f"Source: {foreign(each['source'])}, record {foreign(each['id'])}, {foreign(each['licence'])}.")
-        parts.append("\n".join(f"> {line}<br>" for line in lines).removesuffix("<br>"))
-    return "\n\n".join(parts)
+def probes(step: JSON) -> str:
+    """Return every probe with its effect."""
+    rows = []
+    for name, each in step["record"]["probes"].items():
+        interval = each["interval"] and [percent(end) for end in each["interval"]]
+        effect = percent(each["value"]) + (f" [{interval[0]}, {interval[1]}]" if interval else "")
+        edit = _EDITS.get(name, each["summary"])
+        rows.append([f"`{name}`", edit, f"{each['counted']:,}", effect, percent(each["limit"])])
+    return table(["probe", "edit", "pairs", "effect", "passes up to"], rows, left=2)
 
 
-def steps(results: Results) -> str:
+def languages(step: JSON) -> str:
+    """Return the figures by language of a translated set of questions."""
+    rows = []
+    for task, own in step["record"]["tasks"]["all"].items():
+        for language, each in (own.get("languages") or {}).items():
+            cells = [NONE if each[name]["value"] is None else f"{each[name]['value']:.2f}" for name in _SHOWN]
+            rows.append([task, language, f"{each['n']:,}", *cells])
+    return table(["task", "language", "labels", "κ", "balanced accuracy", "AUROC"], rows, left=2)
+
+
+_SHOWN: Final = ("kappa", "balanced_accuracy", "auroc")
+
+
+def commands(steps: Mapping[str, JSON]) -> str:
     """Return the command of each step and its duration."""
-    rows = [[f"`{name}`", f"`{each['command']}`", f"{each['seconds']:,} s"] for name, each in results.steps.items()]
+    rows = [[f"`{name}`", f"`{each['command']}`", f"{each['seconds']:,} s"] for name, each in steps.items()]
     return table(["step", "command", "took"], rows, left=2)

@@ -1,48 +1,19 @@
-"""Figures and quoted texts as Markdown."""
+"""Figures as Markdown."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final
-
-from merilo.rendering.sanitize import clean
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    JSON = Mapping[str, Any]  # Any: JSON
+    from collections.abc import Iterable, Sequence
 
 NONE: Final = "–"
-_MARKS: Final = re.compile(r"""[!"#$&'()*+/:<=>@\[\\\]^_`{|}~]|\.(?=\S)""")
-"""Characters with a meaning in Markdown, its extensions or HTML. A full stop inside a word may be an address."""
 
 
-def foreign(text: str) -> str:
-    """Return a quoted text without Markdown or HTML markup, addresses and invisible characters."""
-    return _MARKS.sub(lambda found: f"&#{ord(found[0])};", clean(text))
-
-
-def figure(each: JSON | None, digits: int = 2) -> str:
+def between(value: float, interval: Sequence[float], digits: int = 2) -> str:
     """Return a measure with its interval, such as `0.71 [0.65, 0.76]`."""
-    if each is None or each.get("value") is None:
-        return NONE
-    ends = each.get("interval")
-    told = f"{_number(each['value'], digits)}"
-    return told if ends is None else f"{told} [{_number(ends[0], digits)}, {_number(ends[1], digits)}]"
-
-
-def plain(each: JSON | None, digits: int = 2) -> str:
-    """Return a measure without its interval."""
-    return NONE if each is None or each.get("value") is None else _number(each["value"], digits)
-
-
-def signed(each: JSON) -> str:
-    """Return a difference with its interval, such as `+0.03 [+0.01, +0.05]`."""
-    if each.get("value") is None:
-        return NONE
-    ends = each.get("interval")
-    told = _signed(each["value"])
-    return told if ends is None else f"{told} [{_signed(ends[0])}, {_signed(ends[1])}]"
+    low, high = (_number(end, digits) for end in interval)
+    return f"{_number(value, digits)} [{low}, {high}]"
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -63,7 +34,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) 
 
 def _number(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
-
-
-def _signed(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")

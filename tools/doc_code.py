@@ -202,4 +202,5 @@ def _noted(cls: type[Any]) -> list[tuple[Any, str]]:  # Any: dataclass fields
                 notes.setdefault(field.name, ", ".join(f"`{member.value}`" for member in kind))
         notes.setdefault("probability", "the judge's own probability of yes; None when it gives none")
         notes.setdefault("reason", "one sentence; may be empty")
-    return [(field, notes.get(field.name, "")) for field in fields(cls)]
+        notes.setdefault("averaged", "keyword-only; True if metrics average the probability instead of counting")
+    return [(field, notes.get(field.name, "")) for field in sorted(fields(cls), key=lambda each: each.kw_only)]

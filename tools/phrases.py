@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 PHRASES, CEILING = ROOT / "tools" / "phrases.txt", ROOT / "tools" / "phrases.json"
-DATA = ("judges/lexical_words.py", "commands/probe/texts.py", "metrics/published/", "rubrics/", "examples/")
+DATA = (
+    "judges/lexical_words.py",
+    "judges/slot_words.py",
+    "commands/probe/texts.py",
+    "metrics/published/",
+    "rubrics/",
+    "examples/",
+)
 """Paths in src whose texts are data: word lists, edits for robustness tests and wording of other projects."""
 ALLOWED = {
     ("commands/calibrate/text.py", "told"): "a key of the JSON",

@@ -1,6 +1,6 @@
 """Fit the lexical judge on labelled records and write its model file.
 
-    python training/fit_lexical.py --data DIR --out src/merilo/judges/lexical.v1.json [--keep FILE]
+    python training/fit_lexical.py --data DIR --out src/merilo/judges/lexical.v2.json [--keep FILE]
 
 With --keep the word weights and the curves of a model file stay, and only those that it lacks are fitted.
 DIR holds `train/` and `dev/`, one gzip JSON Lines file a task (see README.md beside this file). Coefficients
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from lexical import curve as fitting
 from lexical import measure, records
+from lexical.families import is_known, is_locked
 from lexical.idf import LEVELS, term_weights
 from lexical.rows import (
     Rows,
@@ -39,11 +40,8 @@ from merilo.judges.lexical_match import Lexicon
 
 SEED = 20261121
 TABLE_LETTERS = 400_000
-LEAST_MISSED = 0.1
-"""Largest fraction of truly sufficient training records below the "partly" threshold."""
 CUTS = {
     "sentence": 1.0,
-    "relevant": 1.0,
     "answers": 2.0,
     "sufficient": 0.75,
     "useful": 1.0,
@@ -83,31 +81,23 @@ def fit(folder: Path, kept: dict[str, Any]) -> dict[str, Any]:
     """Return the model file's fields, without agreement; `kept`: fields of another file, whose curves are reused."""
     fields: dict[str, Any] = {
         "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": dict(kept["curves"]), "agreement": {},
-        "trained_on": records.licences(folder, ANSWERS_LEFT_OUT),
+        "trained_on": kept.get("trained_on") or records.licences(folder, ANSWERS_LEFT_OUT),
         "weights": kept.get("weights") or _grouped(_weights(folder)),
     }  # fmt: skip
-    lexicon = Lexicon(
-        {stem: int(level) / LEVELS for level, stems in fields["weights"].items() for stem in stems.split(" ")}
-    )
-    if "sentence" not in kept["curves"]:
-        fields["curves"]["sentence"] = _fit("sentence", sentence_rows(records.sentence_examples(folder), lexicon))
-    model = _model(fields)
-    for name, rows in _other_rows(folder, model).items():
+    for name in TASKS:  # "sentence" first: the features of others contain its probabilities
         if name not in kept["curves"]:
-            fields["curves"][name] = _fit(name, rows)
+            fields["curves"][name] = _fit(name, _rows(name, folder, _model(fields)))
     return fields
 
 
 def agreement(folder: Path, fields: dict[str, Any], model: LexicalModel) -> dict[str, Any]:
     """Return the agreement on held-out records by task: with human labels, and on all records."""
     found: dict[str, Any] = {}
-    rows = {
-        "sentence": sentence_rows(records.sentence_examples(folder), model.lexicon),
-        **_other_rows(folder, model, held_out=True),
-    }
-    for name, each in rows.items():
-        curve = fields["curves"][name]
-        judged = each.judged(fitting.chances(curve, each.values), cut=CUTS[name], threshold=curve["thresholds"]["yes"])
+    for name in TASKS:
+        each, curve = _rows(name, folder, model, held_out=True), fields["curves"][name]
+        judged = each.judged(
+            fitting.chances(curve, each.values), cut=CUTS[name], threshold=measure.decides(curve["thresholds"], name)
+        )
         found[name] = {
             "people": measure.agreement(judged.where(~judged.constructed), SEED),
             "all": measure.agreement(judged, SEED),
@@ -121,23 +111,29 @@ def agreement(folder: Path, fields: dict[str, Any], model: LexicalModel) -> dict
     return found
 
 
-def _other_rows(folder: Path, model: LexicalModel, *, held_out: bool = False) -> dict[str, Rows]:
-    relevance = context_rows(records.relevance_examples(folder, split), model)
-    support = list(records.support_examples(folder, split))
-    whole = [pair for pair in support if not is_short(pair[0])]
-    natural = [pair for pair in whole if held_out or pair[0].source in records.NATURAL_SUPPORT]
-    answers = [e for e in records.answer_examples(folder) if held_out or e.source not in ANSWERS_LEFT_OUT]
-    useful = records.usefulness_examples(folder, split) + swapped(support)
-    return {
-        "relevant": relevance,
-        "answers": relevance,
-        "sufficient": context_rows(records.sufficiency_examples(folder, split), model),
-        "supported": support_rows(natural, model.lexicon),
-        "answered": short_rows(support, model, "answered"),
-        "yes_or_no": short_rows(support, model, "yes_or_no"),
-        "useful": usefulness_rows(useful, model.lexicon),
-        "addresses": answer_rows(answers, model.lexicon, model),
-    }
+def _rows(name: str, folder: Path, model: LexicalModel, *, held_out: bool = False) -> Rows:
+    """Return the rows of a task. Fits use the families that the reader knows, so that the others stay unseen."""
+    match name:
+        case "sentence":
+            rows = sentence_rows(records.sentence_examples(folder), model.lexicon)
+        case "answers":
+            rows = context_rows(records.relevance_examples(folder, split), model)
+        case "sufficient":
+            rows = context_rows(records.sufficiency_examples(folder, split), model)
+        case "addresses":
+            answers = [e for e in records.answer_examples(folder) if held_out or e.source not in ANSWERS_LEFT_OUT]
+            rows = answer_rows(answers, model.lexicon, model)
+        case "useful":
+            made = swapped(list(records.support_examples(folder, split)))
+            rows = usefulness_rows([*records.usefulness_examples(folder, split), *made], model.lexicon)
+        case "supported":
+            whole = [pair for pair in records.support_examples(folder, split) if not is_short(pair[0])]
+            natural = [pair for pair in whole if held_out or pair[0].source in records.NATURAL_SUPPORT]
+            rows = support_rows(natural, model.lexicon)
+        case _:
+            rows = short_rows(records.support_examples(folder, split), model, name)
+    used = [not is_locked(source) if held_out else is_known(source) for source in rows.source.tolist()]
+    return rows.where(np.array(used, dtype=bool))
 
 
 def _fit(name: str, rows: Rows) -> dict[str, Any]:
@@ -146,16 +142,8 @@ def _fit(name: str, rows: Rows) -> dict[str, Any]:
     fitted = fitting.fit(rows.values, label, weight)
     chance = fitting.held_out(rows.values, label, weight, rows.group)
     judged = rows.judged(chance, cut=CUTS[name], threshold=0.5)
-    fitted["thresholds"]["yes"] = measure.best_threshold(judged)
-    if name == "sufficient":
-        fitted["thresholds"]["partly"] = _partly(chance, label, fitted["thresholds"]["yes"])
+    fitted["thresholds"] = measure.thresholds(name, judged, measure.best_threshold(judged))
     return fitted
-
-
-def _partly(chance: fitting.Floats, label: measure.Flags, sufficient: float) -> float:
-    steps = np.round(np.arange(0.02, sufficient, 0.01), 2)
-    low = [t for t in steps if (chance < t).any() and label[chance < t].mean() <= LEAST_MISSED]
-    return float(max(low, default=steps[0]))
 
 
 def _weights(folder: Path) -> dict[str, float]:

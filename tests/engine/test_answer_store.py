@@ -17,6 +17,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.later_fields import later_fields
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply, ReplyPath, Usage
@@ -110,7 +111,8 @@ def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:
     content = digest_of(
         b"relevance", b"ru", b"user_input", digest_text("Who?"), b"sentences", digest_texts(("Ada.", "Grace."))
     )
-    schema = {field.name: str(field.type) for field in fields(RelevanceVerdict)}
+    later = later_fields(RelevanceVerdict)
+    schema = {field.name: str(field.type) for field in fields(RelevanceVerdict) if field.name not in later}
     assert question.content == content
     assert unit.keys == (
         digest_of(
@@ -252,3 +254,16 @@ def test_nothing_waits_after_a_commit(store: Store, cache: VerdictCache) -> None
     assert found.due_in() is None
     found.commit_if_due()
     assert found.notices() == ()
+
+
+def test_a_later_field_of_a_verdict_is_stored_only_if_it_is_set() -> None:
+    """Verdicts of version 0.1.0 keep their bytes, and those with the new field are read back equal."""
+    plain, cited = (
+        SupportVerdict(SupportLabel.SUPPORTED, (0,)),
+        SupportVerdict(SupportLabel.SUPPORTED, (0,), sentences=((0, 1),)),
+    )
+    assert "sentences" not in plain.to_json()
+    assert "sentences" not in plain.to_fields()
+    for verdict in (plain, cited):
+        assert SupportVerdict.from_json(verdict.to_json()) == verdict
+        assert SupportVerdict.from_fields(verdict.to_fields()) == verdict

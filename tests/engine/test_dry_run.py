@@ -27,7 +27,7 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import read_pack, read_reply
+from merilo.judging.reply_parsing import AskedForm, read_pack, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ def test_replies_are_about_as_long_as_planned(tmp_path: Path) -> None:
         decisions = {"relevance": {"grade": 1}, "support": {"label": "supported"}, "usefulness": {"useful": True}}
         if asked.kind not in decisions:
             return None
-        return {"reason": reason, **decisions[asked.kind], "evidence": [1]}
+        return {"reason": reason, **decisions[asked.kind], "sentences" if asked.kind == "support" else "evidence": [1]}
 
     with JudgeServer(answer) as server:
         metrics = ("context_relevance", *METRICS[2:4])
@@ -289,7 +289,8 @@ ASKED = (
 @pytest.mark.parametrize("question", ASKED, ids=lambda question: question.kind)
 def test_likely_replies_can_be_read(question: Question[Any]) -> None:
     """The likely reply to a question that is asked in words reads as its guess."""
-    assert read_reply(likely_reply(question), question).verdicts == (question.guess(),)
+    form = AskedForm(sentences=tuple((text,) for text in getattr(question, "contexts", ())))
+    assert read_reply(likely_reply(question), question, form).verdicts == (question.guess(),)
 
 
 def test_every_kind_with_a_form_has_a_likely_reply() -> None:
@@ -302,5 +303,6 @@ def test_every_kind_with_a_form_has_a_likely_reply() -> None:
 def test_a_likely_reply_to_a_pack_has_a_verdict_for_each() -> None:
     """Packs are read like others."""
     pack = Pack((Support("One.", ("It is one.",)), Support("Two.", ("It is one.",))))
-    reading = read_pack(likely_reply(pack), pack.questions, wanted=frozenset({0, 1}))
+    form = AskedForm(sentences=(("It is one.",),))
+    reading = read_pack(likely_reply(pack), pack.questions, form, wanted=frozenset({0, 1}))
     assert reading.verdicts == tuple(question.guess() for question in pack.questions)

@@ -52,7 +52,10 @@ def answer(asked: Asked) -> dict[str, Any]:  # noqa: C901  one case a kind
             found = verdict_for(Statements(lines))["statements"]
             return {"statements": [{"text": each["text"], "sentence": each["sentence"] + 1} for each in found]}
         case "support":
-            return numbered_from_1(verdict_for(Support(asked.about, contexts)))
+            own = tuple(tuple(LINE.findall(each)) for each in contexts)
+            found = verdict_for(Support(asked.about, tuple(" ".join(each) for each in own)))
+            first = [1 + sum(map(len, own[:index])) for index in found.pop("evidence")]
+            return {"reason": "", **found, "sentences": first}
         case "sufficiency":
             return {**verdict_for(Sufficiency(question, contexts)), "reason": "", "missing": ""}
         case "addresses":

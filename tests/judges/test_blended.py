@@ -119,14 +119,23 @@ def test_lines_in_other_letters_change_nothing_in_a_context(model: BlendedModel)
     moved = [1, *range(3, len(mixed))]
     relevance = model.relevance(ASKED, SENTENCES)
     assert relevance.evidence
-    assert model.relevance(ASKED, mixed) == replace(relevance, evidence=tuple(moved[at] for at in relevance.evidence))
+    assert relevance.closest is not None
+    assert model.relevance(ASKED, mixed) == replace(
+        relevance, evidence=tuple(moved[at] for at in relevance.evidence), closest=moved[relevance.closest]
+    )
     useful = model.usefulness(ASKED, "330 metres", SENTENCES)
     assert useful.evidence
+    assert useful.closest is not None
     placed = tuple(moved[at] for at in useful.evidence)
-    assert model.usefulness(ASKED, "330 metres", mixed) == replace(useful, evidence=placed)
+    assert model.usefulness(ASKED, "330 metres", mixed) == replace(
+        useful, evidence=placed, closest=moved[useful.closest]
+    )
     assert model.sufficiency(ASKED, [mixed]) == model.sufficiency(ASKED, [SENTENCES])
     statement = "It is 330 metres high."
-    assert model.support(statement, [OTHER, mixed]) == model.support(statement, [OTHER, SENTENCES])
+    plain = model.support(statement, [OTHER, SENTENCES])
+    placed_too = tuple(each._replace(sentence=moved[each.sentence]) for each in plain.sentences)
+    assert placed_too
+    assert model.support(statement, [OTHER, mixed]) == replace(plain, sentences=placed_too)
 
 
 def test_a_foreign_line_may_answer_beside_english_ones(model: BlendedModel) -> None:

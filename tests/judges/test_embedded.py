@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,7 @@ from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
+from merilo.judging.decisions import probability_of
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -25,7 +27,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.support import Support, SupportLabel
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
@@ -273,11 +275,13 @@ def test_its_provider_answers_questions_only() -> None:
 
 
 def test_it_says_how_well_it_agrees_with_people() -> None:
-    """The line for reports gives a kappa with its interval for support and evidence sentences."""
+    """The line for reports gives agreement with an interval on unseen families, and what the judge is for."""
     line = EmbeddedJudge().agreement_note
     assert line is not None
-    assert "support κ 0." in line
-    assert "evidence sentences κ 0." in line
+    assert "on unseen families" in line
+    assert re.search(r"support 0\.\d\d \[0\.\d\d, 0\.\d\d\]", line)
+    assert re.search(r"evidence sentences 0\.\d\d \[0\.\d\d, 0\.\d\d\]", line)
+    assert "not for single verdicts" in line
 
 
 def test_the_fingerprint_names_the_model_file() -> None:
@@ -299,7 +303,10 @@ def test_a_run_says_how_many_samples_are_in_a_language_it_does_not_know(tmp_path
         [RUSSIAN, ENGLISH, GERMAN, blank], metrics=["context_relevance"], out=tmp_path / "mixed", cache=False
     )
     (note,) = run.manifest.notes
-    assert note.startswith("2 of 4 samples (1, 3) are in a language that embedded does not support")
+    assert note == (
+        "2 of 4 samples (1, 3) are in a language that embedded does not support (de 1, ru 1). Metrics that it judges "
+        "there are weak, and its agreement with human labels does not cover them."
+    )
     assert overview_record(run)["notes"] == [note]
     alone = evaluate([ENGLISH, blank], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
     assert alone.manifest.notes == ()
@@ -310,8 +317,47 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
     row = ENGLISH | {"response": "It was completed in 1889."}
     metrics = ["faithfulness", "answer_relevancy"]
     run = evaluate([row], metrics=metrics, out=tmp_path / "both", cache=False)
-    said = "Weak with this judge (see below): answer_relevancy."
-    assert said in str(overview_page(run, 100))
-    assert said in run_html(run)
+    said = "* weak with this judge (not clearly better than chance): answer_relevancy."
+    for page in (str(overview_page(run, 100)), str(run), run_html(run), run._repr_html_()):
+        assert said in page
+        assert "answer_relevancy *" in page
+        assert "faithfulness *" not in page
+    records = overview_record(run)["metrics"]
+    assert {name: each["weak"] for name, each in records.items()} == {"faithfulness": False, "answer_relevancy": True}
     strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", cache=False)
-    assert "Weak with" not in str(overview_page(strong, 100)) + run_html(strong)
+    assert "weak with" not in str(overview_page(strong, 100)) + run_html(strong)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Relevance("When was the tower built?", ("The tower was built in 1889.", "It is tall.")),
+        Usefulness("When was the tower built?", "In 1889.", ("The tower was built in 1889.",)),
+        Sufficiency("When was the tower built?", ("The tower was built in 1889.",)),
+        Support("The tower was built in 1889.", ("The tower was built in 1889.",)),
+        Support("The tower was painted green.", ("The tower was built in 1889.",)),
+        Addresses("The tower was built in 1889.", "When was the tower built?"),
+    ],
+)
+def test_metrics_average_its_probabilities(question: Question[Any]) -> None:
+    """Each decision with a probability counts as that probability."""
+    (answer,) = answers_to(question)
+    assert isinstance(answer, DecisionVerdict)
+    assert answer.averaged
+    assert answer.credit == probability_of(answer)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Addresses("I do not know.", "When was the tower built?"),
+        Noncommittal("When was the tower built?", "I do not know."),
+        Noncommittal("When was the tower built?", "The tower was built in 1889."),
+    ],
+)
+def test_decisions_by_rule_are_counted(question: Question[Any]) -> None:
+    """A refusal is certain, whatever the probability of its words."""
+    (answer,) = answers_to(question)
+    assert isinstance(answer, DecisionVerdict)
+    assert not answer.averaged
+    assert answer.credit == float(answer.positive)

@@ -42,6 +42,8 @@ def test_a_long_english_text_does_not_speak_for_a_question(asked: str) -> None:
         ("Quanto è alta la torre?", "La torre è alta 330 metri e si trova nella città."),
         ("Ce înălțime are turnul?", "Turnul are o înălțime de 330 de metri și este în Paris."),
         ("Kule ne kadar yüksek?", "Kule 330 metre ve bir anıt olarak bilinir."),
+        ("Torni valmistui vuonna 1889 ja se on kaupungin tunnetuin rakennus.",),
+        ("Menara itu selesai dibangun pada tahun 1889 di kota Paris.",),
         ("Какова высота башни?",),
         ("塔有多高？",),
         ("330", "81 – 12"),

@@ -80,7 +80,8 @@ def test_evidence_is_numbered_by_the_whole_context(monkeypatch: pytest.MonkeyPat
     texts[234] = ANSWER
     model = BlendedModel.load()
     relevance = embedded_provider._relevance(model, Relevance(ASKED, tuple(texts)))
-    assert (relevance.grade, relevance.evidence) == (2, (234,))
+    assert relevance.grade > 0
+    assert relevance.evidence == (234,)
     assert "passages that share most words" in relevance.reason
     useful = embedded_provider._usefulness(model, Usefulness(ASKED, ANSWER, tuple(texts)))
     assert (useful.useful, useful.evidence) == (True, (234,))

@@ -39,7 +39,7 @@ QUESTION = Relevance("Who?", ("One.", "Two."))
 GOOD = RelevanceVerdict(1, evidence=(0,), reason=WHY)
 TEXTS = tuple(f"Statement {name} holds." for name in ("Anna", "Bert", "Cleo", "Dora"))
 PACK = Pack(tuple(Support(text, ("A.", "B.")) for text in TEXTS))
-YES = SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=WHY)
+YES = SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=WHY, sentences=((0, 0),))
 NO = SupportVerdict(SupportLabel.NOT_STATED, reason=WHY)
 FREE = Completion("en/noncommittal.v1", ("user_input", "response"), ("Who?", "Anna."), temperature=0.7)
 
@@ -192,8 +192,8 @@ async def test_a_pack_is_one_request(server: JudgeServer, judge: LLMJudge) -> No
 async def test_what_a_pack_lacks_is_asked_for_again(server: JudgeServer, judge: LLMJudge) -> None:
     """Missing statements are named in the same conversation; those that came keep their verdicts."""
     server.fail_next(fake.drop_verdicts(2), fake.says(json.dumps({"verdicts": [
-        {"number": 1, "reason": "changed its mind", "label": "not_stated", "evidence": []},
-        {"number": 3, "reason": WHY, "label": "supported", "evidence": [1]},
+        {"number": 1, "reason": "changed its mind", "label": "not_stated", "sentences": []},
+        {"number": 3, "reason": WHY, "label": "supported", "sentences": [1]},
     ]})))  # fmt: skip
     assert await converse(judge, PACK) == (YES, NO, YES, YES)
     asked = [each.messages[-1]["content"] for each in server.asked]
@@ -283,3 +283,23 @@ def test_parameters_out_of_range_are_refused(judge: LLMJudge, wrong: dict[str, i
     """Limits are checked when the judge is made."""
     with pytest.raises(UsageError, match="max_tokens of at least 1 and reasks of at least 0"):
         replace(judge, **wrong)
+
+
+async def test_contexts_are_shown_as_numbered_sentences(server: JudgeServer, judge: LLMJudge) -> None:
+    """Every judge that merilo asks numbers the same sentences; a pack names them for each statement."""
+    contexts = ("Anna came. Bert left.", " ", "Cleo came at noon. Dora [1] came too.")
+    pack = Pack((Support("Anna came.", contexts), Support("Cleo came.", contexts)))
+    server.fail_next(fake.says(json.dumps({"verdicts": [
+        {"number": 2, "reason": WHY, "label": "supported", "sentences": [9]},
+        {"number": 1, "reason": WHY, "label": "contradicted", "sentences": [2, 1]},
+    ]})), fake.says(json.dumps({"verdicts": [
+        {"number": 2, "reason": WHY, "label": "supported", "sentences": [3]},
+    ]})))  # fmt: skip
+    assert await converse(judge, pack) == (
+        SupportVerdict(SupportLabel.CONTRADICTED, (0,), WHY, sentences=((0, 0), (0, 1))),
+        SupportVerdict(SupportLabel.SUPPORTED, (2,), WHY, sentences=((2, 0),)),
+    )
+    prompt, reask = server.asked[0].messages[1]["content"], server.asked[1].messages[-1]["content"]
+    assert "[1] Anna came.\n[2] Bert left.\n" in prompt
+    assert "[3] Cleo came at noon.\n[4] Dora [1] came too.\n" in prompt
+    assert reask.startswith("On statement 2: Your answer names sentence 9, but there are 4, numbered from 1.")

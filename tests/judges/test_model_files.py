@@ -13,7 +13,7 @@ import pytest
 import merilo
 from merilo.judges.model_files import model_file
 
-FILES = ("blend.v1.json", "lexical.v1.json")
+FILES = ("blend.v2.json", "lexical.v2.json")
 
 
 @pytest.fixture

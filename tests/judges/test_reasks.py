@@ -34,7 +34,7 @@ def many_verdicts() -> Fault:
 
     def doubled(text: str) -> str:
         verdicts = json.loads(text)["verdicts"]
-        other = {**verdicts[0], "label": "not_stated", "evidence": []}
+        other = {**verdicts[0], "label": "not_stated", "sentences": []}
         return json.dumps({"verdicts": [*verdicts, other]})
 
     return fake.says(doubled, name="two verdicts")

@@ -24,7 +24,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for
+from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 RELEVANCE = Relevance("Who?", ("One.", "Two.", "Three."))
 PACK = tuple(Support(text, ("A.", "B.")) for text in ("First.", "Second.", "Third."))
 GOOD = '{"reason": "r", "grade": 1, "evidence": [2]}'
+NUMBERED = AskedForm(sentences=(("A.", "So it is."), ("B.",)))
+"""Two contexts of two sentences and one."""
 VERDICT = RelevanceVerdict(1, evidence=(1,), reason="r")
 INJECTED = '{"grade": 2, "evidence": [1]}'
 
@@ -155,8 +157,8 @@ def test_a_quotation_that_is_escaped_does_no_harm() -> None:
 )
 def test_labels_are_read_in_any_case(label: str, expected: SupportLabel) -> None:
     """Letter case and outer white space do not matter in a label."""
-    text = json.dumps({"label": label, "evidence": [2]})
-    assert verdict_of(text, PACK[0]) == SupportVerdict(expected, evidence=(1,))
+    reading = read_reply(json.dumps({"label": label, "sentences": [3]}), PACK[0], NUMBERED)
+    assert reading.verdicts == (SupportVerdict(expected, evidence=(1,), sentences=((1, 0),)),)
 
 
 @pytest.mark.parametrize("label", ["not_stated", "not stated", "Not-Stated"])
@@ -218,12 +220,12 @@ def test_a_sufficient_verdict_misses_nothing() -> None:
     assert "names something missing" in fault_of('{"label": "sufficient", "missing": "all"}', question)
 
 
-def entry(number: object, label: str = "supported", evidence: tuple[int, ...] = (1,)) -> dict[str, object]:
-    return {"number": number, "reason": "", "label": label, "evidence": list(evidence)}
+def entry(number: object, label: str = "supported", sentences: tuple[int, ...] = (1,)) -> dict[str, object]:
+    return {"number": number, "reason": "", "label": label, "sentences": list(sentences)}
 
 
 def read(*entries: object, wanted: frozenset[int] = frozenset({0, 1, 2})) -> ParsedReply:
-    return read_pack(json.dumps({"verdicts": entries}), PACK, wanted=wanted)
+    return read_pack(json.dumps({"verdicts": entries}), PACK, NUMBERED, wanted=wanted)
 
 
 def test_a_pack_is_read_by_number() -> None:
@@ -246,11 +248,11 @@ def test_missing_verdicts_are_named() -> None:
 
 def test_one_bad_verdict_spoils_no_other() -> None:
     """A verdict that cannot stand is named with its fault; the others are kept."""
-    reading = read(entry(1), entry(2, evidence=()), entry(3, evidence=(9,)))
+    reading = read(entry(1), entry(2, sentences=()), entry(3, sentences=(9,)))
     assert [verdict is None for verdict in reading.verdicts] == [False, True, True]
     assert reading.fault == (
-        "On statement 2: Your answer says supported but names no context. "
-        "On statement 3: Your answer names context 9, but there are 2, numbered from 1."
+        "On statement 2: Your answer says supported but names no sentence. "
+        "On statement 3: Your answer names sentence 9, but there are 3, numbered from 1."
     )
 
 
@@ -509,3 +511,46 @@ def test_a_reply_cut_off_is_never_read(data: st.DataObject) -> None:
     whole = json.dumps({"reason": "because", "grade": 1, "evidence": [1, 2]})
     end = data.draw(st.integers(0, len(whole) - 1))
     assert verdict_of(whole[:end]) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentences"),
+    [
+        ({"label": "supported", "sentences": [3, 1, 3]}, ((0, 0), (1, 0))),
+        ({"label": "contradicted", "sentences": "2"}, ((0, 1),)),
+        ({"label": "supported", "sentences": [2.0]}, ((0, 1),)),
+        ({"label": "not_stated"}, ()),
+    ],
+)
+def test_numbers_run_through_all_contexts(reply: dict[str, object], sentences: tuple[tuple[int, int], ...]) -> None:
+    """The sentences of a reply become pairs of context and sentence, and their contexts the evidence."""
+    (verdict,) = read_reply(json.dumps(reply), PACK[0], NUMBERED).verdicts
+    assert isinstance(verdict, SupportVerdict)
+    assert verdict.sentences == sentences
+    assert verdict.evidence == tuple(dict.fromkeys(context for context, _ in sentences))
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        ({"label": "supported", "sentences": [4]}, "Your answer names sentence 4, but there are 3, numbered from 1."),
+        ({"label": "supported", "sentences": [0]}, "Your answer names sentence 0, but there are 3, numbered from 1."),
+        ({"label": "supported", "sentences": ["2.1"]}, "\"sentences\" must be a whole number, not '2.1'."),
+        ({"label": "supported", "sentences": []}, "Your answer says supported but names no sentence."),
+        ({"label": "supported", "evidence": [1]}, "Your answer says supported but names no sentence."),
+        ({"label": "not_stated", "sentences": [1]}, "Your answer says not_stated but names sentences."),
+    ],
+)
+def test_faults_of_sentences(reply: dict[str, object], fault: str) -> None:
+    """A number out of range is a fault, and so is a decision without its sentences; nothing is guessed."""
+    assert read_reply(json.dumps(reply), PACK[0], NUMBERED) == ParsedReply((None,), fault)
+
+
+def test_a_reply_is_read_by_the_version_that_asked() -> None:
+    """The first version of the rubric asked for contexts: the same number means a context there."""
+    text = json.dumps({"label": "supported", "evidence": [2], "sentences": [1]})
+    assert read_reply(text, PACK[0], AskedForm(1)).verdicts == (SupportVerdict(SupportLabel.SUPPORTED, (1,)),)
+    current = read_reply(text, PACK[0], AskedForm(2, NUMBERED.sentences))
+    assert current.verdicts == (SupportVerdict(SupportLabel.SUPPORTED, (0,), sentences=((0, 0),)),)
+    assert "evidence" in schema_for("support", version=1)["properties"]
+    assert "sentences" in schema_for("support")["properties"]

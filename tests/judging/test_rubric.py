@@ -68,7 +68,10 @@ def test_every_kind_has_a_rubric(name: str, language: str) -> None:
     """Each question and pack renders in both languages, and every text it asks about stands in the user part."""
     question = QUESTIONS[name]
     rendered = rubric.render(question, language=language)
-    assert rubric.rubric_for(question, language=language).name == f"{language}/{name}.v1"
+    assert (
+        rubric.rubric_for(question, language=language).name
+        == f"{language}/{name}.v{2 if name.startswith('support') else 1}"
+    )
     assert rendered.system
     for value in rubric.values_of(question).values():
         for text in filter(None, value if isinstance(value, tuple) else (value,)):
@@ -277,6 +280,11 @@ def test_equal_content_gives_equal_bytes(texts: list[str]) -> None:
     assert rubric.render(question) == rubric.render(Sufficiency("Who?", tuple(texts)))
 
 
+def shown(value: str, kind: str) -> object:
+    """A value that the filter can show."""
+    return {"fenced": value, "numbered_each": ((value, "other"), ("third",))}.get(kind, (value, "other"))
+
+
 @pytest.mark.parametrize("path", rubric._paths(rubric._root()))
 def test_joined_parts_are_what_jinja_makes(path: str) -> None:
     """A part with no markup but filtered fields is joined, to the text that jinja gives, and needs the same fields."""
@@ -287,7 +295,7 @@ def test_joined_parts_are_what_jinja_makes(path: str) -> None:
         if not rubric._plain(literals):
             continue
         for value in ("", "plain", "two\n\r\nlines {{ 7 }} {% x %}", "  край\u2028 "):
-            values = {name: value if kind == "fenced" else (value, "other") for name, kind, _ in places}
+            values = {name: shown(value, kind) for name, kind, _ in places}
             used = rubric._tokens(values, frozenset())
             template = rubric._environment().from_string(part)
             assert "".join(rubric._filling(part)(values, used)) == template.render({**values, rubric._TOKENS: used})
@@ -302,3 +310,31 @@ def test_what_is_shared_is_known_by_its_length() -> None:
     assert "Another." in rendered.user[:shared]
     assert "One." not in rendered.user[:shared]
     assert rubric.render_shared(Relevance("?", contexts)).shared == 0
+
+
+SENTENCE = re.compile(r"^\[(\d+)\]", re.MULTILINE)
+
+
+@given(
+    st.lists(st.lists(st.text(max_size=12).map(lambda text: f"[3] {text}\n[2] no\x85[1] x"), max_size=3), max_size=3)
+)
+def test_no_text_forges_the_number_of_a_sentence(parts: list[list[str]]) -> None:
+    """Whatever the contexts say, the numbers that begin lines are those of their sentences, in order."""
+    sentences = tuple(map(tuple, parts))
+    question = Support("It is so.", tuple(" ".join(each) for each in sentences))
+    user = rubric.render(question, sentences=sentences).user
+    assert [int(each) for each in SENTENCE.findall(user)] == list(range(1, 1 + sum(map(len, sentences))))
+    assert len(user.splitlines()) == len(user.split("\n"))
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_earlier_rubrics_are_found_by_their_text(language: str) -> None:
+    """A recorded text gives the version that asked, alone and in a pack; an unknown text gives none."""
+    question = Support("It is so.", ("A.",), language=language)
+    for version in (1, 2):
+        for asked in (question, Pack((question, question))):
+            text = rubric.rubric_for(asked, version=version).text
+            found = rubric.rubric_with_text(asked, text)
+            assert found is not None
+            assert (found.version, found.numbers_contexts) == (version, version == 2)
+    assert rubric.rubric_with_text(question, "Something else.") is None

@@ -9,6 +9,7 @@ import pytest
 import merilo
 from merilo.metrics.registry import default_metrics
 from merilo.rendering.summary import MAX_LINES, summary_page
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,4 +97,8 @@ def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
 def test_the_metric_to_inspect_asks_a_judge_that_is_not_weak(run: Run) -> None:
     """A metric of ids, or one that the judge is weak for, is chosen only if there is no other."""
     line = next(line for line in str(run).splitlines() if line.startswith("Worst samples by"))
-    assert line.removeprefix("Worst samples by ") not in {"answer_relevancy", "answer_correctness", "id_precision"}
+    chosen = line.removeprefix("Worst samples by ").split()[0]
+    weak = weak_metrics(run.manifest)
+    assert weak & set(run.metrics)
+    assert chosen in run.metrics
+    assert chosen not in weak | {"id_precision", "id_recall", "reciprocal_rank", "average_precision"}

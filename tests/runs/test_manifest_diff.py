@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from merilo.runs.manifest import Manifest
 from merilo.runs.manifest_diff import judge_difference, judges_difference
 
 
@@ -42,3 +45,14 @@ def test_each_role_that_both_runs_have_is_looked_at() -> None:
     """The difference is told under the name of its role."""
     told = judges_difference({"judge": judge(x=1), "strict": judge(x=1)}, {"judge": judge(x=1), "strict": judge(x=2)})
     assert told == "the strict openai:m differs in provider.x 1 there, 2 here"
+
+
+@pytest.mark.parametrize(("judge_kind", "expected"), [("embedded", ()), ("llm", ("rubrics",))])
+def test_rubrics_count_only_for_language_models(judge_kind: str, expected: tuple[str, ...]) -> None:
+    """A run that asks no language model can be resumed after its rubrics have a new version."""
+    cascade = {"name": "c", "fingerprint": {"judge": "cascade", "judges": [{"judge": judge_kind}]}}
+    first, second = (
+        Manifest("0", "data", "f", 1, (), {}, {}, {"judge": cascade}, "s", None, rubrics={"support": version})
+        for version in ("v1", "v2")
+    )
+    assert first.differences(second) == expected

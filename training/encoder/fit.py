@@ -1,6 +1,6 @@
 """Fit the curves that join words and encoder, choose thresholds, and measure them on held-out groups.
 
-    python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v1.json [--keep FILE]
+    python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v2.json [--keep FILE]
 
 DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
 Each task has a handful of numbers (see `merilo.judges.blended_features`), so few coefficients that the same records can
@@ -29,7 +29,7 @@ from lexical import measure, records
 from lexical.families import family_of, is_locked
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
-from encoder.rows import all_units
+from encoder.rows import kept_units, made_of
 from merilo.judges.blended import FORMAT
 from merilo.judges.blended_features import TASKS, BlendedRows
 from merilo.judges.encoder.weights import Weights
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 SEED: Final = 20261121
 CUTS: Final = {
     "sentence": 1.0,
-    "relevant": 1.0,
     "answers": 2.0,
     "sufficient": 0.75,
     "supported": 0.75,
@@ -58,10 +57,6 @@ CUTS: Final = {
 }
 EDITED: Final = ("fetaqa", "summedits-scitldr")
 """Sources of responses in which a fact was changed on purpose."""
-PARTLY: Final = ("sufficient", "answers")
-"""Tasks with a middle grade."""
-LEAST_MISSED: Final = 0.1
-"""Largest fraction of truly sufficient records below the "partly" threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +92,9 @@ def fitted(name: str, units: Units) -> Fitted:
     curve = _straight(rows.values[used], label[used], weight[used])
     records, chance = units.together(chance)
     decided = records.judged(chance, cut=cut, threshold=0.5)
-    yes = measure.best_threshold(decided, middle=True)
-    curve["thresholds"]["yes"] = yes
-    if name in PARTLY:
-        curve["thresholds"]["partly"] = _partly(decided, yes)
-    family, threshold = _families(records.source), np.full(len(chance), yes)
+    best = measure.best_threshold(decided, middle=True)
+    curve["thresholds"] = measure.thresholds(name, decided, best)
+    family, threshold = _families(records.source), np.full(len(chance), best)
     for own in set(family.tolist()):
         others = decided.where(family != own)
         if measure.two_sided(others):
@@ -118,13 +111,6 @@ def _straight(
 ) -> dict[str, Any]:  # Any: as stored
     # Bent curves gained nothing on families that they were not fitted on (design/embedded-model.md).
     return fitting.fit(rows, label, weight, knots_at=())
-
-
-def _partly(decided: Judged, sufficient: float) -> float:
-    steps = np.round(np.arange(0.02, sufficient, 0.01), 2)
-    below = [decided.chance < step for step in steps]
-    low = [step for step, at in zip(steps, below, strict=True) if at.any() and decided.label[at].mean() <= LEAST_MISSED]
-    return float(max(low, default=min(0.02, sufficient)))
 
 
 def agreement(name: str, found: Fitted) -> dict[str, Any]:
@@ -163,7 +149,7 @@ def locked_tables(name: str, locked: Units, found: Fitted) -> dict[str, Any] | N
     if not len(locked.record):
         return None
     rows, chance = locked.together(fitting.chances(found.curve, locked.rows.values))
-    judged = rows.judged(chance, cut=CUTS[name], threshold=found.curve["thresholds"]["yes"])
+    judged = rows.judged(chance, cut=CUTS[name], threshold=measure.decides(found.curve["thresholds"], name))
     return measure.agreement(judged.where(~rows.constructed), SEED)
 
 
@@ -192,10 +178,10 @@ def shown(tables: Mapping[str, Any]) -> None:
 
 
 def _licences(folder: Path) -> dict[str, str]:
-    """Return the licence of each source that the reader or the words were trained on, sorted by source."""
+    """Return the licence of each source that the reader, the words or the curves were trained on, sorted by source."""
     tasks = sorted({path.name.partition(".")[0] for path in folder.glob("*.jsonl.gz")})
     found = {record["source"]: record["licence"] for task in tasks for record in records.read(folder, task)}
-    return dict(sorted(found.items()))
+    return {source: found[source] for source in sorted(found) if not is_locked(source)}
 
 
 def main() -> None:
@@ -204,6 +190,7 @@ def main() -> None:
     for name in ("data", "weights", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--keep", type=Path, metavar="FILE", help="a model file whose curves stay")
+    parser.add_argument("--rows", type=Path, required=True, metavar="FILE", help="stores the features of all records")
     parser.add_argument("--score-locked", action="store_true", help="judge the locked families too: once, at the end")
     chosen = parser.parse_args()
     kept = {} if chosen.keep is None else json.loads(chosen.keep.read_bytes())["curves"]
@@ -213,7 +200,7 @@ def main() -> None:
         "format": FORMAT, "seed": SEED, "weights": weights.fingerprint, "curves": {}, "agreement": {},
         "trained_on": _licences(chosen.data / "train"),
     }  # fmt: skip
-    for name, units in all_units(chosen.data / "dev", seen):
+    for name, units in kept_units(chosen.rows, chosen.data / "dev", seen, made_of=made_of(seen)).items():
         units, locked = parted(units)  # noqa: PLW2901  the locked part is used for nothing else
         found = fitted(name, units)
         found = replace(found, curve=kept.get(name, found.curve))

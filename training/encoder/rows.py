@@ -13,6 +13,7 @@ from lexical import records
 from lexical.rows import Rows, is_short, rows_of, short_of, swapped
 
 from merilo.data.sentences import sentences
+from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.lexical_text import words
 
 if TYPE_CHECKING:
@@ -58,17 +59,9 @@ def split(text: str, language: str) -> tuple[str, ...]:
 
 def all_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
     """Yield the rows of each task, from the records in a folder."""
-    yield from labelled_units(folder, seen)
-    yield "useful", _units(_useful(folder, seen))
-
-
-def labelled_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
-    """Yield the same without usefulness, for which there are no human labels."""
     yield "sentence", _sentences(list(_english(records.sentence_examples(folder))), seen)
     relevance = list(_english(records.relevance_examples(folder, split)))
-    contexts = [seen.context(each.asked, each.texts) for each in relevance]
-    for place, name in enumerate(("relevant", "answers")):
-        yield name, _units((each, [row[place]]) for each, row in zip(relevance, contexts, strict=True))
+    yield "answers", _units((each, [seen.context(each.asked, each.texts)]) for each in relevance)
     enough = _english(records.sufficiency_examples(folder, split))
     yield "sufficient", _units((each, [seen.sufficient(each.asked, [each.texts])]) for each in enough)
     yield "supported", _units(_supported(folder, seen))
@@ -76,19 +69,25 @@ def labelled_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units
         yield name, _units(_short(folder, seen, name))
     answers = [each for each in records.answer_examples(folder) if each.source not in ANSWERS_LEFT_OUT]
     yield "addresses", _units((each, [seen.answer(each.asked, each.other)]) for each in answers)
+    yield "useful", _units(_useful(folder, seen))
+
+
+def made_of(seen: BlendedRows) -> str:
+    """Return what the rows depend on besides the records: the models and the rules by which texts are read."""
+    return f"{seen.weights.fingerprint} {seen.lexical.fingerprint} {RULES_VERSION}"
 
 
 def kept_units(file: Path, folder: Path, seen: BlendedRows, *, made_of: str) -> dict[str, Units]:
-    """`labelled_units`, from the file where it was made of the same, and written there where not.
+    """Return the rows of each task from a file, which is written if it was not made of the same model and records.
 
-    `made_of`: what tells one model and one set of records from another.
+    `made_of`: a digest of the model and the records.
     """
     if file.is_file():
         with np.load(file, allow_pickle=False) as held:
             if str(held["made_of"]) == made_of:
                 names = dict.fromkeys(key.partition(".")[0] for key in held if "." in key)
                 return {name: _from_arrays(held, name) for name in names}
-    found = dict(labelled_units(folder, seen))
+    found = dict(all_units(folder, seen))
     arrays = {f"{name}.{part}": array for name, units in found.items() for part, array in _arrays(units).items()}
     np.savez_compressed(file, made_of=np.array(made_of), **arrays)
     return found

@@ -8,6 +8,9 @@ _FAMILY = {source: family for family, sources in _FIELDS["families"].items() for
 LOCKED = frozenset(_FIELDS["locked"])
 """Families that are used for one measurement at the end only, never to fit, select or debug."""
 
+KNOWN = frozenset(_FIELDS["known"])
+"""Families that the reader or the words were trained on."""
+
 
 def family_of(source: str) -> str:
     """The family of a source; the source itself if it is the only one of its origin."""
@@ -18,3 +21,8 @@ def family_of(source: str) -> str:
 def is_locked(source: str) -> bool:
     """Whether a source belongs to a locked family."""
     return family_of(source) in LOCKED
+
+
+def is_known(source: str) -> bool:
+    """Whether the reader or the words were trained on the family of a source."""
+    return family_of(source) in KNOWN

@@ -12,6 +12,8 @@ Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 LEAST_RECORDS = 20
+MIDDLE_ERROR = 0.1
+"""Largest fraction of wrong records beyond the threshold that ends the middle grade."""
 RESAMPLES = 1_000
 
 
@@ -76,6 +78,30 @@ def best_threshold(judged: Judged, *, middle: bool = False) -> float:
     return float(best[len(best) // 2 if middle else 0])
 
 
+def thresholds(task: str, judged: Judged, best: float) -> dict[str, float]:
+    """The thresholds of a curve: that with the highest kappa, and for two tasks the end of their middle grade.
+
+    Sufficiency: below "partly" at most MIDDLE_ERROR of the records are sufficient. Relevance: "partly" decides whether
+    a context helps, and from "yes" at most MIDDLE_ERROR of those that people labelled do not answer.
+    """
+    if task == "sufficient":
+        steps = np.round(np.arange(0.02, best, 0.01), 2)
+        low = [t for t in steps if (judged.chance < t).any() and judged.label[judged.chance < t].mean() <= MIDDLE_ERROR]
+        return {"partly": float(max(low, default=min(0.02, best))), "yes": best}
+    if task == "answers":
+        people = judged.where(~judged.constructed)
+        steps = np.round(np.arange(best, 0.99, 0.01), 2)
+        above = [(t, people.label[people.chance >= t]) for t in steps]
+        high = [t for t, label in above if len(label) >= LEAST_RECORDS and 1 - label.mean() <= MIDDLE_ERROR]
+        return {"partly": best, "yes": float(min(high, default=steps[-1]))}
+    return {"yes": best}
+
+
+def decides(found: dict[str, float], task: str) -> float:
+    """The threshold of yes and no."""
+    return found["partly" if task == "answers" else "yes"]
+
+
 def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
     """Means over families of sources with both classes, with 95 % intervals; None without such a source.
 
@@ -95,6 +121,9 @@ def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
     def kappa_of(mask: Flags) -> float:
         return kappa(judged.label[mask], judged.decision[mask])
 
+    def accuracy_of(mask: Flags) -> float:
+        return balanced_accuracy(judged.label[mask], judged.decision[mask])
+
     def auroc_of(mask: Flags) -> float:
         return auroc(judged.label[mask], judged.chance[mask])
 
@@ -107,7 +136,8 @@ def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
     return {
         "kappa": macro(kappa_of),
         "interval": [_short(float(low[0])), _short(float(high[0]))],
-        "balanced_accuracy": macro(lambda m: balanced_accuracy(judged.label[m], judged.decision[m])),
+        "balanced_accuracy": macro(accuracy_of),
+        "balanced_accuracy_interval": [_short(float(low[2])), _short(float(high[2]))],
         "auroc": macro(auroc_of),
         "auroc_interval": [_short(float(low[1])), _short(float(high[1]))],
         "calibration_error": _short(calibration_error(judged.label, judged.chance)),
@@ -117,6 +147,7 @@ def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
             str(judged.source[mask][0]): {
                 "n": int(mask.sum()),
                 "kappa": _short(kappa_of(mask)),
+                "balanced_accuracy": _short(accuracy_of(mask)),
                 "auroc": _short(auroc_of(mask)),
             }
             for mask in sources
@@ -135,17 +166,20 @@ def _two_sided(judged: Judged) -> list[Flags]:
 
 
 def _resampled(judged: Judged, rng: np.random.Generator) -> Floats:
-    """Kappa and AUROC of a source, each over `RESAMPLES` resamples of its groups."""
+    """Kappa, AUROC and balanced accuracy of a source, each over `RESAMPLES` resamples of its groups."""
     _, group = np.unique(judged.group, return_inverse=True)
     members = [np.flatnonzero(group == own) for own in range(int(group.max()) + 1)]
-    found = np.zeros((2, RESAMPLES))
+    found = np.zeros((3, RESAMPLES))
     for at in range(RESAMPLES):
         rows = np.concatenate([members[own] for own in rng.integers(len(members), size=len(members))])
-        label = judged.label[rows]
-        if 0 < label.sum() < len(label):
-            found[:, at] = kappa(label, judged.decision[rows]), auroc(label, judged.chance[rows])
-        else:  # too few groups: this resample says nothing
-            found[:, at] = kappa(judged.label, judged.decision), auroc(judged.label, judged.chance)
+        drawn = Judged(*(getattr(judged, name)[rows] for name in judged.__slots__))
+        if not 0 < drawn.label.sum() < len(drawn.label):
+            drawn = judged  # too few groups: this resample says nothing
+        found[:, at] = (
+            kappa(drawn.label, drawn.decision),
+            auroc(drawn.label, drawn.chance),
+            balanced_accuracy(drawn.label, drawn.decision),
+        )
     return found
 
 

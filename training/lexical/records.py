@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merilo.data.prose import unnumbered
+from merilo.judges.lexical_units import read_sentences
 
 Split = Callable[[str, str], tuple[str, ...]]
 """Sentences of a text in a language."""
@@ -50,6 +51,8 @@ class Example:
     constructed: bool
     other: str = ""
     labels: tuple[int, ...] = ()
+    context: str = ""
+    """The text of `texts` as it was labelled, before it was split and read; empty for sentences and answers."""
 
 
 def read(folder: Path, task: str) -> list[dict[str, Any]]:
@@ -164,9 +167,10 @@ def _example(
         language=record["lang"],
         licence=record["licence"],
         asked=asked,
-        texts=texts,
+        texts=read_sentences(texts),
         label=label,
         constructed=made or bool(record["meta"].get("constructed")),
         other=other,
         labels=labels,
+        context=record.get("context") or "",
     )

@@ -1,7 +1,7 @@
 """Records with human labels, as JSON Lines, to measure a judge against.
 
 One JSON object per line, plain or gzipped; docs/how-to/judge-check.md describes the fields. If a record has no id,
-source or language, they default to its line, its file's name and the language detected from its script.
+source or language, they default to its line, its file's name and the language that its texts show.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ class Labelled:
     """The model that wrote the response, if known."""
     same: tuple[str, ...] = ()
     """Keys of dependent records: records that share one of these keys belong to one cluster."""
+    origin: str | None = None
+    """The data set from which the source took the record (`meta.source`), if known."""
 
     @property
     def yes(self) -> bool:
@@ -187,8 +189,9 @@ class _Reader:
             sentence_labels=labels,
             constructed=bool(self._meta.get("constructed")),
             votes=self._votes(),
-            system=self._system(),
+            system=self._name("model"),
             same=self._same(query, texts),
+            origin=self._name("source"),
         )
 
     def _wrong(self, expected: str, got: object, field: str, advice: str = "") -> None:
@@ -265,9 +268,10 @@ class _Reader:
         numbers = (each for each in votes if isinstance(each, int | float) and not isinstance(each, bool))
         return tuple(float(each) for each in numbers if not check.is_missing(each))
 
-    def _system(self) -> str | None:
-        model = self._meta.get("model")
-        return model if isinstance(model, str) and model else None
+    def _name(self, field: str) -> str | None:
+        """Return a name in `meta`; None if it is missing or not a text."""
+        name = self._meta.get(field)
+        return name if isinstance(name, str) and name else None
 
     def _same(self, query: str, texts: tuple[str, ...]) -> tuple[str, ...]:
         group, asked = self._meta.get("cluster"), self._meta.get("qid")

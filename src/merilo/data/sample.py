@@ -144,11 +144,7 @@ class Sample:
         """The sample's language, otherwise the one that the script of its first text suggests."""
         if self.language is not None:
             return self.language
-        for value in (self.user_input, self.response, self.reference):
-            if value is not None:
-                return detect_language(value)
-        contexts = self.retrieved_contexts or self.reference_contexts
-        return detect_language(contexts[0].text) if contexts else "en"
+        return detect_language(first_text(self))
 
     def sentences(self, field: TextField) -> tuple[str, ...]:
         """Return the sentences of a text field, in order; raises MissingField if it is None."""
@@ -200,6 +196,15 @@ class Sample:
                 return _ids_of(self.reference_context_ids, self.reference_contexts)
             case _:
                 raise UsageError(f"A sample has no field {name!r}; its fields are {', '.join(FIELDS)}.")
+
+
+def first_text(sample: Sample) -> str:
+    """Return the text that shows the language of a sample: its first one, empty if it has none."""
+    for value in (sample.user_input, sample.response, sample.reference):
+        if value is not None:
+            return value
+    contexts = sample.retrieved_contexts or sample.reference_contexts
+    return contexts[0].text if contexts else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,22 @@ from merilo.data.language import detect_language
 from merilo.data.prose import NO_SENTENCE, sentence_ends
 from merilo.data.spans import Span
 
-__all__ = ["SPLITTER_ID", "Span", "sentences", "split"]
+__all__ = ["SPLITTER_ID", "Span", "judged_sentences", "sentences", "split"]
 
 SPLITTER_ID: Final = "merilo-sentences-1"
-"""Identifier of the rules: part of every run, and changed when any text could be split differently."""
+"""Identifier of the rules: part of every run, and changed when any text could be split differently.
+
+The rubrics of support number sentences, so they get a new version with every change of it: cached verdicts would mean
+other sentences.
+"""
 
 _CACHED_BYTES: Final = 16_000_000
 _TEXT_BYTES: Final = 400
 _SENTENCE_BYTES: Final = 80
 """Bytes of an entry, and of each of its sentences, in addition to the characters."""
 _WORD: Final = re.compile(r"\w")
+_LATIN: Final = "en"
+"""The language that `detect_language` returns for any text in Latin script."""
 
 
 def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
@@ -33,6 +39,15 @@ def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
     While a text is cached, equal text and language give the same tuple.
     """
     return _cache.sentences(text, language)
+
+
+def judged_sentences(text: str, language: str) -> tuple[str, ...]:
+    """Return the sentences of a text as judges see and number them.
+
+    `language`: of the question; it applies unless the script of the text shows another language.
+    """
+    detected = detect_language(text)
+    return sentences(text, language if detected == _LATIN else detected)
 
 
 def split(text: str, language: str | None = None) -> tuple[Span, ...]:

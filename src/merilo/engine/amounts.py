@@ -14,6 +14,7 @@ from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, withou
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from merilo.judges.local.timing import LocalTime
     from merilo.providers.base import Reply, Request
     from merilo.providers.prices import Price
 
@@ -191,6 +192,10 @@ class Estimate:
     unpriced: tuple[str, ...]
     """Models whose price is unknown."""
     cascades: tuple[CascadeEstimate, ...] = ()
+    weak: frozenset[str] = frozenset()
+    """The metrics that are weak with the judge, including those that are left out for it."""
+    local_time: LocalTime | None = None
+    """Time that local models take; None if there is none, or if it is under a minute."""
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

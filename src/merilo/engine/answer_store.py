@@ -19,6 +19,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.later_fields import later_fields
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.providers.base import Reply, ReplyPath
@@ -350,7 +351,8 @@ def _schema(verdict: type[Verdict]) -> bytes:
     found = _SCHEMAS.get(verdict)
     if found is None:
         # Without class variables, and without fields that were added to a released verdict: stored keys must not move.
-        own = {field.name: str(field.type) for field in fields(verdict) if not field.metadata.get("later")}
+        later = later_fields(verdict)
+        own = {field.name: str(field.type) for field in fields(verdict) if field.name not in later}
         found = _SCHEMAS[verdict] = digest_json({"verdict": verdict.__name__, "fields": own})
     return found
 

@@ -14,6 +14,7 @@ from merilo.engine.amounts import Amount, tokens_in, tokens_of
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.cascade import Cascade, stage_role
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
+from merilo.judges.local.timing import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.expected_replies import likely_reply
 from merilo.judging.questions import Pack, Question
@@ -99,6 +100,8 @@ class DryRun:
         self.measured_used = False
         self.cascaded: dict[str, CascadeCounts] = {}
         """Questions to cascades, by the cascade's name."""
+        self.local = LocalWork()
+        """Requests to local models."""
         self._answers = answers
         self._held = held
         self._usd = usd
@@ -187,14 +190,17 @@ class DryRun:
             if rest is None:
                 continue
             keys.update(rest.keys)
-            if rest is asked.unit:
+            left = asked if rest is asked.unit else _Asked.of(rest)
+            if left is asked:
                 amount = new = self._amount(asked) if amount is None else amount
             else:
-                new = self._amount(_Asked.of(rest))
+                new = self._amount(left)
             if keys is counted.keys:
                 counted.alone += new
             else:
                 counted.added += new
+                for send in left.sends:
+                    self.local.add(send)
 
     def _amount(self, asked: _Asked) -> Amount:
         unit = asked.unit

@@ -49,8 +49,10 @@ class Judge(Protocol):
     - `supports_language: Callable[[Sequence[str]], bool]`: True if it supports the language of these texts, the first
       of which is the question or statement. A run reports samples in other languages, and a cascade passes them to the
       next judge;
-    - `weak_metrics: frozenset[str]`: the names of metrics for which its verdicts are unreliable. `agreement_note`
-      explains this in words.
+    - `weak_kinds: frozenset[str]`: the kinds of question (`addresses`) on which its agreement with human labels does
+      not clear chance (`merilo.judges.measured_agreement`). Metrics that ask them for a decision are weak with it;
+    - `weak_metrics: frozenset[str]`: the names of further metrics that are weak with it. A run leaves weak metrics out
+      unless they are named, and marks them wherever it shows them. `agreement_note` explains this in words.
     """
 
     @property

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import as_file, files
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from merilo.errors import DataError
 from merilo.judges.blended_features import TASKS, BlendedRows
@@ -20,32 +20,29 @@ from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
 from merilo.judges.english_detection import is_english_with_query, split_english
 from merilo.judges.lexical import (
-    DIGITS,
     AddressesResult,
     Curve,
     LexicalModel,
     RelevanceResult,
     SufficiencyResult,
-    SupportResult,
     UsefulnessResult,
     coverage,
     joint,
+    placed,
     probability,
     short_result,
 )
 from merilo.judges.lexical_short import ShortAnswer, short_answer
 from merilo.judges.lexical_text import words
 from merilo.judges.model_files import model_file
+from merilo.judges.support_result import SupportResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
-CURVES_FILE: Final = "blend.v1.json"
+CURVES_FILE: Final = "blend.v2.json"
 FORMAT: Final = 1
-
-
-_Found = TypeVar("_Found", RelevanceResult, UsefulnessResult)
 
 
 class _Part(NamedTuple):
@@ -56,10 +53,6 @@ class _Part(NamedTuple):
     """Their positions among the context's sentences."""
     sentences: tuple[str, ...]
 
-    def placed(self, found: _Found) -> _Found:
-        """Return a result about these sentences with its evidence as positions in the whole context."""
-        return replace(found, evidence=tuple(self.places[at] for at in found.evidence))
-
 
 @dataclass(frozen=True)
 class BlendedModel:
@@ -68,7 +61,11 @@ class BlendedModel:
     lexical: LexicalModel
     curves: Mapping[str, Curve]
     agreement: Mapping[str, Any]  # Any: nested tables of numbers, printed as they are
-    """Agreement with human labels on held-out records, by task; see `training/README.md` for the fields."""
+    """Agreement with human labels, by task and kind of data; see `training/README.md` for the fields."""
+    components: Mapping[str, Mapping[str, float | None]]
+    """AUROC of each curve (`all`) and of each of its features alone, by task."""
+    trained_on: Mapping[str, str]
+    """The licence of each source that the model was fitted on."""
     fingerprint: str
     """The hexadecimal SHA-256 of the curves, which name the weights, and of the lexical model together."""
     weights: Weights
@@ -89,12 +86,12 @@ class BlendedModel:
         try:
             fields = _fields(curves, weights)
             found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
-            agreement: Mapping[str, Any] = fields["agreement"]
+            agreement, components, trained_on = fields["agreement"], fields.get("components", {}), fields["trained_on"]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             message = f"Cannot use the curves of the embedded judge ({error}); reinstall merilo, or fit them again."
             raise DataError(message) from error
         fingerprint = sha256(f"{sha256(curves).hexdigest()} {lexical.fingerprint}".encode()).hexdigest()
-        return cls(lexical, found, agreement, fingerprint, weights)
+        return cls(lexical, found, agreement, components, trained_on, fingerprint, weights)
 
     @property
     def rows(self) -> BlendedRows:
@@ -114,10 +111,10 @@ class BlendedModel:
         read, others = _parts_of(user_input, [sentences])
         if not read:
             return self.lexical.relevance(user_input, sentences)
-        found = read[0].placed(self._read_relevance(user_input, read[0].sentences))
+        found = placed(read[0].places, self._read_relevance(user_input, read[0].sentences))
         if not others:
             return found
-        by_words = others[0].placed(self.lexical.relevance(user_input, others[0].sentences))
+        by_words = placed(others[0].places, self.lexical.relevance(user_input, others[0].sentences))
         # The two parts use different curves, so their probabilities are compared by the distance from their
         # thresholds.
         surer = max(found, by_words, key=lambda each: (each.grade, each.probability - each.yes_from))
@@ -130,45 +127,39 @@ class BlendedModel:
         # The reference may be in another language than the question; the encoder needs all texts in English.
         if not read or not is_english_with_query(user_input, (reference, *read[0].sentences)):
             return self.lexical.usefulness(user_input, reference, sentences)
-        found = read[0].placed(self._read_usefulness(user_input, reference, read[0].sentences))
+        found = placed(read[0].places, self._read_usefulness(user_input, reference, read[0].sentences))
         if not others:
             return found
-        by_words = others[0].placed(self.lexical.usefulness(user_input, reference, others[0].sentences))
+        by_words = placed(others[0].places, self.lexical.usefulness(user_input, reference, others[0].sentences))
         surer = max(found, by_words, key=lambda each: (each.useful, each.probability - each.yes_from))
         covered = self.lexical.usefulness(user_input, reference, sentences).coverage
         return replace(surer, evidence=tuple(sorted({*found.evidence, *by_words.evidence})), coverage=covered)
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Judge whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        return self.lexical.with_evidence(self.support_by_curve, statement, contexts)
+
+    def support_by_curve(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        """Judge the same by the fitted curves alone, without the slots of the statement."""
         read, others = _parts_of(statement, contexts)
         if not read or not words(statement).stems:
-            return self.lexical.support(statement, contexts)
+            return self.lexical.support_by_words(statement, contexts)
         found = self._read_support(statement, [part.sentences for part in read])
         supporting = {read[at].context for at in found.evidence}
         surer, covered = found, found.coverage
         if others:
-            by_words = self.lexical.support(statement, [part.sentences for part in others])
+            by_words = self.lexical.support_by_words(statement, [part.sentences for part in others])
             supporting |= {others[at].context for at in by_words.evidence}
             surer = max(found, by_words, key=lambda each: each.probability - each.yes_from)
             covered = max(covered, by_words.coverage)
         return replace(surer, evidence=tuple(sorted(supporting)), coverage=covered)
 
     def _read_relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
-        covered = self.lexical.relevance(user_input, sentences).coverage
-        relevant, answers = self.rows.context(user_input, sentences)
-        curve = self.curves["relevant"]
-        p_relevant, yes_from = curve.probability(relevant), curve.thresholds["yes"]
-        if len(sentences) == 1:  # the only sentence must be evidence too
-            curve = self.curves["sentence"]
-            p_relevant = round(p_relevant * curve.probability(self.rows.sentences(user_input, sentences)[0]), DIGITS)
-            yes_from *= curve.thresholds["yes"]
-        # Fitted separately, so the probability of answering could exceed that of being relevant.
-        p_answers = min(p_relevant, self.curves["answers"].probability(answers))
-        grade, evidence = 0, tuple[int, ...]()
-        if p_relevant >= yes_from:
-            grade = 2 if p_answers >= self.curves["answers"].thresholds["yes"] else 1
-            evidence = self._evidence(user_input, sentences)
-        return RelevanceResult(grade, evidence, p_relevant, p_answers, covered, yes_from)
+        by_words, curve = self.lexical.relevance(user_input, sentences), self.curves["answers"]
+        chance = curve.probability(self.rows.context(user_input, sentences))
+        grade = curve.level(chance)
+        evidence = self._evidence(user_input, sentences) if grade else ()
+        return RelevanceResult(grade, evidence, by_words.closest, chance, by_words.coverage, curve.thresholds["partly"])
 
     def _read_usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
         by_words, curve = self.lexical.usefulness(user_input, reference, sentences), self.curves["useful"]
@@ -176,7 +167,8 @@ class BlendedModel:
         evidence: tuple[int, ...] = ()
         if chance >= curve.thresholds["yes"]:
             evidence = by_words.evidence or (_argmax(self.rows.covered(reference, sentences)),)
-        return UsefulnessResult(bool(evidence), evidence, chance, by_words.coverage, curve.thresholds["yes"])
+        yes_from = curve.thresholds["yes"]
+        return UsefulnessResult(bool(evidence), evidence, by_words.closest, chance, by_words.coverage, yes_from)
 
     def _read_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         short = short_answer(statement)
@@ -202,8 +194,8 @@ class BlendedModel:
             return words_alone
         curve = self.curves["sufficient"]
         chance = curve.probability(self.rows.sufficient(user_input, [part.sentences for part in read]))
-        level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
-        found = SufficiencyResult(level, chance, words_alone.coverage, curve.thresholds["yes"])
+        found = SufficiencyResult(curve.level(chance), chance, words_alone.coverage, curve.thresholds["yes"])
+        found = found.for_time(user_input, (each for context in contexts for each in context))
         if not others:
             return found
         by_words = self.lexical.sufficiency(user_input, [part.sentences for part in others])

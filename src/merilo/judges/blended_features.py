@@ -36,12 +36,11 @@ Row = tuple[float, ...]
 
 TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "sentence": ("lexical", "read", "read_behind", "covered_behind"),
-    "relevant": ("lexical", "cosine", "read", "covered"),
     "answers": ("lexical", "cosine", "evidence"),
-    "sufficient": ("lexical", "cosine", "evidence", "sentence_suffices", "related", "contradicted"),
-    "supported": ("lexical", "read", "contradicted"),
-    "answered": ("lexical", "evidence", "read"),
-    "yes_or_no": ("lexical", "read", "contradicted"),
+    "sufficient": ("lexical", "cosine", "sentence_suffices"),
+    "supported": ("lexical", "read"),
+    "answered": ("evidence", "read"),
+    "yes_or_no": ("lexical", "read"),
     "addresses": ("lexical",),
     "useful": ("lexical", "read"),
 }
@@ -50,13 +49,10 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
 - `lexical`: the log odds by the words;
 - `read`: a logit of the reader;
 - `cosine`: the cosine of the vectors of both texts;
-- `covered`: see `PairScore.covered`;
-- `_behind`: the difference between a sentence and the best sentence of its context, at most 0;
+- `covered`: see `PairScore.covered`; `_behind`: the difference between a sentence and the best sentence of its
+  context, at most 0;
 - `evidence`, `sentence_suffices`: the reader's highest logits of any sentence of the context, as evidence and as
-  sufficient alone. For a short answer, only the sentences that contain it count;
-- `related`: the reader's highest logit of the whole context for grade 1 or 2;
-- `contradicted`: for a statement, the logit of contradicted minus that of not stated; for a user input, the logit
-  alone.
+  sufficient alone. For a short answer, only the sentences that contain it count.
 """
 _CANDIDATES: Final = 2
 """Sentences read for `evidence`: the 2 with most words of the question, and the 2 most similar to it."""
@@ -69,16 +65,11 @@ _KEPT_BYTES: Final = 16_000_000
 class _Context(NamedTuple):
     """The features of a user input and a context."""
 
-    relevant: float
     answers: float
-    """The log odds by the words that the context is relevant, and that it answers."""
+    """The log odds by the words that the context helps to answer."""
     cosine: float
-    read: float
-    covered: float
     evidence: float
     sentence_suffices: float
-    related: float
-    contradicted: float
 
 
 class BlendedRows:
@@ -106,11 +97,10 @@ class BlendedRows:
             for lexical, own, cover in zip(by_words, read, covered, strict=True)
         ]
 
-    def context(self, user_input: str, sentences: Sequence[str]) -> tuple[Row, Row]:
-        """Return the features of `relevant` and of `answers` for a context, which must not be empty."""
+    def context(self, user_input: str, sentences: Sequence[str]) -> Row:
+        """Return the features of `answers` for a context, which must not be empty."""
         seen = self._contexts[user_input, tuple(sentences)]
-        relevant = seen.relevant, seen.cosine, seen.read, seen.covered
-        return relevant, (seen.answers, seen.cosine, seen.evidence)
+        return seen.answers, seen.cosine, seen.evidence
 
     def sufficient(self, user_input: str, contexts: Sequence[Sequence[str]]) -> Row:
         """Return the features of `sufficient`: the highest of any context, and the log odds by the words of all."""
@@ -121,10 +111,7 @@ class BlendedRows:
         return (
             by_words,
             max(each.cosine for each in seen),
-            max(each.evidence for each in seen),
             max(each.sentence_suffices for each in seen),
-            max(each.related for each in seen),
-            max(each.contradicted for each in seen),
         )
 
     def support(self, statement: str, sentences: Sequence[str], held: Matches | None = None) -> Row:
@@ -134,11 +121,7 @@ class BlendedRows:
         if any(found.masks):
             by_words = self.lexical.curves["supported"].logit(support_features(found, self.lexical.lexicon))
         seen = self._windows(self._short(statement), sentences)
-        margins = self._margins(seen)
-        # The contradiction is read in the window that supports best, so that both are about the same text.
-        best = int(margins.argmax())
-        contradicted, unsaid = (self._eyes.logits_of("supported", seen, part)[best] for part in (1, 2))
-        return by_words, float(margins[best]), float(contradicted - unsaid)
+        return by_words, float(self._margins(seen).max())
 
     def short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> list[Row | None]:
         """Return the features of `answered`, or of `yes_or_no`, for each context; None if a context has no evidence."""
@@ -147,13 +130,12 @@ class BlendedRows:
             if seen is None:
                 rows.append(None)
                 continue
-            by_words = self.lexical.curves[short.task].logit(seen.row)
-            _, margin, contradicted = self.support(f"{short.asked} {short.answer}", sentences)
+            _, margin = self.support(f"{short.asked} {short.answer}", sentences)
             if short.says_yes is not None:
-                rows.append((by_words, margin, contradicted))
+                rows.append((self.lexical.curves[short.task].logit(seen.row), margin))
                 continue
             read = self.sentences(short.asked, sentences)
-            rows.append((by_words, max(read[at][1] for at in seen.sentences), margin))
+            rows.append((max(read[at][1] for at in seen.sentences), margin))
         return rows
 
     def answer(self, user_input: str, statement: str) -> Row:
@@ -183,18 +165,12 @@ class BlendedRows:
         logits, by_words = self.lexical.context_row(found)
         new = strip_question_echoes(user_input, sentences)
         short, long = self._short(user_input), self._long(new)
-        whole = self._windows(short, new)
         likeliest = self._likeliest(short[0], self._parts(new), _by_sentence(found, logits, len(sentences)))
         return _Context(
-            relevant=self.lexical.curves["relevant"].logit(by_words),
             answers=self.lexical.curves["answers"].logit(by_words),
             cosine=max(float(one.pooled @ other.pooled) for one in short for other in long),
-            read=self._highest("grade", whole, 1),
-            covered=max(each.covered for each in whole),
             evidence=self._highest("sentence", likeliest),
             sentence_suffices=self._highest("sufficient", likeliest),
-            related=self._highest("grade", whole),
-            contradicted=self._highest("supported", whole, 1),
         )
 
     def _likeliest(self, short: Encoded, parts: Sequence[Part], by_words: Sequence[float]) -> list[PairScore]:
@@ -223,8 +199,8 @@ class BlendedRows:
             parts += [window.part(at) for at in range(len(parts), window.window.sentences.stop)]
         return parts
 
-    def _highest(self, task: str, seen: Sequence[PairScore], part: int = 0) -> float:
-        return float(self._eyes.logits_of(task, seen, part).max())
+    def _highest(self, task: str, seen: Sequence[PairScore]) -> float:
+        return float(self._eyes.logits_of(task, seen).max())
 
     def _margins(self, seen: Sequence[PairScore]) -> NDArray[np.float64]:
         """Return the log odds of supported against contradicted and not stated."""

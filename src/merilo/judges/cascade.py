@@ -126,6 +126,18 @@ class Cascade:
         return SIGN.join(judge.name for judge in self.judges)
 
     @property
+    def weak_kinds(self) -> frozenset[str]:
+        """Those of the last judge: the others answer only as far as they agree with it."""
+        found: frozenset[str] = getattr(self.last, "weak_kinds", frozenset())
+        return found
+
+    @property
+    def weak_metrics(self) -> frozenset[str]:
+        """Those of the last judge."""
+        found: frozenset[str] = getattr(self.last, "weak_metrics", frozenset())
+        return found
+
+    @property
     def answers(self) -> frozenset[type[Question[Any]]]:
         """The kinds that any of the judges answers, as far as they are on its route."""
         found = frozenset[type[Question[Any]]]().union(*(judge.answers for judge in self.judges))

@@ -20,6 +20,7 @@ from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.lexical_match import RULES_VERSION
+from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
 from merilo.judges.ngrams import NAME
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
@@ -29,30 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
+    from merilo.judges.measured_agreement import MeasuredAgreement
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
 
 _PROVIDER: Final = EmbeddedProvider()
 
-_RATED: Final = {
-    "sentence": "evidence sentences",
-    "answers": "grade 2 of relevance",
-    "sufficient": "sufficiency",
-    "supported": "support",
-    "answered": "short answers",
-    "yes_or_no": "a bare yes or no",
-    "supported_statements": "support of hand-written statements",
-    "supported_edited": "support of facts changed on purpose",
-    "addresses": "addresses",
-}
-"""The tasks with held-out human labels, and their names in `agreement_note`."""
-
-_LIMITS: Final = (
-    "Grade 1 means on the same subject. It often misses contradictions and altered facts, and often rejects correct "
-    "paraphrases, above all with a short reference (answer_correctness, noise_sensitivity). It judges whether a "
-    "statement answers the question (answer_relevancy) little better than chance"
+_USE: Final = (
+    "Use it for a first look, for regressions of one system and to find evidence; not for single verdicts, absolute "
+    "levels or comparisons of different kinds of retrievers"
 )
-_WEAK: Final = frozenset({"answer_correctness", "noise_sensitivity", "answer_relevancy"})
 _MAX_BEGINNING: Final = 20_000
 """Characters of a text that are read to detect its language."""
 _MARK: Final = 12
@@ -80,18 +67,15 @@ class EmbeddedJudge:
 
     @property
     def agreement_note(self) -> str | None:
-        """The model's digest, and Cohen's kappa with human labels on held-out public data, with 95 % intervals."""
-        model = BlendedModel.load()
-        tables = model.agreement
-        parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
-        shown = ", ".join(part for part in parts if part)
-        labels = f"agreement with human labels on held-out English data: {shown}"
-        return f"model {model.fingerprint[:_MARK]}; {labels}. {_LIMITS}"
+        """The model's digest, and its agreement with human labels on unseen families, with 95 % intervals."""
+        digest = BlendedModel.load().fingerprint[:_MARK]
+        measured = ", ".join(map(_rate, embedded_agreement()))
+        return f"model {digest}; AUROC with human labels on unseen families of English sources: {measured}. {_USE}"
 
     @property
-    def weak_metrics(self) -> frozenset[str]:
-        """Metrics that compare texts with a short reference, or ask whether a statement answers the question."""
-        return _WEAK
+    def weak_kinds(self) -> frozenset[str]:
+        """The kinds of question on which its measured agreement does not clear chance."""
+        return weak_kinds(embedded_agreement())
 
     @property
     def cacheable(self) -> bool:
@@ -154,8 +138,5 @@ def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
     return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
 
 
-def _rate(called: str, table: Mapping[str, Any] | None) -> str:  # Any: the model file's tables
-    if table is None:
-        return ""
-    low, high = table["interval"]
-    return f"{called} κ {table['kappa']:.2f} [{low:.2f}, {high:.2f}]"
+def _rate(row: MeasuredAgreement) -> str:
+    return f"{row.form or row.kind} {row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"

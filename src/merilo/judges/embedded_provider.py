@@ -7,22 +7,24 @@ per processor at a time. A verdict never depends on the other questions in the b
 from __future__ import annotations
 
 import logging
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from merilo.cancellation import cancelled_by, cancelling_event, check_cancelled
+from merilo.cancellation import check_cancelled
 from merilo.data.prose import unnumbered
-from merilo.data.sentences import sentences
+from merilo.data.sentences import judged_sentences, sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
-from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english_detection import is_english
 from merilo.judges.excerpts import excerpts
+from merilo.judges.in_process import answer_batch, question_length
+from merilo.judges.lexical_units import read_sentences
 from merilo.judges.ngrams import likeness, ngram_vector
+from merilo.judges.reasons import pairs_of, sentence_reason, support_reason
+from merilo.judges.support_candidates import Position
+from merilo.judges.support_evidence import P_COPIED, copied_from
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
@@ -34,25 +36,21 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.providers.batches import gathered
-from merilo.providers.questions import QuestionRequest, answer_text
+from merilo.providers.questions import answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
-    from threading import Event
 
     from merilo.errors import ProviderError
     from merilo.judges.excerpts import Excerpt
     from merilo.judging.questions import Question
-    from merilo.providers.base import Connection, Request
+    from merilo.providers.base import Connection, Reply, Request, Usage
 
 _log = logging.getLogger("merilo")
 
 _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
-_FREE: Final = Usage(0, 0, 0)
-_MAX_THREADS: Final = 8
 MAX_CONTEXT: Final = 1_000_000
 """Maximum characters of all contexts of one question."""
 MAX_CONTEXTS: Final = 1_000
@@ -65,9 +63,10 @@ _LONG: Final = 50_000
 """Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
 _long_turn: Final = Lock()
+_ENOUGH: Final = ("Insufficient", "Partly sufficient", "Sufficient")
 _WHY_SHORT: Final = {
-    "answered": "A short answer, judged by whether it occurs near the evidence for the question; ",
-    "yes_or_no": "A bare yes or no, judged by how much of the question occurs and whether it is denied; ",
+    "answered": " A short answer, judged by whether it occurs near the evidence for the question.",
+    "yes_or_no": " A bare yes or no, judged by how much of the question occurs and whether it is denied.",
 }
 
 
@@ -94,50 +93,21 @@ class EmbeddedProvider:
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""
-        model = BlendedModel.load()
-        places: dict[Question[Any], list[int]] = {}
-        for place, request in enumerate(requests):
-            question = request.question if isinstance(request, QuestionRequest) else None
-            if type(question) in RULES and question is not None:
-                places.setdefault(question, []).append(place)
-            else:
-                yield place, Permanent("The embedded judge cannot answer questions of this kind.")
-        # Short questions first, so that replies start to arrive soon and long ones run last, one at a time.
-        ordered = sorted(places, key=_length)
-        pool = ThreadPoolExecutor(_threads(), "embedded")
-        try:
-            answered = pool.map(partial(_answered_in_turn, model, cancelling_event()), ordered)
-            for question, text in zip(ordered, answered, strict=True):
-                reply = Reply((text,), usage=_FREE, path=ReplyPath.LOCAL)
-                for place in places[question]:
-                    yield place, reply
-        finally:
-            pool.shutdown(cancel_futures=True)  # ends early if the caller takes no more replies
+        answer = partial(_answered_in_turn, BlendedModel.load())
+        return answer_batch(requests, answer, kinds=_KINDS, judge="embedded")
 
 
-def _threads() -> int:
-    """Return the number of threads, one per usable processor: the encoder computes outside of Python's lock."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return min(_MAX_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
-
-
-def _length(question: Question[Any]) -> int:
-    """Return the number of characters in all texts of a question."""
-    return sum(map(len, question.all_texts))
-
-
-def _answered_in_turn(model: BlendedModel, event: Event | None, question: Question[Any]) -> str:
-    """Answer a question until the event is set; long ones one at a time, since each may take much memory."""
-    with cancelled_by(event):
-        if _length(question) <= _LONG:
-            return _answered(model, question)
-        # A plain acquire() would block Ctrl-C until the other long question is finished.
-        while not _long_turn.acquire(timeout=_POLL_S):
-            check_cancelled()
-        try:
-            return _answered(model, question)
-        finally:
-            _long_turn.release()
+def _answered_in_turn(model: BlendedModel, question: Question[Any]) -> str:
+    """Answer a question; long ones one at a time, since each may take much memory."""
+    if question_length(question) <= _LONG:
+        return _answered(model, question)
+    # A plain acquire() would block Ctrl-C until the other long question is finished.
+    while not _long_turn.acquire(timeout=_POLL_S):
+        check_cancelled()
+    try:
+        return _answered(model, question)
+    finally:
+        _long_turn.release()
 
 
 def _answered(model: BlendedModel, question: Question[Any]) -> str:
@@ -173,19 +143,36 @@ def too_long(question: Question[Any]) -> str | None:
 
 
 def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
-    (excerpt,) = excerpts(model, (question.user_input,), [question.sentences])
+    (excerpt,) = excerpts(model, (question.user_input,), [read_sentences(question.sentences)])
     found = excerpt.placed(model.relevance(question.user_input, excerpt.sentences))
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, occurs in the context; "
-    reason += _cut(found.yes_from, excerpt)
-    return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
+    reason = sentence_reason(
+        "Helps to answer" if found.grade else "Does not help to answer",
+        question.sentences,
+        question.user_input,
+        evidence=found.evidence,
+        closest=found.closest,
+        probability=found.probability,
+        yes_from=found.yes_from,
+    )
+    reason += _partly(excerpt)
+    return RelevanceVerdict(found.grade, found.evidence, reason, found.probability, averaged=True)
 
 
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
-    (excerpt,) = excerpts(model, (question.reference, question.user_input), [question.sentences])
+    texts = [read_sentences(question.sentences)]
+    (excerpt,) = excerpts(model, (question.reference, question.user_input), texts)
     found = excerpt.placed(model.usefulness(question.user_input, question.reference, excerpt.sentences))
-    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, occurs in the context; "
-    reason += _cut(found.yes_from, excerpt)
-    return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
+    reason = sentence_reason(
+        "Useful" if found.useful else "Not useful",
+        question.sentences,
+        question.reference,
+        evidence=found.evidence,
+        closest=found.closest,
+        probability=found.probability,
+        yes_from=found.yes_from,
+    )
+    reason += _partly(excerpt)
+    return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability, averaged=True)
 
 
 def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
@@ -205,14 +192,44 @@ def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     statement, texts = _compared(question)
-    read = excerpts(model, (statement,), [sentences(text) for text in texts])
+    contexts = [judged_sentences(text, question.language) for text in texts]
+    copied = copied_from(statement, contexts)
+    if copied:
+        yes_from = model.curves["supported"].thresholds["yes"]
+        reason = support_reason(statement, contexts, copied, supported=True, probability=P_COPIED, yes_from=yes_from)
+        evidence = tuple(dict.fromkeys(each.context for each in copied))
+        return SupportVerdict(
+            SupportLabel.SUPPORTED,
+            evidence,
+            reason,
+            P_COPIED,
+            tells_contradicted=False,
+            sentences=pairs_of(copied),
+            averaged=True,
+        )
+    read = excerpts(model, (statement,), [read_sentences(each) for each in contexts])
     found = model.support(statement, [each.sentences for each in read])
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
-    reason = _WHY_SHORT.get(found.decided_by)
-    if reason is None:
-        reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, occurs in one place; "
-    reason += _cut(found.yes_from, *read)
-    return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
+    cited = [Position(each.context, read[each.context].place(each.sentence)) for each in found.sentences]
+    reason = support_reason(
+        statement,
+        contexts,
+        cited,
+        supported=found.supported,
+        probability=found.probability,
+        yes_from=found.yes_from,
+        differences=found.differences,
+    )
+    reason += _WHY_SHORT.get(found.decided_by, "") + _partly(*read)
+    return SupportVerdict(
+        label,
+        found.evidence,
+        reason,
+        found.probability,
+        tells_contradicted=False,
+        sentences=pairs_of(cited),
+        averaged=True,
+    )
 
 
 def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
@@ -234,16 +251,24 @@ def _plain(answer: str) -> str:
 
 
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
-    read = excerpts(model, (question.user_input,), [sentences(context) for context in question.contexts])
+    contexts = [read_sentences(sentences(context)) for context in question.contexts]
+    read = excerpts(model, (question.user_input,), contexts)
     found = model.sufficiency(question.user_input, [each.sentences for each in read])
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, occurs in the contexts; "
-    reason += _cut(found.yes_from, *read)
-    return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
+    verdict = _ENOUGH[found.level]
+    reason = f"{verdict} ({found.probability:.2f}; threshold {found.yes_from:.2f}). "
+    reason += f"The contexts contain {_percent(found.coverage)} of the user input's words, by weight.{_partly(*read)}"
+    return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability, averaged=True)
 
 
 def _addresses(model: BlendedModel, question: Addresses) -> AddressesVerdict:
     found = model.addresses(question.user_input, question.statement)
-    return AddressesVerdict(found.addresses, probability=found.probability)
+    verdict = "Addresses the question" if found.addresses else "Does not address the question"
+    reason = f"{verdict} ({found.probability:.2f}; threshold {model.curves['addresses'].thresholds['yes']:.2f})."
+    # A refusal is a no by rule, whatever the probability of its words.
+    refuses = not found.addresses and model.noncommittal(question.user_input, question.statement)
+    if refuses:
+        reason = "A statement that declines to answer never addresses the question."
+    return AddressesVerdict(found.addresses, reason, found.probability, averaged=not refuses)
 
 
 def _noncommittal(model: BlendedModel, question: Noncommittal) -> NoncommittalVerdict:
@@ -282,6 +307,7 @@ RULES: Final[Mapping[type[Question[Any]], Callable[[BlendedModel, Any], Verdict]
     Similarities: _similarities,
 }
 """The function that answers each kind of question."""
+_KINDS: Final = frozenset(kind.kind for kind in RULES)
 
 
 _LIMITS: Final[Mapping[type[Question[Any]], Mapping[str, int]]] = {
@@ -298,10 +324,10 @@ _LIMITS: Final[Mapping[type[Question[Any]], Mapping[str, int]]] = {
 """Maximum characters of each field of a question."""
 
 
-def _cut(yes_from: float, *read: Excerpt) -> str:
-    """Return a sentence with the fitted threshold, and a note if only passages of long contexts were read."""
+def _partly(*read: Excerpt) -> str:
+    """Return a note if only passages of long contexts were read."""
     partly = " Of long contexts, the passages that share most words with it were read."
-    return f"yes from p = {yes_from:.2f}.{partly if any(each.places is not None for each in read) else ''}"
+    return partly if any(each.places is not None for each in read) else ""
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Detection of English text by its alphabet and its most common words; the encoder knows no other language."""
+"""Detection of English text by its alphabet and its language; the encoder knows no other language."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.cancellation import check_cancelled
+from merilo.data.language import ENGLISH_WORDS, identify_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,26 +22,13 @@ _LETTERS_A_WORD: Final = 80
 The count covers the question or statement alone, or together with that part. English prose has about one common word
 per 20 letters. Sentences of another language that use only letters from a to z have none.
 """
+_BEGINNINGS: Final = 200
+_MIN_BEGINNING: Final = 40
+"""Characters of all texts, and of each one, in which the language is identified."""
 _KEPT_TEXTS: Final = 4_096
 _MAX_KEPT: Final = 4_000
 """Characters. Longer texts are counted each time, so the cache holds no large texts."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_ENGLISH: Final = frozenset(
-    "the of and to is are was were it that for with by this be which what who how when where did does has have had "
-    "not its their they he she his her you your from can would been there these".split()
-)
-_OTHERS: Final = frozenset(
-    "der die das und ist nicht ein eine den dem mit von zu auf für sich wird wurde welche wie "  # German
-    "el la los las que en y por con una del se fue qué cuál como su para es "  # Spanish
-    "le les des et est une dans du pour qui par il au ne pas quel quelle sont "  # French
-    "il lo gli che di è per sono della nel con una quale dei come "  # Italian
-    "o os da do em um uma não com mais foi qual ao são "  # Portuguese
-    "het een van de en niet zijn op te dat voor met wat "  # Dutch
-    "și în la din care este a cu pe nu ce sunt a fost "  # Romanian
-    "ve bir bu için ile olarak da de ne hangi kaç olan "  # Turkish
-    "i w na z się nie jest do że jak który ".split()  # Polish
-) - frozenset("a i o do die de me as do".split())
-"""Common words of other languages, except those that occur in English texts too."""
 
 
 class _Signs(NamedTuple):
@@ -49,20 +37,16 @@ class _Signs(NamedTuple):
     """Letters from a to z."""
     english: int
     """Common English words."""
-    others: int
-    """Common words of other languages in Latin letters."""
 
 
 def is_english(*texts: str) -> bool:
     """Return True if texts taken together are English.
 
-    False for texts without letters. Texts in plain letters with as many English as other common words, or none, are
-    English.
+    False for texts without letters. Texts in plain letters are English unless they are identified as another
+    language: a short question or a list of names is more often English than not.
     """
-    # At most as many foreign as English words, not "at least one English word": a short question or a list of names
-    # may have neither, and is more often English than not.
     whole = _whole(texts)
-    return whole.letters > 0 and _is_plain(whole) and whole.english >= whole.others
+    return whole.letters > 0 and _is_plain(whole) and _in_english(texts)
 
 
 def is_english_with_query(asked: str, texts: Sequence[str]) -> bool:
@@ -97,7 +81,7 @@ def split_english(asked: str, sentences: Sequence[str]) -> EnglishSplit:
         english = tuple(_lines(sentence, least, plain=True) for sentence in whole)
         part = [text for text in english if text]
         # With lines removed, what remains could be a few Latin words of another language: require common words.
-        confident = english == whole or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
+        confident = english == whole or _speaks_english([asked]) or _speaks_english([asked, *part])
         if confident and _read_together(asked, part):
             return EnglishSplit(english, tuple(_lines(sentence, least, plain=False) for sentence in whole))
     return EnglishSplit(("",) * len(whole), whole)
@@ -113,16 +97,27 @@ def _lines(text: str, least: float, *, plain: bool) -> str:
 def _read_together(asked: str, sentences: Sequence[str]) -> bool:
     """Return True if a context is English both with the question and alone."""
     own = _whole(sentences)
-    alone = _is_plain(own, _MIN_PLAIN_ALONE) and own.english >= own.others
+    alone = _is_plain(own, _MIN_PLAIN_ALONE) and _in_english(sentences)
     return bool(sentences) and alone and is_english_with_query(asked, sentences)
 
 
-def _speaks_english(signs: _Signs) -> bool:
-    return signs.english > signs.others and signs.english * _LETTERS_A_WORD >= signs.letters
+def _in_english(texts: Sequence[str]) -> bool:
+    """Return True if no other language is identified in the beginnings of the texts."""
+    return identify_language(_beginning(texts)) == "en"
+
+
+def _beginning(texts: Sequence[str]) -> str:
+    # An equal part of each text, because a long one would decide alone.
+    return "\n".join(text[: max(_MIN_BEGINNING, _BEGINNINGS // len(texts))] for text in texts)
+
+
+def _speaks_english(texts: Sequence[str]) -> bool:
+    signs = _whole(texts)
+    return signs.english * _LETTERS_A_WORD >= max(signs.letters, 1) and _in_english(texts)
 
 
 def _whole(texts: Sequence[str]) -> _Signs:
-    return _Signs(*map(sum, zip(*map(_signs, texts), strict=True))) if texts else _Signs(0, 0, 0, 0)
+    return _Signs(*map(sum, zip(*map(_signs, texts), strict=True))) if texts else _Signs(0, 0, 0)
 
 
 def _is_plain(signs: _Signs, least: float = _MIN_PLAIN) -> bool:
@@ -144,4 +139,4 @@ def _counted(text: str) -> _Signs:
     words = _WORD.findall(text.casefold())
     letters = sum(map(len, words))
     plain = letters if text.isascii() else sum(each.isascii() for word in words for each in word)
-    return _Signs(letters, plain, sum(map(_ENGLISH.__contains__, words)), sum(map(_OTHERS.__contains__, words)))
+    return _Signs(letters, plain, sum(map(ENGLISH_WORDS.__contains__, words)))

@@ -12,12 +12,13 @@ too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.cancellation import check_cancelled
-from merilo.judges.lexical import RelevanceResult, UsefulnessResult
-from merilo.judges.lexical_match import match, union, units_of
+from merilo.judges.lexical import RelevanceResult, UsefulnessResult, placed
+from merilo.judges.lexical_match import match, union
+from merilo.judges.lexical_units import units_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,11 +50,13 @@ class Excerpt:
     places: tuple[int, ...] | None = None
     """Ascending; None if the context is read whole."""
 
+    def place(self, sentence: int) -> int:
+        """Return the position in the whole context of a sentence of the excerpt."""
+        return sentence if self.places is None else self.places[sentence]
+
     def placed(self, found: _Result) -> _Result:
-        """Return a result about the excerpt with its evidence as positions in the whole context."""
-        if self.places is None:
-            return found
-        return replace(found, evidence=tuple(self.places[at] for at in found.evidence))
+        """Return a result about the excerpt with its positions in the whole context."""
+        return found if self.places is None else placed(self.places, found)
 
 
 @dataclass(frozen=True, slots=True)

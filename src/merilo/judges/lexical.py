@@ -9,10 +9,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from merilo.cancellation import check_cancelled
 from merilo.judges.lexical_features import (
@@ -39,12 +39,14 @@ from merilo.judges.lexical_short import (
 from merilo.judges.lexical_text import words
 from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, COURTESIES, REFUSALS
 from merilo.judges.model_files import model_file
+from merilo.judges.support_evidence import with_evidence
+from merilo.judges.support_result import SupportResult
+from merilo.judges.word_bags import asks_time, states_time
 
-MODEL_FILE: Final = "lexical.v1.json"
+MODEL_FILE: Final = "lexical.v2.json"
 FORMAT: Final = 1
 TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "sentence": SENTENCE_FEATURES,
-    "relevant": CONTEXT_FEATURES,
     "answers": CONTEXT_FEATURES,
     "sufficient": CONTEXT_FEATURES,
     "useful": USEFULNESS_FEATURES,
@@ -75,10 +77,10 @@ class RelevanceResult:
 
     grade: int
     evidence: tuple[int, ...]
+    closest: int | None
+    """The sentence that shares most with the user input, if any shares a word."""
     probability: float
-    """The probability that the grade is at least 1."""
-    p_answers: float
-    """The probability that the grade is 2."""
+    """The probability that the context helps to answer."""
     coverage: float
     """The fraction of the user input, by weight, whose words occur in the context, in [0, 1]."""
     yes_from: float
@@ -91,6 +93,8 @@ class UsefulnessResult:
 
     useful: bool
     evidence: tuple[int, ...]
+    closest: int | None
+    """The sentence that shares most with the reference, if any shares a word."""
     probability: float
     coverage: float
     """The fraction of the reference, by weight, whose words occur in the context, in [0, 1]."""
@@ -98,19 +102,13 @@ class UsefulnessResult:
     """The lowest probability at which the answer is yes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupportResult:
-    """`evidence` indices of every supporting context, ascending, empty exactly when not supported."""
+_Found = TypeVar("_Found", RelevanceResult, UsefulnessResult)
 
-    supported: bool
-    evidence: tuple[int, ...]
-    probability: float
-    coverage: float
-    """The largest fraction of the statement, by weight, in three consecutive sentences of one context, in [0, 1]."""
-    yes_from: float
-    """The lowest probability at which the answer is yes."""
-    decided_by: str = "supported"
-    """The curve: that of statements, or that of one kind of short answer."""
+
+def placed(places: Sequence[int], found: _Found) -> _Found:
+    """Return a result about some sentences with positions in the whole context. `places`: those of the sentences."""
+    closest = None if found.closest is None else places[found.closest]
+    return replace(found, evidence=tuple(places[at] for at in found.evidence), closest=closest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +121,12 @@ class SufficiencyResult:
     """The fraction of the user input, by weight, whose words occur in the contexts, in [0, 1]."""
     yes_from: float
     """The lowest probability at which the answer is yes."""
+
+    def for_time(self, user_input: str, sentences: Iterable[str]) -> "SufficiencyResult":
+        """Return the result; insufficient if an English question asks when and no sentence states a time."""
+        if self.probability < self.yes_from or not asks_time(user_input) or any(map(states_time, sentences)):
+            return self
+        return replace(self, level=0, probability=round(self.probability * self.yes_from, DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,10 @@ class Curve:
         """Return the probability of yes, in (0, 1), rounded to 6 digits."""
         return probability(self.logit(row))
 
+    def level(self, chance: float) -> int:
+        """Return 0 below the threshold "partly", 2 from the threshold "yes", otherwise 1."""
+        return sum(chance >= self.thresholds[name] for name in ("partly", "yes"))
+
 
 @dataclass(frozen=True)
 class LexicalModel:
@@ -211,15 +219,12 @@ class LexicalModel:
         """Grade how relevant a context is to the user input, with the sentences that are evidence."""
         found = match(self.lexicon.query(user_input), sentences, drop_copies=True)
         logits, row = self.context_row(found)
-        p_relevant = self.curves["relevant"].probability(row)
-        # The two curves are fitted separately and may disagree: a context that answers is also relevant.
-        p_answers = min(p_relevant, self.curves["answers"].probability(row))
-        evidence = self._evidence(found, logits)
-        grade = 0
-        yes_from = self.curves["relevant"].thresholds["yes"]
-        if evidence and p_relevant >= yes_from:
-            grade = 2 if p_answers >= self.curves["answers"].thresholds["yes"] else 1
-        return RelevanceResult(grade, evidence if grade else (), p_relevant, p_answers, _short(row[0]), yes_from)
+        curve = self.curves["answers"]
+        chance, evidence, closest = curve.probability(row), self._evidence(found, logits), _closest(found, logits)
+        grade = curve.level(chance) if evidence else 0
+        return RelevanceResult(
+            grade, evidence if grade else (), closest, chance, _short(row[0]), curve.thresholds["partly"]
+        )
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
         """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
@@ -236,10 +241,29 @@ class LexicalModel:
             for owner, share in zip(target.owners, shares, strict=True)
             if useful and share >= _EVIDENCE_SHARE * best
         }
-        return UsefulnessResult(useful, tuple(sorted(owners)), p_useful, _short(row[0]), yes_from)
+        closest = target.owners[shares.index(best)] if best else None
+        return UsefulnessResult(useful, tuple(sorted(owners)), closest, p_useful, _short(row[0]), yes_from)
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Judge whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        return self.with_evidence(self.support_by_words, statement, contexts)
+
+    def with_evidence(
+        self,
+        judge: Callable[[str, Sequence[Sequence[str]]], SupportResult],
+        statement: str,
+        contexts: Sequence[Sequence[str]],
+    ) -> SupportResult:
+        """Return what `judge` returns for a statement, as `merilo.judges.support_evidence.with_evidence` changes it."""
+        short = short_answer(statement)
+        stated = statement if short is None else f"{short.asked} {short.answer}"
+        result, found = judge(statement, contexts), self.held(stated, contexts)
+        return with_evidence(
+            result, stated, contexts, found=found, lexicon=self.lexicon, judge=lambda text: judge(text, contexts)
+        )
+
+    def support_by_words(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        """Judge the same by the fitted curve alone, without the slots of the statement."""
         short = short_answer(statement)
         if short is not None:
             return self._short(short, contexts)
@@ -274,8 +298,9 @@ class LexicalModel:
         curve = self.curves["sufficient"]
         row = self.context_row(found)[1]
         chance = curve.probability(row)
-        level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
-        return SufficiencyResult(level if any(found.masks) else 0, chance, _short(row[0]), curve.thresholds["yes"])
+        level = curve.level(chance) if any(found.masks) else 0
+        result = SufficiencyResult(level, chance, _short(row[0]), curve.thresholds["yes"])
+        return result.for_time(user_input, sentences)
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
         """Judge whether a statement addresses the user input; a refusal never does."""
@@ -316,14 +341,9 @@ class LexicalModel:
 
         No sentence that shares no word with the user input is returned.
         """
-        candidates = [place for place, mask in enumerate(found.prefix_masks) if mask]
-        if not candidates:
-            return ()
-        threshold = self.curves["sentence"].thresholds["yes"]
-        chosen = {found.owners[place] for place in candidates if probability(logits[place]) >= threshold}
-        if not chosen:
-            chosen = {found.owners[max(candidates, key=lambda place: (logits[place], -place))]}
-        return tuple(sorted(chosen))
+        threshold, closest = self.curves["sentence"].thresholds["yes"], _closest(found, logits)
+        chosen = {found.owners[at] for at in _sharing(found) if probability(logits[at]) >= threshold}
+        return tuple(sorted(chosen)) if chosen or closest is None else (closest,)
 
     def held(self, statement: str, contexts: Sequence[Sequence[str]]) -> list[Matches]:
         """Return the matches of a statement in each context."""
@@ -343,6 +363,17 @@ class LexicalModel:
         return (places, chance) if chance >= self.curves["supported"].thresholds["yes"] else ((), 0.0)
 
 
+def _sharing(found: Matches) -> list[int]:
+    """Return the units that share a word with the query."""
+    return [place for place, mask in enumerate(found.prefix_masks) if mask]
+
+
+def _closest(found: Matches, logits: Sequence[float]) -> int | None:
+    """Return the sentence most likely to be evidence among those that share a word; None if there is none."""
+    best = max(_sharing(found), key=lambda place: (logits[place], -place), default=None)
+    return None if best is None else found.owners[best]
+
+
 def short_result(
     short: ShortAnswer,
     curve: Curve,
@@ -352,13 +383,16 @@ def short_result(
 ) -> SupportResult:
     """Judge whether a short answer is supported, from each context's row (None: no evidence in this context).
 
-    The probability never exceeds the probability that the context is relevant: an irrelevant context supports no
-    answer.
+    A context that does not help to answer the question supports no answer: the probability is at most that of
+    relevance, scaled so that the thresholds of both are equal.
     """
-    chances = [
-        0.0 if row is None else min(curve.probability(row), relevance(at).probability) for at, row in enumerate(rows)
-    ]
     yes_from = curve.thresholds["yes"]
+
+    def at_most(context: int) -> float:
+        found = relevance(context)
+        return min(1.0, round(found.probability / found.yes_from * yes_from, DIGITS))
+
+    chances = [0.0 if row is None else min(curve.probability(row), at_most(at)) for at, row in enumerate(rows)]
     evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
     return SupportResult(bool(evidence), evidence, max(chances, default=0.0), covered, yes_from, short.task)
 

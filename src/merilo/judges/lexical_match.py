@@ -1,25 +1,20 @@
 """Matches of a question's or statement's words in the units (sentences) of a context."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
-from merilo.judges.lexical_text import Words, asks, prefix, unit_texts, weight, words
+from merilo.judges.lexical_text import Words, asks, prefix, weight, words
+from merilo.judges.lexical_units import units_of
 from merilo.judges.lexical_words import ASKS, ASKS_UNSPACED, NEEDS_HOW, OPENS_QUESTION
 
-RULES_VERSION: Final = 3
+RULES_VERSION: Final = 5
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 
-MAX_UNIT: Final = 600
-"""Maximum characters of a unit; a longer sentence is split into units."""
-MAX_UNENDED: Final = 200
-"""The same in Thai and Lao, which do not mark the end of a sentence: a passage would be a single unit."""
 MIN_PREFIX: Final = 4
-_UNENDED: Final = re.compile("[\u0e00-\u0eff]")
 _COPY_OVERLAP: Final = 0.85
 _COPY_OVERLAP_UNSPACED: Final = 0.95
 _MIN_COPIED_STEMS: Final = 4
@@ -178,12 +173,6 @@ def shared_pairs(query: Query, unit: Words) -> float:
     """Return the fraction of the query's adjacent pairs that occur in the unit."""
     pairs = query.words.pairs
     return len(pairs & unit.pairs) / len(pairs) if pairs else 0.0
-
-
-def units_of(sentence: str) -> Sequence[str]:
-    """Return the pieces in which a sentence is read: the sentence itself, unless it is long."""
-    longest = MAX_UNENDED if _UNENDED.search(sentence) else MAX_UNIT
-    return unit_texts(sentence, longest=longest) if len(sentence) > longest else (sentence,)
 
 
 def _states_nothing(query: Query, unit: Words, *, drop_copies: bool) -> bool:

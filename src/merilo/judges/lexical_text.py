@@ -111,7 +111,7 @@ def _words(text: str) -> Words:
     names: dict[str, None] = {}
     for number, match in enumerate(_TOKEN.finditer(plain)):
         token = match.group()
-        found = _stems_of(token)
+        found = stems_of(token)
         stems.extend(found)
         low = token.lower()
         lowered.append(low)
@@ -154,7 +154,7 @@ def asks(text: str) -> bool:
     return bool(_ENDS_QUESTION.search(text[-40:])) or (first is not None and first.group().lower() in OPENS_QUESTION)
 
 
-def _stems_of(token: str) -> tuple[str, ...]:
+def stems_of(token: str) -> tuple[str, ...]:
     """Return the stems of a token: one per word or number, one per two characters of an unspaced script."""
     longest = _MAX_CACHED_TOKEN if token.isascii() else _MAX_CACHED_PHRASE
     return _cached_stems(token) if len(token) <= longest else _stems(token)
@@ -189,7 +189,7 @@ def _number(token: str) -> str:
 def _unspaced(run: str) -> tuple[str, ...]:
     """Return the character pairs of a run of an unspaced script; treat anything else as a word."""
     if not _HAS_UNSPACED.match(run):
-        return _stems_of(run)
+        return stems_of(run)
     if len(run) == 1:
         return (run,)
     return tuple(run[i : i + 2] for i in range(len(run) - 1))

@@ -8,15 +8,17 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.sentences import judged_sentences
 from merilo.errors import UsageError
 from merilo.judges.conversation import TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for
+from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.rubric import SharedPrefix
+    from merilo.judging.reply_schema import SentencesOfContexts
+    from merilo.judging.rubric import Rubric, SharedPrefix
     from merilo.providers.base import Provider, TruncatedText
 
 _VERSION = 1
@@ -114,7 +117,7 @@ class LLMJudge:
 
     def rubric(self, question: Question[Any] | Pack) -> str:
         """Return the rubric's text exactly as in its file. Raises RubricError."""
-        return rubric.rubric_for(question, language=self.language).text
+        return self._rubric(question).text
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question. Raises RubricError before the first request.
@@ -132,25 +135,47 @@ class LLMJudge:
             return self._pack(question)
         return side_by_side([self.answer(each) for each in questions])
 
+    def _rubric(self, question: Question[Any] | Pack) -> Rubric:
+        return rubric.rubric_for(question, language=self.language)
+
     def _one(self, question: Question[Any]) -> Conversation:
+        form, filled = self._filled(question)
+
         def read(text: str, wanted: frozenset[int]) -> ParsedReply:
             del wanted
-            return read_reply(text, question)
+            return read_reply(text, question, form)
 
-        request = self._judgement(question, question.reply_schema(), question.kind)
+        # A kind may have a schema for each question, such as its labels; only the current version has.
+        current = form.version == question.rubric_version
+        schema = question.reply_schema() if current else schema_for(question.kind, version=form.version)
+        request = self._judgement(question, filled, schema, question.kind)
         return read_answers(self.provider, request, read, size=1, reasks=self.reasks)
 
     def _pack(self, pack: Pack) -> Conversation:
-        def read(text: str, wanted: frozenset[int]) -> ParsedReply:
-            return read_pack(text, pack.questions, wanted=wanted)
+        form, filled = self._filled(pack)
 
-        request = self._judgement(pack, schema_for(pack.kind, together=True), f"{pack.kind}_together")
+        def read(text: str, wanted: frozenset[int]) -> ParsedReply:
+            return read_pack(text, pack.questions, form, wanted=wanted)
+
+        schema = schema_for(pack.kind, together=True, version=form.version)
+        request = self._judgement(pack, filled, schema, f"{pack.kind}_together")
         return read_answers(self.provider, request, read, size=len(pack.questions), reasks=self.reasks)
 
-    def _judgement(self, question: Question[Any] | Pack, schema: Mapping[str, object], name: str) -> Request:
+    def _filled(self, question: Question[Any] | Pack) -> tuple[AskedForm, SharedPrefix]:
+        """Return the form in which a question is asked, and its rubric filled in."""
+        first = question.questions[0] if isinstance(question, Pack) else question
+        asked = self._rubric(question)
+        sentences: SentencesOfContexts = ()
+        if asked.numbers_contexts and isinstance(first, Support):
+            sentences = tuple(judged_sentences(text, first.language) for text in first.contexts)
+        return AskedForm(asked.version, sentences), rubric.render_shared(question, asked, sentences=sentences)
+
+    def _judgement(
+        self, question: Question[Any] | Pack, filled: SharedPrefix, schema: Mapping[str, object], name: str
+    ) -> Request:
         first = question.questions[0] if isinstance(question, Pack) else question
         return Request(
-            messages=_messages(rubric.render_shared(question, language=self.language)),
+            messages=_messages(filled),
             schema=schema,
             schema_name=name,
             max_tokens=self.max_tokens,
@@ -165,7 +190,7 @@ class LLMJudge:
         earlier, schema = (first.earlier, first.schema) if isinstance(first, Completion) else ((), "")
         turns = tuple(Message(_AUTHORS[place % 2], text) for place, text in enumerate(earlier))
         request = Request(
-            messages=(*_messages(rubric.render_shared(first, language=self.language)), *turns),
+            messages=(*_messages(rubric.render_shared(first, self._rubric(first))), *turns),
             schema=_loaded(schema) if schema else None,
             max_tokens=self.max_tokens,
             temperature=self.temperature if temperature is None else temperature,

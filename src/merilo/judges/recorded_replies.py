@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from merilo.errors import RubricError
 from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judging.json_types import as_object
+from merilo.judging.questions import Pack
+from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText, Usage
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Answer
-    from merilo.judging.questions import Pack, Question
+    from merilo.judging.questions import Question
+    from merilo.judging.rubric import Rubric
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,26 @@ class RecordedLLMJudge(LLMJudge):
         """Return the recorded rubric of the question."""
         del question
         return self.recorded_rubric
+
+    def _rubric(self, question: Question[Any] | Pack) -> Rubric:
+        """Return the rubric that the recorded text is a version of: its version decides how a reply is read.
+
+        Raises RubricError for another text if a kind has several versions.
+        """
+        found = rubric_with_text(question, self.recorded_rubric, language=self.language)
+        if found is not None:
+            return found
+        first = question.questions[0] if isinstance(question, Pack) else question
+        if first.rubric_version > 1:
+            raise RubricError(f"No rubric of the kind '{first.kind}' has the recorded text.")
+        return super()._rubric(question)
+
+    def numbers_sentences(self, question: Question[Any]) -> bool:
+        """Return True if the recorded prompt of a question numbered the sentences of its contexts."""
+        found = (
+            rubric_with_text(each, self.recorded_rubric, language=self.language) for each in _alone_and_packed(question)
+        )
+        return any(each is not None and each.numbers_contexts for each in found)
 
     def reread(self, asked: Question[Any] | Pack, replies: Sequence[Mapping[str, Any]]) -> tuple[Answer, ...] | None:
         """Parse the recorded replies of one conversation with the current rules; return an answer per question.
@@ -54,6 +77,10 @@ class RecordedLLMJudge(LLMJudge):
         finally:
             conversation.close()
         return None
+
+
+def _alone_and_packed(question: Question[Any]) -> tuple[Question[Any] | Pack, ...]:
+    return question, Pack((question,))
 
 
 def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from merilo.judging.decisions import probability_of
 from merilo.judging.json_types import as_mapping
-from merilo.judging.verdicts import Failure, Verdict
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.ask import Answer
@@ -36,8 +37,18 @@ def verdict_given(question: Question[Any], given: object) -> Answer | str:
     if not isinstance(given, wanted):
         got = type(given).__name__
         return f"must be a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"
-    fault = question.fault(given)
+    fault = question.fault(given) or _probability_fault(given)
     return given if fault is None else fault
+
+
+def _probability_fault(verdict: Verdict) -> str | None:
+    """Return the problem with a probability that metrics would average; None if there is none."""
+    if not isinstance(verdict, DecisionVerdict) or not verdict.averaged:
+        return None
+    probability = probability_of(verdict)
+    if probability is not None and 0 <= probability <= 1:
+        return None
+    return f"sets averaged, which needs a probability from 0 to 1, but its probability is {probability}"
 
 
 def _first_line(error: ValueError) -> str:

@@ -55,6 +55,8 @@ def _item(item: Any) -> Any:  # Any: JSON
 
 
 def _numbered(name: str, value: Any) -> Any:  # Any: JSON
+    if name == "sentences":
+        return [place + 1 for _, place in value]  # those of a guess are in the first context
     if name not in _FROM_ONE:
         return value
     indices = as_list(value)

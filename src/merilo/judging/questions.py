@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
+from merilo.judging.later_fields import later_fields
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Question(Generic[V]):
     do."""
     reply: ClassVar[ReplySchema | ListReplySchema | None] = None
     """The reply of a language model; None for kinds without one, such as vectors and free text."""
+    rubric_version: ClassVar[int] = 1
+    """Version of the rubrics that ask this kind of question, and whose reply `reply` is."""
+    earlier_replies: ClassVar[Mapping[int, ReplySchema]] = {}
+    """Version → reply to rubrics of an earlier version, in recorded conversations."""
     prepares: ClassVar[bool] = False
     """True if the verdict only prepares what is judged, such as the extraction of statements."""
     tasks: ClassVar[tuple[str, ...]] = ()
@@ -109,6 +114,11 @@ class Question(Generic[V]):
         """
         raise TypeError(f"a question of kind {self.kind!r} has no rule for {type(verdict).__name__}")
 
+    @classmethod
+    def reply_to(cls, version: int) -> ReplySchema | ListReplySchema | None:
+        """Return the reply to the rubrics of this version."""
+        return cls.reply if version == cls.rubric_version else cls.earlier_replies.get(version)
+
     def reply_schema(self) -> Mapping[str, object]:
         """Return the JSON Schema of the reply to this question."""
         if self.reply is None:
@@ -173,23 +183,6 @@ def _opening(kind: str, language: str) -> bytes:
     return framed(kind.encode(), language.encode())
 
 
-LATER: Final = {"later": True}
-"""Metadata of a field that was added to a released question type, with an empty value as its default.
-
-Such a field is hashed and stored only if it is set, so that questions asked before have the same keys and records.
-"""
-
-
-def later_fields(question: type[Question[Any]]) -> frozenset[str]:
-    """Return the names of the fields that digests and records omit while they are empty."""
-    found = _LATER_FIELDS.get(question)
-    if found is None:
-        names = (each.name for each in fields(question) if each.metadata.get("later"))
-        found = _LATER_FIELDS[question] = frozenset(names)
-    return found
-
-
-_LATER_FIELDS: dict[type, frozenset[str]] = {}
 _FIELDS: dict[type, tuple[tuple[str, bytes], ...]] = {}
 
 

@@ -71,13 +71,18 @@ def label(fields: Fields, labels: Sequence[str]) -> str:
 
 def evidence(fields: Fields) -> tuple[int, ...]:
     """Return the distinct indices in the field `evidence`, counted from 0; empty if it is missing."""
-    value = fields.get("evidence")
+    return indices(fields, "evidence")
+
+
+def indices(fields: Fields, name: str) -> tuple[int, ...]:
+    """Return the distinct indices in a list of numbers, in order and counted from 0; empty if it is missing."""
+    value = fields.get(name)
     if value is None:
         return ()
     numbers = as_list(value)
     if numbers is None:
         numbers = [value]
-    return tuple(sorted({whole_number(number, "evidence") - 1 for number in numbers}))
+    return tuple(sorted({whole_number(number, name) - 1 for number in numbers}))
 
 
 def text(fields: Fields, name: str) -> str:

@@ -7,7 +7,9 @@ they are unambiguous:
 - labels in any letter case, or with a space or hyphen for `_`;
 - "true" and "false" as text;
 - a single number in place of a list of numbers, and one number named twice;
-- a missing reason, `missing` or list of evidence, which is then empty.
+- a missing reason, `missing` or list of evidence or sentences, which is then empty.
+
+A reply is read by the version of the rubric that asked for it, which a recorded conversation names by its text.
 
 The messages of `ReplyParseError` are sent to the judge in a re-ask, so they are part of the prompts. How the
 fields of a reply become a verdict is part of each kind (`kinds/`).
@@ -16,7 +18,7 @@ fields of a reply become a verdict is part of each kind (`kinds/`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list
 from merilo.judging.registry import KINDS
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.questions import Question
+    from merilo.judging.reply_schema import SentencesOfContexts
     from merilo.judging.verdicts import Verdict
 
 
@@ -39,38 +42,57 @@ class ParsedReply:
     """Empty if every question has its verdict."""
 
 
-def schema_for(kind: str, *, together: bool = False) -> Mapping[str, object]:
-    """Return the JSON Schema of the reply to one question of the kind, or to a pack; built once and shared."""
+@dataclass(frozen=True, slots=True)
+class AskedForm:
+    """The form in which questions were asked, on which the meaning of the reply depends."""
+
+    version: int | None = None
+    """Version of the rubric; None for the current one."""
+    sentences: SentencesOfContexts = ()
+    """The sentences of each context, if the prompt numbered them."""
+
+
+CURRENT: Final = AskedForm()
+
+
+def schema_for(kind: str, *, together: bool = False, version: int | None = None) -> Mapping[str, object]:
+    """Return the JSON Schema of the reply to one question of the kind, or to a pack; built once and shared.
+
+    `version`: of the rubric; None for the current one.
+    """
     if together:
-        return _of_pack(KINDS[kind]).pack_schema
-    return _of_kind(KINDS[kind]).schema
+        return _of_pack(KINDS[kind], version).pack_schema
+    return _of_kind(KINDS[kind], version).schema
 
 
-def read_reply(text: str, question: Question[Any]) -> ParsedReply:
-    """Parse the reply to one question."""
+def read_reply(text: str, question: Question[Any], form: AskedForm = CURRENT) -> ParsedReply:
+    """Parse the reply to one question that was asked in this form."""
     try:
-        verdict = question.normalize(_of_kind(type(question)).parse(text))
+        schema = _of_kind(type(question), form.version)
+        verdict = question.normalize(schema.parse(text, form.sentences))
         _check(question, verdict)
     except ReplyParseError as fault:
         return ParsedReply((None,), str(fault))
     return ParsedReply((verdict,))
 
 
-def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozenset[int]) -> ParsedReply:
+def read_pack(
+    text: str, questions: Sequence[Question[Any]], form: AskedForm = CURRENT, *, wanted: frozenset[int]
+) -> ParsedReply:
     """Parse the reply to a pack: the verdicts on those questions whose indices are wanted.
 
     Verdicts on other questions are ignored. Two different verdicts on one question count as none.
     """
-    form = _of_pack(type(questions[0]))
-    shape = JsonShape(("verdicts", "number", *form.shape.keys), item="number")
+    schema = _of_pack(type(questions[0]), form.version)
+    shape = JsonShape(("verdicts", "number", *schema.shape.keys), item="number")
     try:
         items = read_list(text, shape)
     except ReplyParseError as fault:
         return ParsedReply((None,) * len(questions), str(fault))
-    found = _Found(form)
+    found = _Found(schema, form.sentences)
     for item in items:
         try:
-            index = _index(item, len(questions), form.pack_item)
+            index = _index(item, len(questions), schema.pack_item)
         except ReplyParseError as fault:
             found.stray = found.stray or f"{fault} "
             continue
@@ -83,14 +105,15 @@ def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozense
 class _Found:
     """The verdicts and problems in a pack's reply so far, by index."""
 
-    form: ReplySchema
+    schema: ReplySchema
+    sentences: SentencesOfContexts
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     stray: str = ""
 
     def take(self, item: object, index: int, question: Question[Any]) -> None:
         try:
-            verdict = self.form.read(item_fields(item))
+            verdict = self.schema.verdict(item_fields(item), self.sentences)
             _check(question, verdict)
         except ReplyParseError as fault:
             self.faults[index] = str(fault)
@@ -100,7 +123,7 @@ class _Found:
 
     def reading(self, size: int, wanted: frozenset[int]) -> ParsedReply:
         fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
-        about = self.form.pack_item
+        about = self.schema.pack_item
         sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
         missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if missing:
@@ -126,14 +149,15 @@ def _listed(numbers: list[str], about: str) -> str:
     return f"{about} {numbers[0]}" if len(numbers) == 1 else f"{plural} {', '.join(numbers)}"
 
 
-def _of_kind(kind: type[Question[Any]]) -> ReplySchema | ListReplySchema:
-    if kind.reply is None:
+def _of_kind(kind: type[Question[Any]], version: int | None) -> ReplySchema | ListReplySchema:
+    reply = kind.reply if version is None else kind.reply_to(version)
+    if reply is None:
         raise TypeError(f"a question of kind {kind.kind!r} has no reply schema")
-    return kind.reply
+    return reply
 
 
-def _of_pack(kind: type[Question[Any]]) -> ReplySchema:
-    reply = kind.reply
+def _of_pack(kind: type[Question[Any]], version: int | None) -> ReplySchema:
+    reply = kind.reply if version is None else kind.reply_to(version)
     if not isinstance(reply, ReplySchema) or not reply.pack_item:
         raise TypeError(f"questions of kind {kind.kind!r} are not judged in packs")
     return reply

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from merilo.judging.verdicts import Verdict
 
+    SentencesOfContexts = tuple[tuple[str, ...], ...]
+    """The sentences of each context, which a prompt numbers from 1 through all contexts."""
+
 
 @dataclass(frozen=True)
 class ReplySchema:
@@ -27,6 +30,8 @@ class ReplySchema:
     pack_item: str = ""
     """The subject of one question of a pack, as named in messages to the judge; empty for kinds that an LLM judge does
     not judge in packs."""
+    read_cited: Callable[[Fields, SentencesOfContexts], Verdict] | None = None
+    """Used instead of `read` if the reply names numbered sentences. Raises ReplyParseError."""
 
     @cached_property
     def schema(self) -> Mapping[str, object]:
@@ -43,9 +48,16 @@ class ReplySchema:
         """The structure of the reply to one question."""
         return JsonShape((self.decision, *(name for name in self.properties if name != self.decision)))
 
-    def parse(self, text: str) -> Verdict:
+    def parse(self, text: str, sentences: SentencesOfContexts = ()) -> Verdict:
         """Return the verdict in the reply to one question. Raises ReplyParseError."""
-        return self.read(read_object(text, self.shape))
+        return self.verdict(read_object(text, self.shape), sentences)
+
+    def verdict(self, fields: Fields, sentences: SentencesOfContexts = ()) -> Verdict:
+        """Return the verdict in an object's fields. Raises ReplyParseError.
+
+        `sentences`: those that the prompt numbered.
+        """
+        return self.read(fields) if self.read_cited is None else self.read_cited(fields, sentences)
 
 
 @dataclass(frozen=True)
@@ -62,8 +74,9 @@ class ListReplySchema:
         """The JSON Schema of the reply: always the same object, as providers compare by identity."""
         return _list_schema(self.shape.keys[0], self.item)
 
-    def parse(self, text: str) -> Verdict:
-        """Return the verdict in the reply. Raises ReplyParseError."""
+    def parse(self, text: str, sentences: SentencesOfContexts = ()) -> Verdict:
+        """Return the verdict in the reply; no list refers to the sentences of contexts. Raises ReplyParseError."""
+        del sentences
         return self.read(read_list(text, self.shape))
 
 

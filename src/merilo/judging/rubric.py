@@ -9,7 +9,10 @@ Filters for texts that are data, not instructions:
 
 - `fenced(label)`: the text between two lines with the prompt's token;
 - `fenced_each(label)`: each text of a tuple in such a fence, numbered from 1;
-- `numbered`: one line per text, numbered from 1, all within one fence; white space is folded.
+- `numbered`: one line per text, numbered from 1, all within one fence; white space is folded;
+- `numbered_each(label)`: the sentences of each text of a tuple in such a fence, numbered from 1 through all of them.
+
+A sentence is one line after its number, so no text can begin a line with a number that it contains.
 
 The token of a prompt is derived from all its fields and occurs in none of them, in any case or Unicode form: if it
 does, the next one is derived. So no field can contain a line of a real fence, even if its author knows the other
@@ -24,6 +27,7 @@ not under the bytes of its prompt, so the choice of tokens invalidates no run, t
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from dataclasses import dataclass, fields
@@ -46,19 +50,21 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.runtime import Context
 
-    from merilo.judging.questions import Question
+    from merilo.judging.questions import Question, Texts
+    from merilo.judging.reply_schema import SentencesOfContexts
 
     Fill = Callable[[Mapping[str, object], "_Tokens"], list[str]]
 
 DIVIDER = "=== user ==="
 FALLBACK_LANGUAGE = "en"
 LOCK = "rubrics.lock"
-_VERSION = 1
 _TOKEN_DIGITS = 12
 _TOKENS = "_tokens"
 """The template variable with a prompt's tokens; no field starts with an underscore."""
+_CONTEXTS = "contexts"
+"""The field that a rubric may show as numbered sentences."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
-_PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
+_PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
@@ -93,6 +99,16 @@ class Rubric:
         """The 16-byte digest of the whole text."""
         return digest_text(self.text)
 
+    @property
+    def version(self) -> int:
+        """The version in its name."""
+        return int(self.name.rpartition(".v")[2])
+
+    @property
+    def numbers_contexts(self) -> bool:
+        """True if it shows the contexts as numbered sentences."""
+        return _CONTEXTS in _numbered_fields(self.text)
+
     def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> SharedPrefix:
         """Return both parts with these values, and how much of the user part precedes the first field that is not
         shared.
@@ -115,8 +131,8 @@ def load(name: str) -> Rubric:
     return _load(name.removesuffix(".md"))
 
 
-def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -> Rubric:
-    """Return the rubric for a question or pack, in its own or the given language.
+def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, version: int | None = None) -> Rubric:
+    """Return the rubric for a question or pack, in its own or the given language and in the current or given version.
 
     English if there is none in that language. A completion names its rubric itself. Raises RubricError if the kind has
     none.
@@ -124,7 +140,21 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
         return load(first.rubric)
-    return _of_kind(language or first.language, first.kind, isinstance(question, Pack))
+    number = first.rubric_version if version is None else version
+    return _of_kind(language or first.language, first.kind, isinstance(question, Pack), number)
+
+
+def rubric_with_text(question: Question[Any] | Pack, text: str, *, language: str | None = None) -> Rubric | None:
+    """Return the rubric of any version that asks the question with this text; None if there is none."""
+    first = question.questions[0] if isinstance(question, Pack) else question
+    for version in range(first.rubric_version, 0, -1):
+        try:
+            found = rubric_for(question, language=language, version=version)
+        except RubricError:
+            continue
+        if found.text == text:
+            return found
+    return None
 
 
 def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
@@ -132,20 +162,36 @@ def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
 
     Completions are omitted too: the metric names their rubric, so the metric's version covers it.
     """
-    names = sorted(kind.kind for kind in kinds)
-    there = [name for name in names if _root().joinpath(FALLBACK_LANGUAGE, f"{name}.v{_VERSION}.md").is_file()]
-    return dict.fromkeys(there, f"v{_VERSION}")
+    versions = {kind.kind: f"v{kind.rubric_version}" for kind in sorted(kinds, key=lambda kind: kind.kind)}
+    folder = _root().joinpath(FALLBACK_LANGUAGE)
+    return {name: version for name, version in versions.items() if folder.joinpath(f"{name}.{version}.md").is_file()}
 
 
-def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:
-    """Return the system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
-    return render_shared(question, language=language).rendered
+def render(
+    question: Question[Any] | Pack, *, language: str | None = None, sentences: SentencesOfContexts | None = None
+) -> Rendered:
+    """Return the system and user text that ask a question, or a pack of questions at once. Raises RubricError.
+
+    `sentences`: those of each context, for rubrics that number them; None treats each context as one sentence.
+    """
+    return render_shared(question, rubric_for(question, language=language), sentences=sentences).rendered
 
 
-def render_shared(question: Question[Any] | Pack, *, language: str | None = None) -> SharedPrefix:
-    """Return the result of `render`, and the length of the user text that questions about the same contexts share."""
+def render_shared(
+    question: Question[Any] | Pack, rubric: Rubric | None = None, *, sentences: SentencesOfContexts | None = None
+) -> SharedPrefix:
+    """Return the text that asks a question through a rubric, and the length of the user text that questions about the
+    same contexts share.
+
+    `rubric`: None for the current one in the question's language. `sentences`: see `render`.
+    """
+    rubric = rubric_for(question) if rubric is None else rubric
     first = question.questions[0] if isinstance(question, Pack) else question
-    return rubric_for(question, language=language).begin(values_of(question), first.shared)
+    values = values_of(question)
+    if rubric.numbers_contexts:
+        contexts: Texts = getattr(first, _CONTEXTS)
+        values[_CONTEXTS] = tuple((text,) for text in contexts) if sentences is None else sentences
+    return rubric.begin(values, first.shared)
 
 
 def values_of(question: Question[Any] | Pack) -> dict[str, object]:
@@ -181,6 +227,13 @@ def numbered(texts: tuple[str, ...], label: str, token: str) -> str:
     """Return the texts in one fence, one line each, as `[1] ...`; white space within a text is folded."""
     lines = "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(texts, start=1))
     return fenced(lines, label, token)
+
+
+def numbered_each(texts: tuple[Texts, ...], label: str, token: str) -> str:
+    """Return the sentences of each text in a separate fence, one line each, as `[1] ...`, counted through all texts."""
+    count = itertools.count(1)
+    shown = tuple("\n".join(f"[{next(count)}] {' '.join(each.split())}" for each in own) for own in texts)
+    return fenced_each(shown, label, token)
 
 
 def lock_lines() -> tuple[str, ...]:
@@ -267,8 +320,8 @@ def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def _of_kind(language: str, kind: str, together: bool) -> Rubric:  # noqa: FBT001  lru_cache is fastest with positional arguments
-    tag, file = re.split("[-_]", language)[0].lower(), f"{kind}{'.together' if together else ''}.v{_VERSION}"
+def _of_kind(language: str, kind: str, together: bool, version: int) -> Rubric:  # noqa: FBT001  lru_cache is fastest with positional arguments
+    tag, file = re.split("[-_]", language)[0].lower(), f"{kind}{'.together' if together else ''}.v{version}"
     root = _root()
     for folder in (tag, FALLBACK_LANGUAGE):
         if _NAME.fullmatch(folder) and root.joinpath(folder, f"{file}.md").is_file():
@@ -292,6 +345,12 @@ def _needs(text: str) -> frozenset[str]:
     from jinja2 import meta
 
     return frozenset(meta.find_undeclared_variables(_environment().parse(text)))
+
+
+@cache
+def _numbered_fields(text: str) -> frozenset[str]:
+    """Return the fields that a rubric shows as numbered sentences of several texts."""
+    return frozenset(name for name, filtered, _ in _cut(text)[1] if filtered == "numbered_each")
 
 
 @cache
@@ -389,7 +448,12 @@ def _paths(folder: Traversable, prefix: str = "") -> list[str]:
 
 
 _NAMES: dict[type[Question[Any]], tuple[str, ...]] = {}
-_FILTERS: dict[str, Callable[..., str]] = {"fenced": fenced, "fenced_each": fenced_each, "numbered": numbered}
+_FILTERS: dict[str, Callable[..., str]] = {
+    "fenced": fenced,
+    "fenced_each": fenced_each,
+    "numbered": numbered,
+    "numbered_each": numbered_each,
+}
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ probability of "yes" (relevant, supported, sufficient, ...), in [0, 1]; None if 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from merilo.judging.later_fields import LATER, later_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +66,10 @@ class Verdict(_Written):
     yes: ClassVar[str] = "yes"
     """The meaning of its probability, in words."""
 
+    def _omitted(self) -> set[str] | None:
+        """Return the names of the later fields that are empty; None if there are none."""
+        return {name for name in later_fields(type(self)) if not getattr(self, name)} or None
+
     def reversed(self) -> Self:
         """Return this verdict with the items of its list in reverse order; the same verdict for most kinds."""
         return self
@@ -79,13 +85,13 @@ class Verdict(_Written):
         try:
             return self._json
         except AttributeError:
-            text = _adapter(type(self)).serializer.to_json(self).decode()
+            text = _adapter(type(self)).serializer.to_json(self, exclude=self._omitted()).decode()
             object.__setattr__(self, "_json", text)
             return text
 
     def to_fields(self) -> dict[str, Any]:  # Any: the JSON-able fields of any verdict type
         """Return this verdict as a JSON-able mapping of its fields."""
-        fields: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
+        fields: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json", exclude=self._omitted())
         return fields
 
     @classmethod
@@ -114,10 +120,25 @@ class Verdict(_Written):
 class DecisionVerdict(Verdict):
     """Base of verdicts that decide something, such as a yes or no; all others are texts, lists or numbers."""
 
+    # Keyword-only and not in the repr, so that the fields of each kind keep their positions.
+    averaged: bool = field(default=False, kw_only=True, repr=False, metadata=LATER)
+    """True if metrics average its probability instead of counting its yes or no."""
+
     @property
     def positive(self) -> bool:
         """True if the verdict is a yes."""
         raise NotImplementedError
+
+    @property
+    def value(self) -> float:
+        """The decision as a number in [0, 1]: 1 for a yes, 0 for a no, and in between for a part."""
+        return 1.0 if self.positive else 0.0
+
+    @property
+    def credit(self) -> float:
+        """The number that a mean over verdicts uses, in [0, 1]: the probability if `averaged`, otherwise `value`."""
+        probability: float | None = getattr(self, "probability", None)  # a field of every kind, not of the base
+        return probability if self.averaged and probability is not None else self.value
 
     @property
     def decision(self) -> object:

@@ -9,7 +9,16 @@ from merilo.judging.ask import ask, ask_each
 from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.parts import Parts
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.steps import BLANK_USER_INPUT, about_statements, distinct, is_blank, states_nothing
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    COUNTED,
+    about_statements,
+    any_averaged,
+    distinct,
+    is_blank,
+    mean_credit,
+    states_nothing,
+)
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -43,7 +52,7 @@ class AnswerCompleteness(MetricDefaults):
     asks = Kinds({Answered, Parts})
     card: ClassVar[Card] = Card(
         summary="Share of what the user input asks for that the response answers.",
-        formula="Parts of the user input that the response answers / distinct parts of the user input.",
+        formula="Parts of the user input that the response answers / distinct parts of the user input. " + COUNTED,
         questions="One Parts question, and one Answered question for each distinct part.",
         undefined=(BLANK_USER_INPUT, _NO_PART),
         when="To find answers that leave out a part of what was asked; needs neither contexts nor a reference.",
@@ -76,9 +85,10 @@ class AnswerCompleteness(MetricDefaults):
         verdicts = yield from _answered(sample, user_input, parts)
         answered = sum(verdict.answered for verdict in verdicts)
         return Score(
-            answered / len(parts),
+            mean_credit(verdicts),
             evidence=about_statements(parts, verdicts),
             counts={"parts": len(parts), "answered": answered},
+            averaged=any_averaged(verdicts),
         )
 
 

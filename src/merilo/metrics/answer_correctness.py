@@ -15,9 +15,12 @@ from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, S
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
+    COUNTED,
     REFERENCE_STATES_NOTHING,
     about_statements,
+    any_averaged,
     max_statements,
+    mean_credit,
     statements_of,
     states_nothing,
     support_by,
@@ -41,6 +44,7 @@ class _Agreement:
     value: float
     evidence: tuple[Evidence, ...] = ()
     counts: Mapping[str, int | None] | None = None
+    averaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +53,9 @@ class AnswerCorrectness(MetricDefaults):
 
     Formula: F = (1 + beta²) P R / (beta² P + R), with the precision P = statements of the response that the reference
     supports / distinct statements of the response, and the recall R = statements of the reference that the response
-    supports / distinct statements of the reference; 0 when P or R is. With a `similarity_weight` w the value is (1 -
-    w) F + w max(0, cosine of the embeddings of reference and response).
+    supports / distinct statements of the reference; 0 when P or R is. With a judge whose probabilities are averaged, a
+    statement counts as its probability of being supported. With a `similarity_weight` w the value is (1 - w) F + w
+    max(0, cosine of the embeddings of reference and response).
 
     0 when the response is blank, declines, or makes no statement. Undefined when the reference is blank or makes no
     statement, and, with a weight, when the embedding of a text has length 0.
@@ -68,7 +73,7 @@ class AnswerCorrectness(MetricDefaults):
         summary="Agreement of the response's statements with those of the reference (F measure).",
         formula="F measure of precision (statements of the response that the reference supports) and recall "
         "(statements of the reference that the response supports); with a similarity_weight w, (1 - w) F + w times "
-        "the cosine of both texts' embeddings, 0 if it is negative.",
+        f"the cosine of both texts' embeddings, 0 if it is negative. {COUNTED}",
         questions="Two Statements questions, and one Support question for each distinct statement of both texts; one "
         "Embeddings question with a similarity_weight.",
         undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING, f"{_NO_DIRECTION} (similarity_weight above 0)"),
@@ -120,7 +125,7 @@ class AnswerCorrectness(MetricDefaults):
             return Undefined(_NO_DIRECTION)
         weight = self.similarity_weight
         value = (1 - weight) * agreement.value + weight * likeness
-        return Score(value, evidence=agreement.evidence, counts=agreement.counts or {})
+        return Score(value, evidence=agreement.evidence, counts=agreement.counts or {}, averaged=agreement.averaged)
 
     def _agreement(self, sample: Sample) -> Plan[_Agreement | Undefined]:
         if self.similarity_weight == 1:
@@ -131,17 +136,17 @@ class AnswerCorrectness(MetricDefaults):
         right, covered = yield from both(
             support_by(sample, "reference", response), support_by(sample, "response", reference)
         )
-        supported, matched = sum(verdict.supported for verdict in right), sum(verdict.supported for verdict in covered)
-        precision = supported / len(response) if response else 0.0
+        precision = mean_credit(right) if response else 0.0
         return _Agreement(
-            f_measure(precision, matched / len(reference), beta=self.beta),
+            f_measure(precision, mean_credit(covered), beta=self.beta),
             about_statements(response, right) + about_statements(reference, covered),
             {
                 "statements": len(response),
-                "supported": supported,
+                "supported": sum(verdict.supported for verdict in right),
                 "reference_statements": len(reference),
-                "covered": matched,
+                "covered": sum(verdict.supported for verdict in covered),
             },
+            any_averaged((*right, *covered)),
         )
 
     def _likeness(self, sample: Sample) -> Plan[float | None]:

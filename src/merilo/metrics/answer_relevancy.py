@@ -11,13 +11,16 @@ from merilo.metrics.steps import (
     ADDRESSING_QUESTIONS,
     BLANK_RESPONSE,
     BLANK_USER_INPUT,
+    COUNTED,
     RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     about_statements,
     addressing_of,
+    any_averaged,
     declines,
     is_blank,
     max_statements,
+    mean_credit,
     statements_of,
     states_nothing,
 )
@@ -33,8 +36,9 @@ _DECLINES = "the response declines to answer"
 class AnswerRelevancy(MetricDefaults):
     """Share of the response's statements that address the user input, in [0, 1].
 
-    Formula: statements that address it / distinct statements of the response. Whether they are true is not judged.
-    Undefined when the response is blank, declines to answer, or makes no statement, and when the user input is blank.
+    Formula: statements that address it / distinct statements of the response. Whether they are true is not judged. With
+    a judge whose probabilities are averaged, a statement counts as its probability of addressing the input. Undefined
+    when the response is blank, declines to answer, or makes no statement, and when the user input is blank.
 
     Source: the definition counted in statements, as in DeepEval's answer relevancy. It is *not* the answer relevance
     of the RAGAS paper (Es et al. 2023, arXiv 2309.15217), which compares the user input with questions generated from
@@ -48,7 +52,7 @@ class AnswerRelevancy(MetricDefaults):
     asks = RESPONSE_QUESTIONS.kinds | ADDRESSING_QUESTIONS.kinds
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that address the user input.",
-        formula="Statements that address the user input / distinct statements of the response.",
+        formula=f"Statements that address the user input / distinct statements of the response. {COUNTED}",
         questions=f"{RESPONSE_QUESTIONS.text}, and {ADDRESSING_QUESTIONS.text}.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, BLANK_USER_INPUT),
         when="To find padding and answers to another question; needs neither contexts nor a reference.",
@@ -81,9 +85,10 @@ class AnswerRelevancy(MetricDefaults):
         verdicts = yield from addressing_of(sample, statements)
         addressing = sum(verdict.addresses for verdict in verdicts)
         return Score(
-            addressing / len(statements),
+            mean_credit(verdicts),
             evidence=about_statements(statements, verdicts),
             counts={"statements": len(statements), "addressing": addressing},
+            averaged=any_averaged(verdicts),
         )
 
 

@@ -60,6 +60,8 @@ class Score:
     """Named counts that the value is computed from; None for a count that this judge cannot give."""
     flags: tuple[str, ...] = ()
     """Problems that were scored anyway, as the published definition does: one short phrase each."""
+    averaged: bool = False
+    """True if the value averages probabilities of the judge (`DecisionVerdict.averaged`) instead of counting."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,14 @@ from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Unde
 from merilo.metrics.steps import (
     BLANK_EVIDENCE,
     BLANK_REFERENCE,
+    COUNTED,
     NO_CONTEXT,
     about_statements,
+    any_averaged,
     distinct,
     is_blank,
     max_contexts,
+    mean_credit,
     states_nothing,
     texts_of,
 )
@@ -53,7 +56,7 @@ class ContextEntityRecall(MetricDefaults):
     asks = Kinds({Entities, Mentions})
     card: ClassVar[Card] = Card(
         summary="Share of the reference's entities that the retrieved contexts mention.",
-        formula="Entities of the reference that a context mentions / distinct entities of the reference.",
+        formula="Entities of the reference that a context mentions / distinct entities of the reference. " + COUNTED,
         questions="One Entities question, and one Mentions question for each distinct entity.",
         undefined=(BLANK_REFERENCE, _NO_ENTITY),
         when="For questions about names, dates and amounts, where a context without them cannot help.",
@@ -83,9 +86,10 @@ class ContextEntityRecall(MetricDefaults):
         verdicts = yield from _mentions(sample, entities)
         mentioned = sum(verdict.mentioned for verdict in verdicts)
         return Score(
-            mentioned / len(entities),
+            mean_credit(verdicts),
             evidence=about_statements(entities, verdicts),
             counts={"entities": len(entities), "mentioned": mentioned},
+            averaged=any_averaged(verdicts),
         )
 
 

@@ -10,9 +10,12 @@ from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
+    COUNTED,
     REFERENCE_STATES_NOTHING,
     about_statements,
+    any_averaged,
     max_statements,
+    mean_credit,
     most_support,
     statements_of,
     states_nothing,
@@ -29,11 +32,12 @@ if TYPE_CHECKING:
 class ContextRecall(MetricDefaults):
     """Share of the reference's statements that the retrieved contexts support, in [0, 1].
 
-    Formula: supported statements / distinct statements of the reference. Each statement is judged against all
-    contexts together. A statement that is repeated word for word counts once. Contradicted counts like not stated. 0
-    when nothing was retrieved or all contexts are blank; no Support question is asked then. Undefined when the
-    reference is blank or makes no statement. If there is a user input, it makes the statements of a short reference
-    ("In 1889.") complete; it is not required.
+    Formula: supported statements / distinct statements of the reference. Each statement is judged against all contexts
+    together. A statement that is repeated word for word counts once. With a judge whose probabilities are averaged, a
+    statement counts as its probability of being supported. Contradicted counts like not stated. 0 when nothing was
+    retrieved or all contexts are blank; no Support question is asked then. Undefined when the reference is blank or
+    makes no statement. If there is a user input, it makes the statements of a short reference ("In 1889.") complete; it
+    is not required.
 
     Source: the statement-based context recall of the ragas library, which applies the faithfulness of the RAGAS paper
     (Es et al. 2023, arXiv 2309.15217, section 3) to the reference. Differences: statements are judged one by one, the
@@ -46,7 +50,7 @@ class ContextRecall(MetricDefaults):
     asks = Kinds({Statements, Support})
     card: ClassVar[Card] = Card(
         summary="Share of the reference's statements that the retrieved contexts support.",
-        formula="Supported statements / distinct statements of the reference.",
+        formula=f"Supported statements / distinct statements of the reference. {COUNTED}",
         questions="One Statements question, and one Support question for each distinct statement.",
         undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING),
         when="To see whether the retriever finds everything that a right answer needs; requires a reference.",
@@ -71,11 +75,11 @@ class ContextRecall(MetricDefaults):
         if not statements:
             return Undefined(REFERENCE_STATES_NOTHING)
         verdicts = yield from support_of(sample, statements)
-        supported = sum(verdict.supported for verdict in verdicts)
         return Score(
-            supported / len(statements),
+            mean_credit(verdicts),
             evidence=about_statements(statements, verdicts),
             counts=support_counts(verdicts),
+            averaged=any_averaged(verdicts),
         )
 
 

@@ -7,15 +7,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.relevance import TOP_GRADE, Relevance
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
     NOTHING_RETRIEVED,
     about_contexts,
+    any_averaged,
     is_blank,
     max_contexts,
+    mean_credit,
     relevance_of_contexts,
 )
 
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
     from merilo.judging.kinds.relevance import RelevanceVerdict
-
-
-_TOP_GRADE: Final = 2
 
 
 class Unit(StrEnum):
@@ -51,8 +50,9 @@ class ContextRelevance(MetricDefaults):
     - `unit=context`: share of contexts with g_i ≥ `at`; `at=1` for relevant at all, `at=2` for fully;
     - `unit=sentence`: sum of e_i / sum of n_i, pooled, so that a long context weighs more.
 
-    All three use the same verdicts. Undefined when nothing was retrieved or the user input is blank. A context
-    without any sentence has grade 0 without a question; if all are like this, the value is 0.
+    All three use the same verdicts. With a judge whose probabilities are averaged, a context counts as its probability
+    of being relevant instead, except with `at=2` and `unit=sentence`. Undefined when nothing was retrieved or the user
+    input is blank. A context without any sentence has grade 0 without a question; if all are like this, the value is 0.
 
     Source: grades 0 to 2 as in graded relevance assessment at TREC. `unit=sentence` is the formula of context
     relevance in the RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3). There the judge retypes the sentences
@@ -66,7 +66,8 @@ class ContextRelevance(MetricDefaults):
     card: ClassVar[Card] = Card(
         summary="Share of the retrieved text that helps to answer the user input.",
         formula="unit=grade: mean of grade / 2 over the contexts. unit=context: share of contexts with a "
-        "grade of at least `at`. unit=sentence: evidence sentences / all sentences.",
+        "grade of at least `at`. unit=sentence: evidence sentences / all sentences. If the judge's probabilities are "
+        "averaged, a context counts as its probability of being relevant (not with at=2 or unit=sentence).",
         questions="One Relevance question for each context that is not blank.",
         undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT),
         when="To see how much noise the retriever returns, whatever the order.",
@@ -111,13 +112,13 @@ class ContextRelevance(MetricDefaults):
         sentences = sum(len(context.sentences) for context in contexts)
         evidence_sentences = sum(len(verdict.evidence) for verdict in verdicts)
         relevant = sum(verdict.grade >= 1 for verdict in verdicts)
-        fully_relevant = sum(verdict.grade == _TOP_GRADE for verdict in verdicts)
+        fully_relevant = sum(verdict.grade == TOP_GRADE for verdict in verdicts)
         if self.unit is Unit.SENTENCE:
             share = evidence_sentences / sentences if sentences else 0.0
         elif self.unit is Unit.CONTEXT:
-            share = (relevant if self.at == 1 else fully_relevant) / len(verdicts)
+            share = self._share_of_contexts(verdicts)
         else:
-            share = mean(verdict.grade / _TOP_GRADE for verdict in verdicts)
+            share = mean_credit(verdicts)
         return Score(
             share,
             evidence=about_contexts(verdicts),
@@ -128,7 +129,18 @@ class ContextRelevance(MetricDefaults):
                 "sentences": sentences,
                 "evidence_sentences": evidence_sentences,
             },
+            averaged=self._averages and any_averaged(verdicts),
         )
+
+    @property
+    def _averages(self) -> bool:
+        """True unless the value depends on sentences or on the full grade, for which there are no probabilities."""
+        return self.unit is Unit.GRADE or (self.unit is Unit.CONTEXT and self.at == 1)
+
+    def _share_of_contexts(self, verdicts: Sequence[RelevanceVerdict]) -> float:
+        if not self._averages:
+            return sum(verdict.grade >= self.at for verdict in verdicts) / len(verdicts)
+        return mean(verdict.credit if verdict.averaged else float(verdict.positive) for verdict in verdicts)
 
 
 METRICS: Final = (ContextRelevance,)

@@ -14,20 +14,16 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-_VALUES: Final = {
-    SufficiencyLabel.SUFFICIENT: 1.0,
-    SufficiencyLabel.PARTLY: 0.5,
-    SufficiencyLabel.INSUFFICIENT: 0.0,
-}
 _NOTHING_TO_READ: Final = SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reason=NO_CONTEXT)
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSufficiency(MetricDefaults):
-    """Sufficiency of the retrieved contexts together for answering the user input: 1, 0.5 or 0.
+    """Sufficiency of the retrieved contexts together for answering the user input, in [0, 1].
 
-    Formula: sufficient 1, partly 0.5, insufficient 0. Nothing retrieved, or only blank contexts, is insufficient
-    without a question. Undefined when the user input is blank.
+    Formula: sufficient 1, partly 0.5, insufficient 0; the probability of sufficient with a judge whose probabilities
+    are averaged. Nothing retrieved, or only blank contexts, is insufficient without a question. Undefined when the user
+    input is blank.
 
     Source: Joren et al. 2024, "Sufficient Context" (arXiv 2411.06037), where the label is binary. `partly` is
     merilo's addition, for questions of several parts of which the contexts answer some.
@@ -39,7 +35,8 @@ class ContextSufficiency(MetricDefaults):
     asks = Kinds({Sufficiency})
     card: ClassVar[Card] = Card(
         summary="Sufficiency of the retrieved contexts together for answering the user input.",
-        formula="Sufficient 1, partly 0.5, insufficient 0.",
+        formula="Sufficient 1, partly 0.5, insufficient 0; the probability of sufficient if the judge's probabilities "
+        "are averaged.",
         questions="One Sufficiency question.",
         undefined=(BLANK_USER_INPUT,),
         when="To distinguish the retriever's errors from the generator's, without a reference.",
@@ -62,7 +59,8 @@ class ContextSufficiency(MetricDefaults):
         if not all(is_blank(context) for context in contexts):
             question = Sufficiency(user_input, texts_of(contexts), language=sample.resolved_language)
             verdict = yield from ask(question)
-        return Score(_VALUES[verdict.label], evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))
+        evidence = (Evidence(EvidenceTarget.TEXT, 0, verdict),)
+        return Score(verdict.credit, evidence=evidence, averaged=verdict.averaged)
 
 
 METRICS: Final = (ContextSufficiency,)

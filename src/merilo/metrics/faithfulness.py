@@ -10,11 +10,14 @@ from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
+    COUNTED,
     RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     about_statements,
+    any_averaged,
     declines,
     max_statements,
+    mean_credit,
     most_support,
     statements_of,
     states_nothing,
@@ -34,10 +37,10 @@ class Faithfulness(MetricDefaults):
     """Share of the response's statements that the retrieved contexts support, in [0, 1].
 
     Formula: supported statements / distinct statements of the response. Each statement is judged against all contexts
-    together; one that is repeated word for word counts once. Contradicted and not stated both count as 0. `counts`
-    distinguishes them if the judge does (otherwise `contradicted` is None). 0 when nothing was retrieved or all
-    contexts are blank: such an answer is unsupported. Undefined when the response is blank, declines to answer, or
-    makes no statement.
+    together; one that is repeated word for word counts once. With a judge whose probabilities are averaged, a statement
+    counts as its probability of being supported. Contradicted and not stated both count as 0. `counts` distinguishes
+    them if the judge does (otherwise `contradicted` is None). 0 when nothing was retrieved or all contexts are blank:
+    such an answer is unsupported. Undefined when the response is blank, declines to answer, or makes no statement.
 
     Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3: statements are extracted from the response and
     verified against the context. Differences: whether the response declines is a separate question, a response
@@ -50,7 +53,7 @@ class Faithfulness(MetricDefaults):
     asks = RESPONSE_QUESTIONS.kinds | {Support}
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that the retrieved contexts support.",
-        formula="Supported statements / distinct statements of the response.",
+        formula=f"Supported statements / distinct statements of the response. {COUNTED}",
         questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
         when="To find answers that go beyond the retrieved text, without a reference.",
@@ -78,11 +81,11 @@ class Faithfulness(MetricDefaults):
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
         verdicts = yield from support_of(sample, statements)
-        supported = sum(verdict.supported for verdict in verdicts)
         return Score(
-            supported / len(statements),
+            mean_credit(verdicts),
             evidence=about_statements(statements, verdicts),
             counts=support_counts(verdicts),
+            averaged=any_averaged(verdicts),
         )
 
 

@@ -196,7 +196,10 @@ def native_metrics() -> tuple[str, ...]:
 
 
 def default_metrics() -> tuple[str, ...]:
-    """Return merilo's own metrics that a run computes if none is named, in order, as texts for `parse_metric`."""
+    """Return merilo's own metrics that a run computes if none is named, in order, as texts for `parse_metric`.
+
+    A run leaves out those that data or judge do not support, and those that are weak with the judge.
+    """
     return tuple(name for name in _ORDER if name not in _CHOSEN)
 
 

@@ -21,6 +21,7 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds
+from merilo.metrics.formulas import mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question, Texts
+    from merilo.judging.verdicts import DecisionVerdict
 
 V = TypeVar("V", bound=Verdict)
 
@@ -85,6 +87,23 @@ def is_blank(text: str | Context) -> bool:
 def _unseen(char: str) -> bool:
     """Return True for white space and for invisible formatting characters, such as a zero-width space."""
     return char.isspace() or category(char) in {"Cc", "Cf"}
+
+
+# -- verdicts as numbers ------------------------------------------------------------------------------
+
+
+COUNTED: Final = "Each verdict counts as its probability if the judge's probabilities are averaged."
+"""A sentence for the formula on the card of a metric that uses `mean_credit`."""
+
+
+def mean_credit(verdicts: Sequence[DecisionVerdict]) -> float:
+    """Return the mean of the verdicts' credits: the fraction of yes, or the mean probability if `averaged`."""
+    return mean(verdict.credit for verdict in verdicts)
+
+
+def any_averaged(verdicts: Iterable[DecisionVerdict]) -> bool:
+    """Return True if the credit of any of the verdicts is a probability."""
+    return any(verdict.averaged for verdict in verdicts)
 
 
 # -- contexts -----------------------------------------------------------------------------------------
@@ -220,7 +239,7 @@ def support_by(
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK_TEXT) for _ in statements)
     text = stated(text, sample.user_input, language) or text
     verdicts = yield from ask_each(Support(each.text, (text,), language=language) for each in statements)
-    return tuple(replace(verdict, evidence=()) for verdict in verdicts)
+    return tuple(replace(verdict, evidence=(), sentences=()) for verdict in verdicts)
 
 
 def most_support(sample: Sample, field: StatedField) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.rendering.correction import correction_record
 from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import count
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
@@ -22,18 +23,25 @@ def less_is_better(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
     return f"Lower is better: {', '.join(map(clean, names))}." if names else ""
 
 
-def weak_with_judge(manifest: Manifest, aggregates: Sequence[Aggregate], *, where: str = "see below") -> str:
-    """Return a sentence that names the run's metrics for which the judge is weak; empty if there are none.
+def averaging(aggregates: Sequence[Aggregate], *, width: int | None = None) -> str:
+    """Return a sentence that names the metrics that average the judge's probabilities; empty if there are none.
 
-    `where`: the place of the explanation.
+    `width`: a longer sentence only counts the metrics; None for no limit.
     """
-    named = manifest.judges.get("judge", {}).get("weak")
-    weak = [each.metric for each in aggregates if isinstance(named, list) and each.metric in named]
-    return f"Weak with this judge ({where}): {', '.join(map(clean, weak))}." if weak else ""
+    names = [clean(each.metric) for each in aggregates if each.averaged]
+    if not names:
+        return ""
+    found = f"Averages of the judge's probabilities: {', '.join(names)}."
+    if width is None or len(found) <= width:
+        return found
+    return f"Averages of the judge's probabilities: {len(names)} of {count(len(aggregates), 'metric')} (merilo show)."
 
 
-def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dict[str, Any]:  # Any: JSON
-    """Return the aggregate as a JSON-able object; `correction`: the correction of its mean by human labels."""
+def aggregate_record(aggregate: Aggregate, correction: Correction | None, *, weak: bool) -> dict[str, Any]:  # Any: JSON
+    """Return the aggregate as a JSON-able object.
+
+    `correction`: the correction of its mean by human labels. `weak`: True if the metric is weak with the judge.
+    """
     shares = aggregate.shares.items()
     return {
         "mean": aggregate.mean,
@@ -54,7 +62,9 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dic
         "note": aggregate.note,
         "flagged": aggregate.flagged,
         "flags": dict(aggregate.flags),
+        "averaged": aggregate.averaged,
         "made_of": list(aggregate.parts),
+        "weak": weak,
         "correction": None if correction is None else correction_record(correction),
     }
 

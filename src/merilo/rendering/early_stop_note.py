@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.rendering.page import Page, Tone
+from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count
 from merilo.stats.gate import GateVerdict
 
@@ -23,9 +24,10 @@ def until_section(page: Page, run: Run) -> None:
         return
     taken, saved = int(found["samples"]), int(found["saved"])
     page.heading(_title(taken, saved, decided=bool(found["decided"])))
+    marks = WeakMarks.of(run.manifest)
     for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = GateVerdict(gate["verdict"])
-        page.entry(verdict.value, _gate_text(gate, verdict), column=15, indent=2, tone=_TONES[verdict])
+        page.entry(verdict.value, _gate_text(gate, verdict, marks), column=15, indent=2, tone=_TONES[verdict])
     seed = cast("Mapping[str, object]", run.manifest.until or {}).get("seed")
     page.text(f"Samples were taken in random order (seed {seed}). {found['note']}", indent=2, tone=Tone.QUIET)
 
@@ -37,8 +39,8 @@ def _title(taken: int, saved: int, *, decided: bool) -> str:
     return f"Not all gates decided after {of}"
 
 
-def _gate_text(gate: dict[str, Any], verdict: GateVerdict) -> str:  # Any: JSON
+def _gate_text(gate: dict[str, Any], verdict: GateVerdict, marks: WeakMarks) -> str:  # Any: JSON
     bound = f"{'minimum' if gate['higher_is_better'] else 'maximum'} {gate['asked']:g}"
     limits = "" if gate["lower"] is None else f"; limits {gate['lower']:.3f} to {gate['upper']:.3f}"
     when = "" if verdict is GateVerdict.CANNOT_TELL else f", decided after {count(int(gate['samples']), 'sample')}"
-    return f"{gate['metric']}: {bound}{limits}{when}."
+    return f"{marks.name(str(gate['metric']))}: {bound}{limits}{when}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from merilo.judging.verdicts import DecisionVerdict
 from merilo.judging.wording import listed
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
@@ -65,7 +66,12 @@ def _pieces(case: SampleDetail, outcome: Score) -> tuple[EvidenceGroup, ...]:
 
 
 def _bare(verdict: Verdict) -> Verdict:
-    """Return the verdict without its probability, which may differ between verdicts that read the same."""
+    """Return the verdict without its probability, which may differ between verdicts that read the same.
+
+    The probability stays if metrics average it, since the scores then follow from it.
+    """
+    if isinstance(verdict, DecisionVerdict) and verdict.averaged:
+        return verdict
     return replace(verdict, probability=None) if hasattr(verdict, "probability") else verdict  # type: ignore[call-arg]  # looked for on the line
 
 

@@ -12,6 +12,7 @@ from merilo.rendering.overview import counts_text
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spring_ai_wording import explain
+from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, number, reason_of, said
 from merilo.results.sample_detail import rubric_name
 from merilo.results.support_source import bare, named_texts
@@ -36,8 +37,13 @@ _METADATA_CHARS = 400
 MARK = ">"
 
 
-def case_page(case: SampleDetail, width: int, *, full: bool, language: str | None = None) -> Page:
-    """Return the page that explains the sample; long texts are truncated, with a note, unless `full`."""
+def case_page(
+    case: SampleDetail, width: int, *, full: bool, language: str | None = None, marks: WeakMarks | None = None
+) -> Page:
+    """Return the page that explains the sample; long texts are truncated, with a note, unless `full`.
+
+    `marks`: marks the names of weak metrics.
+    """
     page = Page(width, language)
     sample = case.result.sample
     page.text(f"sample {sample.id}", tone=Tone.STRONG)
@@ -57,7 +63,7 @@ def case_page(case: SampleDetail, width: int, *, full: bool, language: str | Non
             _cut(json.dumps(dict(sample.metadata), ensure_ascii=False), _METADATA_CHARS, full=full),
             column=_COLUMN,
         )
-    values(page, case)
+    values(page, case, marks or WeakMarks())
     for name, outcome in case.result.outcomes.items():
         explain(page, name, outcome, sample)
     if case.whole:
@@ -72,13 +78,15 @@ def case_page(case: SampleDetail, width: int, *, full: bool, language: str | Non
     return page
 
 
-def values(page: Page, case: SampleDetail) -> None:
+def values(page: Page, case: SampleDetail, marks: WeakMarks) -> None:
     """Add each metric's value, or why it has none."""
     page.heading("Values")
     outcomes = case.result.outcomes
-    column = 4 + min(max((len(name) for name in outcomes), default=0), 40)
+    column = 4 + min(max((len(marks.name(name)) for name in outcomes), default=0), 40)
     for name, outcome in outcomes.items():
-        page.entry(name, _value(outcome), column=column, indent=2)
+        page.entry(marks.name(name), _value(outcome), column=column, indent=2)
+    if legend := marks.legend(outcomes):
+        page.text(legend, indent=2, tone=Tone.QUIET)
 
 
 def context(page: Page, view: ContextView, *, full: bool) -> None:
@@ -120,7 +128,8 @@ def _value(outcome: Outcome) -> str:
     match outcome:
         case Score():
             counted = counts_text(outcome.counts)
-            return "\n".join([number(outcome.value) + (f" ({counted})" if counted else ""), *outcome.flags])
+            averaged = ["average of the judge's probabilities"] if outcome.averaged else []
+            return "\n".join([number(outcome.value) + (f" ({counted})" if counted else ""), *averaged, *outcome.flags])
         case Undefined():
             return f"undefined: {outcome.reason}"
         case Failed():

@@ -115,6 +115,8 @@ def value_cell(outcome: Outcome | None, *, counts: bool = False) -> str:
             return f"failed: {outcome.error.message}" if counts else "failed"
         case Score():
             text = counts_text(outcome.counts) if counts and outcome.counts else ""
+            if counts and outcome.averaged:
+                text = "; ".join(filter(None, ("average of the judge's probabilities", text)))
             return f"{number(outcome.value)} ({text})" if text else number(outcome.value)
 
 

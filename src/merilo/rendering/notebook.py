@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from merilo.rendering.frames import frame
 from merilo.rendering.html import rendered
 from merilo.rendering.overview import interval_heading, intervals_text, judge_name
+from merilo.rendering.weak import WeakMarks, left_out_note
 from merilo.rendering.wording import NONE, STOPPED, count, number, span
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ def run_table(run: Run) -> str:
     manifest, aggregates = run.manifest, tuple(run.metrics.values())
     by = manifest.origin or judge_name(run)
     made_by = "" if by == NONE else f", {'scores of' if manifest.origin else 'judged by'} {by}"
+    marks = WeakMarks.of(manifest)
+    basis = (
+        marks.legend(each.metric for each in aggregates),
+        left_out_note(manifest),
+        intervals_text(aggregates, manifest.cluster, origin=manifest.origin),
+    )
     stopped = "" if run.complete else f"; {STOPPED}"
     return rendered(
         "table",
@@ -36,7 +43,7 @@ def run_table(run: Run) -> str:
         head=("metric", "mean", interval_heading(aggregates), "scored", "undefined", "failed"),
         rows=tuple(
             (
-                each.metric,
+                marks.name(each.metric),
                 number(each.mean),
                 span(each.interval),
                 *(f"{amount:,}" for amount in (each.scored, each.undefined, each.failed)),
@@ -44,7 +51,7 @@ def run_table(run: Run) -> str:
             for each in aggregates
         ),
         text=(),
-        basis=intervals_text(aggregates, manifest.cluster, origin=manifest.origin),
+        basis=" ".join(filter(None, basis)),
     )
 
 

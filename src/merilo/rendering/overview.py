@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.judges.routed import recorded_parts
-from merilo.rendering.aggregate import aggregate_record, less_is_better, missing_text, weak_with_judge
+from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.early_stop_note import until_section
@@ -18,6 +18,7 @@ from merilo.rendering.page import Page, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
 from merilo.rendering.spring_ai_wording import interpret_means
+from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import (
     HUMAN_LABELS,
     NONE,
@@ -31,6 +32,7 @@ from merilo.rendering.wording import (
     percent,
     span,
 )
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -64,6 +66,7 @@ def overview_record(
     manifest, usage = run.manifest, run.usage
     known = corrections or {}
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
+    weak = weak_metrics(manifest)
     return {
         "run": str(run.path),
         "complete": run.complete,
@@ -80,7 +83,9 @@ def overview_record(
         "samples": manifest.samples,
         "skipped": len(manifest.skipped),
         "skipped_records": list(manifest.skipped),
-        "metrics": {each.metric: aggregate_record(each, known.get(each.metric)) for each in aggregates},
+        "metrics": {
+            each.metric: aggregate_record(each, known.get(each.metric), weak=each.metric in weak) for each in aggregates
+        },
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
@@ -108,24 +113,29 @@ def overview_page(
     of the run.
     """
     page = Page(width, language or run.manifest.language)
-    known = corrections or {}
+    known, marks = corrections or {}, WeakMarks.of(run.manifest)
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
     title(page, run)
     page.blank()
-    table(page, aggregates, corrections=known)
+    table(page, aggregates, marks=marks, corrections=known)
     page.blank()
     by = run.manifest.cluster if cluster is None else cluster
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
     covered = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
-    notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates), covered)
+    notes = (
+        less_is_better(run.manifest, aggregates),
+        averaging(aggregates),
+        marks.legend(each.metric for each in aggregates),
+        covered,
+    )
     for text in filter(None, notes):
         page.text(text, tone=Tone.QUIET)
     if known:
         page.heading(HUMAN_LABELS)
-        page.entries(label_rows(known))
+        page.entries([(marks.name(metric), text) for metric, text in label_rows(known)])
     until_section(page, run)
     interpret_means(page, run)
-    _details(page, aggregates, counts_heading(known))
+    _details(page, aggregates, counts_heading(known), marks)
     _not_evaluated(page, run)
     _made_by(page, run, kept=kept)
     if kept:
@@ -139,17 +149,19 @@ def table(
     page: Page,
     aggregates: Sequence[Aggregate],
     *,
+    marks: WeakMarks,
     corrections: Mapping[str, Correction] | None = None,
     bounds: bool = False,
 ) -> None:
     """Add one row per metric: mean, interval, and the numbers of scored, undefined and failed samples.
 
+    `marks`: marks the names of weak metrics; the page explains the marker below the table.
     `bounds`: also add the bounds of each mean over unscored samples, if a row has any.
     """
     known = corrections or {}
     headings = ("metric", "mean", interval_heading(aggregates), "scored", "undef", "failed")
     tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
-    rows = [headings, *(_row(each, known.get(each.metric)) for each in aggregates)]
+    rows = [headings, *(_row(each, known.get(each.metric), marks) for each in aggregates)]
     limits = [missing_bounds(each) for each in aggregates]
     if bounds and any(limits):
         column = ("bounds", *("" if each is None else span(each) for each in limits))
@@ -199,9 +211,9 @@ def intervals_text(
     return f"Intervals {covers(sampled) if origin is None else covers_imported(clean(origin), sampled)}."
 
 
-def _row(aggregate: Aggregate, correction: Correction | None) -> tuple[str, ...]:
+def _row(aggregate: Aggregate, correction: Correction | None, marks: WeakMarks) -> tuple[str, ...]:
     counted = (f"{amount:,}" for amount in (aggregate.scored, aggregate.undefined, aggregate.failed))
-    name = row_name(aggregate.metric, correction)
+    name = marks.name(aggregate.metric, row_name(aggregate.metric, correction))
     return (name, number(aggregate.mean), span(aggregate.interval), *counted)
 
 
@@ -267,22 +279,22 @@ def title(page: Page, run: Run) -> None:
         page.line("  " + command("verify", str(run.path)))
 
 
-def _details(page: Page, aggregates: Sequence[Aggregate], heading: str) -> None:
-    counted = [(each.metric, _counted(each)) for each in aggregates if each.counts]
+def _details(page: Page, aggregates: Sequence[Aggregate], heading: str, marks: WeakMarks) -> None:
+    counted = [(marks.name(each.metric), _counted(each)) for each in aggregates if each.counts]
     if counted:
         shares = " and shares with their intervals" * any(each.shares for each in aggregates)
         page.heading(f"{heading}{shares}")
         page.entries(counted)
     own = [each for each in aggregates if not each.parts]  # samples that a composite lacks are listed at its parts
-    missing = [(each.metric, missing_text(each)) for each in own if each.undefined or each.failed]
+    missing = [(marks.name(each.metric), missing_text(each)) for each in own if each.undefined or each.failed]
     if missing:
         page.heading("Not scored (excluded from the means above)")
         _grouped(page, missing)
-    bounded = [(each.metric, text) for each in own if (text := _bounded(each))]
+    bounded = [(marks.name(each.metric), text) for each in own if (text := _bounded(each))]
     if bounded:
         page.heading("Bounds of the means, if unscored samples had the worst or the best value")
         page.entries(bounded)
-    flagged = [(each.metric, _flagged(each)) for each in aggregates if each.flagged]
+    flagged = [(marks.name(each.metric), _flagged(each)) for each in aggregates if each.flagged]
     if flagged:
         page.heading("Scored anyway (included in the means above)")
         _grouped(page, flagged)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.rendering.aggregate import less_is_better, weak_with_judge
+from merilo.rendering.aggregate import averaging, less_is_better
 from merilo.rendering.early_stop_note import until_section
 from merilo.rendering.overview import command, intervals_text, missing_bounds, table, title, unpriced
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
+from merilo.rendering.weak import WeakMarks, left_out_note
 from merilo.rendering.wording import count, number, span
 from merilo.runs.run import open_store
 from merilo.runs.worst import metric_to_inspect, worst_scores
@@ -74,7 +75,7 @@ def _page(run: Run, aggregates: tuple[Aggregate, ...], rows: int, rest: Page) ->
     page = Page(rest.width, run.manifest.language)
     title(page, run)
     page.blank()
-    table(page, aggregates[:rows], bounds=page.width >= _BOUNDS_WIDTH)
+    table(page, aggregates[:rows], marks=WeakMarks.of(run.manifest), bounds=page.width >= _BOUNDS_WIDTH)
     if rows < len(aggregates):
         page.text(f"and {count(len(aggregates) - rows, 'more metric')}: merilo show", tone=Tone.QUIET)
     page.blank()
@@ -90,11 +91,15 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
         _missing(aggregates),
         _bounds(aggregates, page.width) if explained or page.width < _BOUNDS_WIDTH else "",
         _remarks(aggregates),
-        weak_with_judge(run.manifest, aggregates, where="merilo show"),
-        intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin),
+        averaging(aggregates, width=page.width),
     ):
         if text:
             page.line(cut(page.translation.line(text), page.width))
+    for note in (WeakMarks.of(run.manifest).legend(each.metric for each in aggregates), left_out_note(run.manifest)):
+        if note:
+            page.text(note)
+    if intervals := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):
+        page.line(cut(page.translation.line(intervals), page.width))
 
 
 def _skipped(run: Run) -> str:
@@ -137,7 +142,7 @@ def _worst(page: Page, run: Run, size: int) -> None:
     found = worst_scores(run.manifest, run.records(), metric, _WORST)
     if len(found.samples) < 2:
         return
-    page.heading(f"Worst samples by {metric}")
+    page.heading(f"Worst samples by {WeakMarks.of(run.manifest).name(metric)}")
     column = max(len(cut(clean(sample), _WIDEST_ID)) for sample, _ in found.samples)
     store = open_store(run)
     try:

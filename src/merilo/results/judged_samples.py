@@ -16,7 +16,7 @@ from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError
 from merilo.judging.decisions import probability_of
 from merilo.judging.registry import KINDS, LABELLED_KINDS
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
 from merilo.runs.run import OUTCOMES, Run, open_store
@@ -54,6 +54,8 @@ class Item:
     """The judge's verdict as a label."""
     probability: float | None
     """The judge's own probability of a yes; None if it gives none."""
+    averaged: bool = False
+    """True if metrics average this probability, so that the label alone does not determine the judge's value."""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,8 @@ class JudgedSample:
     """The metric's full text."""
     answers: Mapping[tuple[bytes, int, str], Answer]
     """The recorded answers, by content, draw and role; under a blank role, the answer of the role asked first."""
+    averaged: bool = False
+    """True if the value averages probabilities of the judge."""
     _values: dict[tuple[bool | str, ...], float | str] = field(
         default_factory=dict[tuple[bool | str, ...], "float | str"]
     )
@@ -111,8 +115,9 @@ class JudgedSample:
         """Return True if labels alone determine the value.
 
         The judge's own labels must reproduce the value, and the evidence that a verdict names must not change it.
+        Verdicts whose probability the value averages stand for themselves.
         """
-        own = self.with_labels({item.mark: item.judge for item in self.items})
+        own = self.with_labels({item.mark: item.judge for item in self.items if not self._averages(item)})
         if isinstance(own, str) or abs(own - self.value) > _NEAR:
             return False
         return all(self.with_labels(probe) == self.with_labels(probe, evidence=True) for probe in self._probes())
@@ -139,12 +144,30 @@ class JudgedSample:
         """
         total = part = found = 0.0
         for item in self.items:
-            reach = max(abs(self._worth(item, label) or 0.0) for label in item.form.labels)
+            reach = self._reach(item)
             total += reach
             if labels := said.get(item.mark):
                 part += reach
                 found += sum(self._worth(item, label) or 0.0 for label in labels) / len(labels)
         return self._base() + (found * total / part if part else 0.0)
+
+    def by_judge_from_some(self, marks: Collection[str]) -> float:
+        """Return the value estimated from the judge's own verdicts on these items, as `from_some` does from labels.
+
+        Requires `adds_up`.
+        """
+        total = part = found = 0.0
+        for item in self.items:
+            reach = self._reach(item)
+            total += reach
+            if item.mark in marks:
+                part += reach
+                found += self._worth(item, None if self._averages(item) else item.judge) or 0.0
+        return self._base() + (found * total / part if part else 0.0)
+
+    def _averages(self, item: Item) -> bool:
+        """Return True if the value uses the probability of the verdict on this item."""
+        return self.averaged and item.averaged
 
     def _answer(self, question: Question[Any], labels: Mapping[str, str], *, evidence: bool) -> Answer | None:
         content = question.content
@@ -159,10 +182,20 @@ class JudgedSample:
         found = self.with_labels(self._lowest())
         return 0.0 if isinstance(found, str) else found
 
-    def _worth(self, item: Item, label: str) -> float | None:
-        """Return the change of the value by this label, all other items at their first label; None if undefined."""
+    def _reach(self, item: Item) -> float:
+        """Return the largest change of the value by a label of this item."""
+        return max(abs(self._worth(item, label) or 0.0) for label in item.form.labels)
+
+    def _worth(self, item: Item, label: str | None) -> float | None:
+        """Return the change of the value by this label, all other items at their first label; None if undefined.
+
+        A label of None is the judge's own verdict.
+        """
         lowest = self._lowest()
-        low, found = self.with_labels(lowest), self.with_labels({**lowest, item.mark: label})
+        changed = {mark: each for mark, each in lowest.items() if mark != item.mark}
+        if label is not None:
+            changed[item.mark] = label
+        low, found = self.with_labels(lowest), self.with_labels(changed)
         return None if isinstance(low, str) or isinstance(found, str) else found - low
 
     def _lowest(self) -> dict[str, str]:
@@ -224,7 +257,16 @@ class JudgedRun:
         readable = metric is not None and kinds <= LABELLED_KINDS
         items = {item.mark: item for item in _items(asked, kinds)} if readable else {}
         by_rule = readable and not items and {each.question.kind for each in asked} <= _PREPARING
-        return JudgedSample(sample, metric, record.get("value", 0.0), tuple(items.values()), by_rule, text, answers)
+        return JudgedSample(
+            sample,
+            metric,
+            record.get("value", 0.0),
+            tuple(items.values()),
+            by_rule,
+            text,
+            answers,
+            record.get("averaged", False),
+        )
 
 
 def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> Iterator[OutcomeRecord]:
@@ -259,7 +301,8 @@ def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[
         form = each.question.label_form() if each.question.kind in kinds else None
         if form is not None and isinstance(each.answer, Verdict):
             mark = mark_of(each.question)
-            yield Item(mark, each.question, form, each.answer.as_label(), probability_of(each.answer))
+            averaged = isinstance(each.answer, DecisionVerdict) and each.answer.averaged
+            yield Item(mark, each.question, form, each.answer.as_label(), probability_of(each.answer), averaged)
 
 
 def _metric(text: str) -> Metric | None:

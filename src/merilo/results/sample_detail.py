@@ -6,12 +6,14 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from merilo.errors import RubricError
+from merilo.data.sentences import judged_sentences
+from merilo.judging.kinds.support import SupportVerdict
 from merilo.judging.questions import Pack
-from merilo.judging.rubric import rubric_for
+from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.results.support_source import held_against
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,8 +132,21 @@ class SampleDetail:
         found += [(each.question.kind, each.answer, "") for each in about if isinstance(each.answer, Failure)]
         evidence = frozenset(
             at for _, answer, _ in found if isinstance(answer, Verdict) for at in answer.context_evidence
-        )
+        ) | self._supporting(index, context)
         return ContextView(index, context, context.sentences, evidence, self._merged(found))
+
+    def _supporting(self, index: int, context: Context) -> frozenset[int]:
+        """Return the indices of the context's sentences that support a statement."""
+        if judged_sentences(context.text, self.result.sample.resolved_language) != context.sentences:
+            return frozenset()  # the judge split this text by another language: its positions mean other sentences
+        return frozenset(
+            sentence
+            for _, pieces in self._pieces(EvidenceTarget.STATEMENT)
+            for _, _, _, verdict in pieces
+            if isinstance(verdict, SupportVerdict) and verdict.supported
+            for at, sentence in verdict.sentences
+            if at == index and sentence < len(context.sentences)
+        )
 
     def _about_statement(self, text: str, metrics: list[str]) -> tuple[Remark, ...]:
         remarks = self._merged(
@@ -181,22 +196,19 @@ class SampleDetail:
 def rubric_name(asked: StoredQuestion) -> str:
     """Return the name of the rubric of a question; empty if it had none or it is not one of merilo's."""
     for question in (asked.question, Pack((asked.question,))):
-        try:
-            rubric = rubric_for(question)
-        except RubricError:
-            continue
-        if rubric.text == asked.rubric:
+        if (rubric := rubric_with_text(question, asked.rubric)) is not None:
             return rubric.name
     return ""
 
 
 def case_record(run: Run, case: SampleDetail) -> dict[str, Any]:  # Any: JSON
     """Return everything about the sample as a JSON-able object."""
+    weak = weak_metrics(run.manifest)
     return {
         "run": str(run.path),
         "sample": case.result.sample.to_record(),
         "sentences": [list(view.sentences) for view in case.contexts],
-        "outcomes": dict(case.result.records),
+        "outcomes": {name: {**record, "weak": name in weak} for name, record in case.result.records.items()},
         "asked": [_asked_record(asked) for asked in case.asked],
     }
 

@@ -75,6 +75,8 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     flagged: int = 0
     flags: Counter[str] = field(default_factory=Counter)
+    averaged: bool = False
+    """True if a score averages probabilities of the judge."""
 
     def __post_init__(self) -> None:
         self.mean = RunningMean(self.span)
@@ -87,6 +89,7 @@ class Tally:
                 self.mean.add(outcome.value)
                 if cluster is not None:
                     self.grouped.add(outcome.value, 1, cluster)
+                self.averaged = self.averaged or outcome.averaged
                 self.flagged += bool(outcome.flags)
                 for flag in dict.fromkeys(outcome.flags):
                     _count(self.flags, flag)
@@ -116,6 +119,7 @@ class Tally:
             reasons=_most_frequent(self.reasons),
             flagged=self.flagged,
             flags=_most_frequent(self.flags),
+            averaged=self.averaged,
         )
         return with_estimate(aggregate, self._estimate(), self.span, shares=self.shares.shares())
 

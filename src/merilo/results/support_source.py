@@ -32,7 +32,7 @@ def held_against(statement: str, answer: Answer, asked: Sequence[StoredQuestion]
 
 def bare(answer: Answer) -> Answer:
     """Return an answer without its evidence; a metric's evidence omits indices that are not contexts."""
-    return replace(answer, evidence=()) if isinstance(answer, SupportVerdict) else answer
+    return replace(answer, evidence=(), sentences=()) if isinstance(answer, SupportVerdict) else answer
 
 
 def named_texts(texts: Collection[str], sample: Sample) -> str:

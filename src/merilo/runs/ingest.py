@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from merilo.data.identification import with_identified_language
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from merilo.data.sample import Dataset, Sample
     from merilo.runs.store import Store
@@ -36,6 +38,8 @@ class Intake:
     """Number of samples in a language that a judge does not support."""
     unknown_first: tuple[str, ...] = ()
     """The ids of the first of them."""
+    unknown_languages: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The number of them in each language, by code."""
 
 
 @dataclass(slots=True)
@@ -46,8 +50,11 @@ class _Tally:
     skipped: list[str] = field(default_factory=list)
     present: set[str] = field(default_factory=set[str])
     knows: Callable[[Sample], bool] | None = None
+    resumed: bool = False
+    """True if an earlier part of the run stored samples."""
     unknown: int = 0
     unknown_first: list[str] = field(default_factory=list[str])
+    unknown_languages: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, sample: Sample) -> None:
         self.fingerprint.add(sample)
@@ -55,6 +62,7 @@ class _Tally:
         self.present |= sample.present
         if self.knows is not None and not self.knows(sample):
             self.unknown += 1
+            self.unknown_languages[sample.resolved_language] += 1
             if self.unknown <= _NAMED:
                 self.unknown_first.append(sample.id)
 
@@ -69,7 +77,7 @@ async def take_in(
     are invalid and not to be skipped, or if no valid record is left.
     """
     store.expect_samples()
-    tally = _Tally(knows=knows)
+    tally = _Tally(knows=knows, resumed=store.sample_count() > 0)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -87,6 +95,7 @@ async def take_in(
         in_some=frozenset(tally.present),
         unknown=tally.unknown,
         unknown_first=tuple(tally.unknown_first),
+        unknown_languages=tally.unknown_languages,
     )
 
 
@@ -99,9 +108,11 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
         elif (earlier := known.get(item.id)) is not None:
             _note(tally, (_taken(item.id, earlier, dataset, number),))
         else:
-            tally.add(item)
-            known[item.id] = tally.samples
-            store.add_new(item)
+            stored = store.sample(item.id) if tally.resumed else None
+            sample = with_identified_language(item, earlier=stored)
+            tally.add(sample)
+            known[sample.id] = tally.samples
+            store.add_new(sample)
 
 
 def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:

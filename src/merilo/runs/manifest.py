@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.judging.json_types import plain
+from merilo.judging.json_types import as_list, as_object, plain
 from merilo.runs.store import FORMAT
 
 if TYPE_CHECKING:
@@ -69,6 +69,15 @@ class Aggregate:
     """Number of clusters of the scored samples; None if samples are not clustered."""
     shares: Mapping[str, Share] = field(default_factory=dict[str, Share])
     """Ratios of contexts, statements and the like by `part/whole`, such as `relevant/contexts`."""
+    averaged: bool = False
+    """True if a score averages probabilities of the judge instead of counting its decisions."""
+
+    def to_fields(self) -> dict[str, Any]:  # Any: JSON
+        """Return this aggregate as it is stored. `averaged` is omitted unless it is true, as in older runs."""
+        fields = asdict(self)
+        if not self.averaged:
+            del fields["averaged"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,26 @@ class Manifest:
             "cluster",
             "until",
         )
-        if self.rubrics and other.rubrics:  # older runs do not record them
+        # Older runs do not record rubrics, and only language models read them.
+        if self.rubrics and other.rubrics and _has_language_model(self.judges):
             names = (*names, "rubrics")
-        mine, theirs = asdict(self), asdict(other)
+        mine, theirs = ({**asdict(each), "judges": _without_notes(each.judges)} for each in (self, other))
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
+
+
+_AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds"})
+
+
+def _without_notes(judges: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    """Return the judges without notes on their agreement, which a check may change and which move no number."""
+    return {
+        role: {name: value for name, value in each.items() if name not in _AGREEMENT} for role, each in judges.items()
+    }
+
+
+def _has_language_model(judges: object) -> bool:
+    """Return True if one of the recorded judges, or a part of one, asks through rubrics."""
+    found = as_object(judges)
+    if found is not None:
+        return found.get("judge") == "llm" or any(map(_has_language_model, found.values()))
+    return any(map(_has_language_model, as_list(judges) or ()))

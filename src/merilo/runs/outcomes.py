@@ -38,6 +38,7 @@ class OutcomeRecord(TypedDict):
     counts: NotRequired[dict[str, int | None]]
     evidence: NotRequired[list[EvidenceRecord]]
     flags: NotRequired[list[str]]
+    averaged: NotRequired[bool]
     reason: NotRequired[str]
     error: NotRequired[dict[str, str]]
     trail: NotRequired[list[str]]
@@ -65,6 +66,8 @@ class Result:
                 record["evidence"] = [self._evidence(piece) for piece in self.outcome.evidence]
                 if self.outcome.flags:
                     record["flags"] = list(self.outcome.flags)
+                if self.outcome.averaged:
+                    record["averaged"] = True
             case Undefined():
                 record["outcome"] = "undefined"
                 record["reason"] = self.outcome.reason
@@ -87,7 +90,9 @@ class Result:
         counts = f',"counts":{compact(dict(outcome.counts))}' if outcome.counts else ""
         evidence = ",".join([self._evidence_text(piece) for piece in outcome.evidence])
         flags = f',"flags":{compact(list(outcome.flags))}' if outcome.flags else ""
-        return f'{start}"score","value":{_number(outcome.value)}{counts},"evidence":[{evidence}]{flags}{trail}'
+        averaged = ',"averaged":true' if outcome.averaged else ""
+        value = _number(outcome.value)
+        return f'{start}"score","value":{value}{counts},"evidence":[{evidence}]{flags}{averaged}{trail}'
 
     def _evidence_text(self, piece: Evidence) -> str:
         key = self.keys.get(id(piece.verdict)) if self.keys else None
@@ -135,7 +140,8 @@ def outcome_from(record: OutcomeRecord) -> Outcome:
         return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
     evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
     flags = tuple(record.get("flags", ()))
-    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags)
+    averaged = record.get("averaged", False)
+    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags, averaged)
 
 
 def _evidence_from(record: EvidenceRecord) -> Evidence:

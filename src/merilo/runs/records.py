@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.json_types import compact
-from merilo.judging.questions import Question, later_fields
+from merilo.judging.later_fields import later_fields
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs.database import seal
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
     from merilo.providers.base import Reply
 
 _WORDS = frozenset({"role", "language"})  # short texts that are stored in the record itself

@@ -145,6 +145,7 @@ AGGREGATE: Final = record(
         "reasons": mapping(whole),
         "note": text,
         "flagged": whole,
+        "averaged": flag,
         "flags": mapping(whole),
         "parts": items(text),
         "bounds_with_undefined": _BOUNDS,
@@ -253,7 +254,16 @@ USAGE_FIELDS: Final = record(
         "raise_to": optional(mapping(amount)),
     },
 )
-_JUDGE = record({}, {"name": text, "fingerprint": mapping(anything), "rates": optional(text), "weak": items(text)})
+_JUDGE = record(
+    {},
+    {
+        "name": text,
+        "fingerprint": mapping(anything),
+        "rates": optional(text),
+        "weak": items(text),
+        "weak_kinds": items(text),
+    },
+)
 _UNTIL = record(
     {
         "minimums": mapping(number),
@@ -306,6 +316,7 @@ OUTCOME_FIELDS: Final = record(
         "counts": COUNTS,
         "evidence": items(_EVIDENCE),
         "flags": items(text),
+        "averaged": flag,
         "reason": text,
         "error": record({"kind": text, "message": text}),
         "trail": items(text),

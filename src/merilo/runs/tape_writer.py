@@ -31,7 +31,7 @@ from merilo.data.source import open_unpacked
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.json_types import compact
-from merilo.judging.questions import later_fields
+from merilo.judging.later_fields import later_fields
 from merilo.judging.verdicts import Failure
 from merilo.runs.publish import staged
 from merilo.runs.run import OUTCOMES, SUMMARY, Run, open_store

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.data import check
 from merilo.metrics.registry import known_metric
 from merilo.runs.scales import recorded_scale
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,8 +38,7 @@ def metric_to_inspect(manifest: Manifest, aggregates: Mapping[str, Aggregate]) -
     Metrics that ask no judge, or for which the judge is weak, are chosen only if there is no other. None if no sample
     has a score.
     """
-    named = manifest.judges.get("judge", {}).get("weak")
-    weak = set[object](named) if check.is_list(named) else set[object]()
+    weak = weak_metrics(manifest)
     scored = [each for each in aggregates.values() if each.scored and each.mean is not None and not each.parts]
     judged = [each for each in scored if (known := known_metric(each.metric)) is None or known.asks] or scored
     chosen = [each for each in judged if each.metric not in weak] or judged

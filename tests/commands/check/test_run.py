@@ -281,6 +281,24 @@ async def test_figures_of_a_check(tmp_path: Path) -> None:
     assert found["judge"]["name"] == "peeking"
 
 
+async def test_agreement_by_language(tmp_path: Path) -> None:
+    """In text and JSON, by the language that a record names or its texts show; nothing if there is only one."""
+    german = [
+        sufficiency(number, label=float(number % 2))
+        | {"query": f"Frage {number} nach dem Turm: wer baute ihn: {'easy' if number % 2 else 'hard'}?"}
+        for number in range(80, 120)
+    ]
+    found = await checked(CheckOptions(labels=[written(tmp_path, [*RECORDS, *german])]))
+    languages = check_record(found)["tasks"]["people"]["sufficiency"]["languages"]
+    assert {name: each["n"] for name, each in languages.items()} == {"de": 40, "en": 79}
+    assert languages["de"]["kappa"]["value"] == 0.8
+    shown = str(check_page(found, 100))
+    assert "kappa by language: de .80 [.54, .95], en .80 [" in shown
+    named = [each | {"lang": "de"} for each in RECORDS]
+    alone = check_record(await checked(CheckOptions(labels=[written(tmp_path, named)])))
+    assert alone["tasks"]["people"]["sufficiency"]["languages"] == {}
+
+
 async def test_equal_checks_have_equal_bytes(tmp_path: Path) -> None:
     """But for what stands under usage, two checks of the same labels and judge are the same, also resumed."""
     wanted = CheckOptions(labels=[written(tmp_path, RECORDS)])

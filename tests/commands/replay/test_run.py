@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
+    from merilo.judging.reply_parsing import AskedForm
 
 NATIVE = ("context_relevance", "faithfulness", "answer_relevancy")
 PUBLISHED = (
@@ -441,8 +442,8 @@ def test_reading_again_shows_what_another_parser_would_score(tmp_path: Path, mon
         options: dict[str, Any] = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False}
         run = merilo.evaluate(rows(4), out=tmp_path / "r", metrics=["context_relevance"], **options)
 
-    def strict(text: str, question: Question[Any]) -> ParsedReply:
-        reading = read_reply(text, question)
+    def strict(text: str, question: Question[Any], form: AskedForm) -> ParsedReply:
+        reading = read_reply(text, question, form)
         (verdict,) = reading.verdicts
         if isinstance(verdict, RelevanceVerdict):
             return ParsedReply((RelevanceVerdict(0, (), verdict.reason),))
@@ -666,6 +667,15 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     yield
     gc.collect()  # a failure that a plan kept holds the frames that it came through
     assert list(work.iterdir()) == []
+
+
+def test_replies_of_the_first_rubric_of_support_are_read_by_its_rules() -> None:
+    """A tape of 0.1.0 has replies that name contexts; parsed again, they give the recorded verdicts."""
+    found = merilo.replay(Path(__file__).parents[2] / "tapes" / "fence_of_each_text.jsonl.gz", reread=True)
+    assert (found.equal, found.different) == (6, 0)
+    assert found.reread is not None
+    assert (found.reread.different, found.reread.unread) == (0, 0)
+    assert found.reread.read > 0
 
 
 def test_a_tape_of_other_fence_tokens_replays() -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -254,7 +254,7 @@ def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> Non
     assert verified(tmp_path / "run")[0] == 1
     outcomes = tmp_path / "other" / OUTCOMES
     outcomes.write_text(outcomes.read_text(encoding="utf-8").replace("0.5", "0.7"), encoding="utf-8")
-    changed(SUMMARY, row(**json.loads(json.dumps(asdict(_means_of(tmp_path / "other"))))))(tmp_path / "other")
+    changed(SUMMARY, row(**json.loads(json.dumps(_means_of(tmp_path / "other").to_fields()))))(tmp_path / "other")
     seal_again(tmp_path / "other")
     code, found = verified(tmp_path / "other")
     assert (code, found["means"]) == (1, [])

@@ -205,8 +205,7 @@ def _by_items(
         if item.mark in by_mark:
             found.items.append(LabelledItem(item, tuple(by_mark[item.mark]), cluster))
     if case.adds_up():
-        own = {item.mark: [item.judge] for item in case.items if item.mark in by_mark}
-        return case.from_some(by_mark), case.from_some(own)
+        return case.from_some(by_mark), case.by_judge_from_some(by_mark)
     if len(by_mark) < len(case.items):
         found.incomplete += 1
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from merilo.data.identification import with_identified_language
 from merilo.data.labels import Task
 from merilo.data.prose import unnumbered
 from merilo.data.sample import Sample
@@ -86,13 +87,14 @@ def sample_of(record: Labelled) -> Sample:
 
     Each labelled sentence becomes a separate context, so that it stays as annotators saw it.
     """
-    return Sample(
+    sample = Sample(
         record.id,
         user_input=record.query if record.query or record.task in _WITH_QUERY else None,
         retrieved_contexts=record.texts or None,
         response=record.response if record.task in _WITH_RESPONSE else None,
         language=record.language,
     )
+    return with_identified_language(sample)
 
 
 _WITH_QUERY: Final = frozenset({Task.CHUNK_RELEVANCE, Task.SENTENCE_RELEVANCE, Task.SUFFICIENCY, Task.ANSWER_RELEVANCE})

@@ -23,7 +23,7 @@ def check_record(check: Check) -> JSON:
     """Return the check as a JSON-able object.
 
     `people` and `all` (null if records with rule-generated labels were skipped) map task → source → figures. `tasks`
-    contains the figures over all sources of a task.
+    contains the figures over all sources of a task, except those marked `seen`.
     """
     return {
         "judge": {
@@ -88,6 +88,7 @@ def measured(each: Measurement) -> JSON:
 def _figures(figures: Figures) -> JSON:
     found = figures.agreement
     record: JSON = {
+        **({"seen": True} if figures.seen else {}),
         "n": found.items,
         "records": figures.records,
         "clusters": found.clusters,

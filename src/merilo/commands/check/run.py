@@ -20,6 +20,7 @@ from merilo.commands.check.items import ItemStatus, items_of
 from merilo.commands.check.labels import label_files
 from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
 from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
+from merilo.commands.evaluate.local_time import asks_local_model, time_sentence
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Labelled, Task
@@ -27,6 +28,8 @@ from merilo.data.sample import Dataset
 from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
+from merilo.judges.local.judge import LocalJudge
+from merilo.judges.local.timing import LocalWork
 from merilo.judges.routed import part_for
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.registry import metric_text
@@ -35,14 +38,15 @@ from merilo.runs.run import STORE
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.commands.check.items import Item
     from merilo.commands.check.labels import LabelFile
     from merilo.commands.check.options import CheckOptions
     from merilo.commands.check.tables import PositiveRule
     from merilo.commands.evaluate.options import Options
-    from merilo.judges.base import Judge
+    from merilo.judges.base import Judge, OutgoingRequest
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
@@ -92,14 +96,15 @@ async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -
     judge = judges_of(options)["judge"]
     alone = _relevance_is_free(judge) if options.each_sentence is None else options.each_sentence
     asked, left_out = _answerable(records, judge)
+    _note_time(options, judge, asked, alone=alone)
     work = _Asking(options, judge, asked, alone=alone)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
         items = await work.all_in(Path(directory))
     return Check(
         judge=judge,
         files=files_read,
-        people=_tables(PEOPLE, items, resampling, constructed=False),
-        everything=_tables(ALL, items, resampling, constructed=True) if options.include_constructed else None,
+        people=_tables(PEOPLE, items, resampling, judge, constructed=False),
+        everything=_tables(ALL, items, resampling, judge, constructed=True) if options.include_constructed else None,
         constructed=constructed,
         left_out=left_out,
         usage=work.usage,
@@ -179,6 +184,36 @@ def _costs_nothing(judge: Judge) -> bool:
         conversation.close()
 
 
+def _note_time(options: CheckOptions, judge: Judge, records: Sequence[Labelled], *, alone: bool) -> None:
+    """Report the estimated time of local models for all records, known answers included."""
+    if options.progress is None or not asks_local_model([judge]):
+        return
+    work = LocalWork()
+    for record in records:
+        metrics = [JudgedAsLabelled(record.task)]
+        if alone and record.task is Task.SENTENCE_RELEVANCE:
+            metrics.append(JudgedAsLabelled(record.task, alone=True))
+        sample = sample_of(record)
+        for question in (each for metric in metrics for each in metric.questions(sample)):
+            for part in each_judge([part_for(judge, type(question)) or judge]):
+                for send in _first_requests(part, question):
+                    work.add(send)
+    time = work.time()
+    if time is not None:
+        options.progress.note(f"{time_sentence(time)} Known answers take no time.")
+
+
+def _first_requests(judge: Judge, question: Question[Any]) -> tuple[OutgoingRequest, ...]:
+    """Return the requests with which a local model begins its answer; empty for other judges."""
+    if not isinstance(judge, LocalJudge):
+        return ()
+    conversation = judge.answer(question)
+    try:
+        return next(conversation, ())
+    finally:
+        conversation.close()
+
+
 # -- asking -------------------------------------------------------------------------------------------
 
 
@@ -193,7 +228,7 @@ class _Asking:
         for record in records:
             self._groups.setdefault((record.task, record.source), []).append(record)
         self._passing = CombinedProgress(options.progress, len(records), options.budget)
-        self._options = replace(for_one_judge(options, judge), progress=self._passing)
+        self._options = replace(for_one_judge(options, judge), progress=self._passing, reports_local_time=False)
 
     async def all_in(self, directory: Path) -> dict[str, list[Item]]:
         """Return the items by task or `sentence_relevance_alone`."""
@@ -258,17 +293,24 @@ def _folder(source: str) -> str:
 
 
 def _tables(
-    readings: Sequence[PositiveRule], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
+    readings: Sequence[PositiveRule],
+    items: Mapping[str, Sequence[Item]],
+    resampling: Resampling,
+    judge: Judge,
+    *,
+    constructed: bool,
 ) -> tuple[TaskTable, ...]:
-    return tuple(_each_table(readings, items, resampling, constructed=constructed))
-
-
-def _each_table(
-    readings: Sequence[PositiveRule], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
-) -> Iterator[TaskTable]:
+    found: list[TaskTable] = []
     for reading in readings:
         own = items.get(reading.name if reading.alone else reading.task.value, ())
         chosen = [item for item in own if constructed or not item.record.constructed]
-        table = table_of(reading, chosen, resampling)
+        table = table_of(reading, chosen, resampling, _trained_on(judge, KIND[reading.task]))
         if table is not None:
-            yield table
+            found.append(table)
+    return tuple(found)
+
+
+def _trained_on(judge: Judge, kind: type[Question[Any]]) -> frozenset[str]:
+    """Return the data sets that a local model which answers a kind of question was trained on, by its card."""
+    models = [each for each in each_judge([part_for(judge, kind) or judge]) if isinstance(each, LocalJudge)]
+    return frozenset(name for each in models if kind in each.model_kinds for name in each.card.trained_on)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.check.items import ItemStatus
 from merilo.data.labels import Task
+from merilo.data.language import identify_language
 from merilo.stats.agreement_intervals import (
     MIN_SYSTEMS,
     Agreement,
@@ -22,9 +23,10 @@ from merilo.stats.agreement_intervals import (
 from merilo.stats.agreement_tables import Distance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from merilo.commands.check.items import Item
+    from merilo.data.labels import Labelled
     from merilo.stats.resampling import Measurement, Resampling
 
 MIN_OF_EACH: Final = 30
@@ -32,6 +34,8 @@ MIN_OF_EACH: Final = 30
 MIN_POOLED: Final = 1_000
 """The number of items below which the calibration of a task is unreliable."""
 GRADES: Final = (0, 1, 2)
+SEEN: Final = "(seen)"
+"""Marks a source on which the judge's model was trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,14 @@ class Figures:
     """Kendall's tau-b over the systems that wrote the responses; None if fewer than five are named."""
     annotators: AnnotatorAgreement | None = None
     """Agreement among annotators; None if their votes are not known."""
+    seen: bool = False
+    """True if the judge's model was trained on these items' source."""
 
     @property
     def counts(self) -> bool:
-        """True if there are enough yes and no labels to count in the mean over sources."""
+        """True if they count in the mean over sources: enough yes and no labels, of a source that was not seen."""
         yes = self.agreement.yes
-        return min(yes, self.agreement.items - yes) >= MIN_OF_EACH
+        return not self.seen and min(yes, self.agreement.items - yes) >= MIN_OF_EACH
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +153,33 @@ class TaskTable:
 
     reading: PositiveRule
     sources: Mapping[str, Figures]
+    """Figures by source. If only some items of a source are seen, these are listed as `SOURCE (seen)`."""
     macro: Mapping[str, Measurement]
     """Means over the sources that count, by measure: `kappa`, `balanced_accuracy`, `auroc`."""
     pooled: Figures
-    """Figures over the items of all sources; for calibration."""
+    """Figures over the items of all sources that the model has not seen; for calibration."""
     languages: Mapping[str, Figures]
-    """Figures by language, pooled over sources; empty if there is one language."""
+    """Figures by language, pooled over the same items; empty if there is one language."""
 
 
-def table_of(reading: PositiveRule, items: Sequence[Item], resampling: Resampling) -> TaskTable | None:
-    """Return the table of one reading; None if no item belongs to it."""
-    own = [item for item in items if reading.holds(item)]
-    if not own:
+def table_of(
+    reading: PositiveRule, items: Sequence[Item], resampling: Resampling, trained_on: Collection[str] = ()
+) -> TaskTable | None:
+    """Return the table of one reading; None if no item belongs to it.
+
+    `trained_on`: the data sets that the judge's model has seen. Their items have separate figures.
+    """
+    every = [item for item in items if reading.holds(item)]
+    if not every:
         return None
+    names = {comparable(name) for name in trained_on}
+    own = [item for item in every if not _is_seen(item, names)]
     sources = {name: _figures(reading, part, resampling) for name, part in _by(own, lambda item: item.record.source)}
-    languages = [*_by(own, lambda item: item.record.language or "not named")]
+    for name, part in _by([item for item in every if _is_seen(item, names)], lambda item: item.record.source):
+        figures = _figures(reading, part, resampling)
+        sources[f"{name} {SEEN}" if name in sources else name] = replace(figures, seen=True)
+    sources = dict(sorted(sources.items()))
+    languages = [*_by(own, lambda item: _language(item.record))]
     counting = [figures.agreement for figures in sources.values() if figures.counts]
     ranked = [each.auroc for each in counting if each.auroc.value is not None]
     return TaskTable(
@@ -177,6 +195,21 @@ def table_of(reading: PositiveRule, items: Sequence[Item], resampling: Resamplin
         if len(languages) > 1
         else {},
     )
+
+
+def comparable(name: str) -> str:
+    """Return the name of a data set without case and punctuation, so that `MS MARCO` equals `ms-marco`."""
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _is_seen(item: Item, names: Collection[str]) -> bool:
+    record = item.record
+    return comparable(record.source) in names or (record.origin is not None and comparable(record.origin) in names)
+
+
+def _language(record: Labelled) -> str:
+    """Return the language of a record: the one that it names, otherwise the one that its first text shows."""
+    return record.language or identify_language(record.query or "".join(record.texts[:1]) or record.response)
 
 
 def _figures(reading: PositiveRule, items: Sequence[Item], resampling: Resampling, *, full: bool = True) -> Figures:

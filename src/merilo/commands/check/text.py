@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
+from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
 from merilo.data.labels import Task
 from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.wording import NONE, count
@@ -44,6 +45,12 @@ def check_page(check: Check, width: int) -> Page:
     if check.stopped is not None:
         page.blank()
         page.text(check.stopped, tone=Tone.BAD)
+    if any(each.seen for table in (*check.people, *(check.everything or ())) for each in table.sources.values()):
+        page.blank()
+        page.text(
+            f"{SEEN}: the card of the judge lists this source as training data. Means, calibration and figures by "
+            "language leave it out."
+        )
     _notes(page)
     return page
 
@@ -51,7 +58,11 @@ def check_page(check: Check, width: int) -> Page:
 def _has_constructed(table: TaskTable, people: Sequence[TaskTable]) -> bool:
     """Return True if a table contains more records than the table of human labels for the same reading."""
     same = next((each for each in people if each.reading.name == table.reading.name), None)
-    return same is None or same.reading.rule != table.reading.rule or same.pooled.records < table.pooled.records
+    return same is None or same.reading.rule != table.reading.rule or _records(same) < _records(table)
+
+
+def _records(table: TaskTable) -> int:
+    return sum(each.records for each in table.sources.values())
 
 
 def _section(page: Page, check: Check, tables: Sequence[TaskTable], title: str) -> None:
@@ -101,13 +112,14 @@ def _rate(name: str, figures: Figures) -> str:
     found = figures.agreement
     if not found.items:
         return f"{name} without a verdict"
+    name = _with_mark(name, figures)
     return f"{name} accuracy {_cell(found.accuracy)} on {found.items:,} {'yes' if found.yes else 'no'}"
 
 
 def _row(name: str, figures: Figures, *, narrow: bool) -> tuple[str, ...]:
     found = figures.agreement
     return (
-        cut(name, _MAX_ON_NARROW if narrow else _MAX_SOURCE),
+        _with_mark(name, figures, _MAX_ON_NARROW if narrow else _MAX_SOURCE),
         f"{found.items:,}",
         f"{found.yes:,}",
         _cell(found.kappa),
@@ -116,6 +128,13 @@ def _row(name: str, figures: Figures, *, narrow: bool) -> tuple[str, ...]:
         NONE if found.calibration_error.value is None else _number(found.calibration_error.value),
         str(figures.without) if figures.without else NONE,
     )
+
+
+def _with_mark(name: str, figures: Figures, most: int = sys.maxsize) -> str:
+    """Return the name of a source, in at most `most` characters; marked if the model has seen it."""
+    if not figures.seen:
+        return cut(name, most)
+    return f"{cut(name.removesuffix(SEEN).rstrip(), most - len(SEEN) - 1)} {SEEN}"
 
 
 def _cell(each: Measurement, *, alone: bool = False) -> str:

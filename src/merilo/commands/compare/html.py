@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.compare import wording as words
 from merilo.rendering.html import Plot, plot, rendered
 from merilo.rendering.html_evidence import evidence_part, text_part, value_cell
+from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import number
 
 if TYPE_CHECKING:
@@ -100,14 +101,16 @@ def _measured(found: RunComparison, other: int) -> Pair:
 
 
 def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: what the template shows of a sample
+    marks = WeakMarks(found.weak)
     metrics = list(dict.fromkeys([found.moved_by or "", *(row.metric for row in found.rows)]))
     return {
         "sample": each.sample,
-        "step": f"{found.moved_by} {words.signed(each.step)}",
+        "step": f"{words.moved_by(found)} {words.signed(each.step)}",
         "text": text_part(each.cases[0]),
         "head": ("metric", *found.names),
         "rows": [
-            (metric, *(value_cell(case.result.outcomes.get(metric)) for case in each.cases)) for metric in metrics
+            (marks.name(metric), *(value_cell(case.result.outcomes.get(metric)) for case in each.cases))
+            for metric in metrics
         ],
         "sides": [evidence_part(case, name) for name, case in zip(found.names, each.cases, strict=True)],
     }

@@ -14,6 +14,7 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.text import moved_sample
 from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
+from merilo.rendering.weak import WEAK_LEGEND
 from merilo.rendering.wording import count, number
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
             break
     if not shown:
         return text
-    heading = f"**{len(shown):,} of {count(found.movers, 'sample')} that changed**, by {code(found.moved_by or '')}"
+    heading = f"**{len(shown):,} of {count(found.movers, 'sample')} that changed**, by {code(words.moved_by(found))}"
     return text + "\n" + "\n\n".join([heading, *shown]) + "\n"
 
 
@@ -93,9 +94,11 @@ def _line(cells: Sequence[str]) -> str:
 def _basis(found: RunComparison) -> str:
     other = code(found.names[1]) if len(found.sides) == 2 else "the other run"
     units = "" if found.cluster is None else f" Samples with the same {code(found.cluster)} form one cluster."
+    weak = ", ".join(map(code, sorted(found.weak)))
+    legend = f" \\* {WEAK_LEGEND}: {weak}." if weak else ""
     return (
         f"Differences are {code(found.names[0])} minus {other}. Intervals ({words.level_text(found)}) "
-        f"{words.over(found)}.{units}"
+        f"{words.over(found)}.{units}{legend}"
     )
 
 

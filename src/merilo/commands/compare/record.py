@@ -59,6 +59,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
     each, counts = row.comparison, row.comparison.counts
     return {
         "metric": row.metric,
+        "weak": row.weak,
         "first": found.names[0],
         "second": found.names[row.other],
         "higher_is_better": row.higher_is_better,

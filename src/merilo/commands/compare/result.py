@@ -51,6 +51,8 @@ class Row:
     comparison: Comparison
     one_sided: tuple[str, ...] = ()
     """The first ids of the samples that are scored in one of the two runs only."""
+    weak: bool = False
+    """True if the metric is weak with the judge of one of the two runs."""
 
     @property
     def ahead(self) -> int | None:
@@ -113,6 +115,11 @@ class RunComparison:
     def names(self) -> tuple[str, ...]:
         """The names of the runs."""
         return tuple(side.name for side in self.sides)
+
+    @property
+    def weak(self) -> frozenset[str]:
+        """The metrics that are weak with the judge of a run."""
+        return frozenset(row.metric for row in self.rows if row.weak)
 
     @property
     def metrics(self) -> dict[str, Comparison]:

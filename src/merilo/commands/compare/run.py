@@ -14,6 +14,7 @@ from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import metric_in, opened
+from merilo.runs.weak import weak_metrics
 from merilo.stats.compare import Policy, moved, pairs_with_first
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
@@ -76,7 +77,14 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
     found = _compared(matching, primary, policy, wanted.level)
     rows = tuple(
-        Row(metric, other, matching[0].columns[metric].higher_is_better, each, _one_sided(matching, metric, other))
+        Row(
+            metric,
+            other,
+            matching[0].columns[metric].higher_is_better,
+            each,
+            _one_sided(matching, metric, other),
+            weak=any(metric in weak_metrics(run.manifest) for run in (measured[0], measured[other])),
+        )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
     by = _moved_by(rows, measured[0], metrics, wanted.by)

@@ -60,7 +60,7 @@ def moved_samples(page: Page, found: RunComparison, most: int | None = None) -> 
     shown = found.moved[:most]
     if not shown:
         return
-    page.heading(f"{len(shown):,} of {count(found.movers, 'sample')} that changed, by {found.moved_by}")
+    page.heading(f"{len(shown):,} of {count(found.movers, 'sample')} that changed, by {words.moved_by(found)}")
     for each in shown:
         page.blank()
         moved_sample(page, found, each)

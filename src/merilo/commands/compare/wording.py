@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.rendering.overview import judge_name
+from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
 from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.paired import FEWEST_DIFFERENT
@@ -82,12 +83,18 @@ def better(found: RunComparison, row: Row) -> str | None:
 
 
 def marked(row: Row) -> str:
-    """Return the metric, with a note if lower is better."""
-    return row.metric if row.higher_is_better else f"{row.metric} (lower is better)"
+    """Return the metric, with a note if lower is better and the marker if it is weak."""
+    shown = row.metric if row.higher_is_better else f"{row.metric} (lower is better)"
+    return f"{shown}{MARK}" if row.weak else shown
 
 
 def why(found: RunComparison, row: Row) -> str:
     """Return the explanation of a conclusion, or why there is none and what to do; may be empty."""
+    weak = f"{WEAK}, so the difference may be the judge's error" if row.weak else ""
+    return "; ".join(filter(None, (_why(found, row), weak)))
+
+
+def _why(found: RunComparison, row: Row) -> str:
     each = row.comparison
     if each.reading is Conclusion.CANNOT_TELL:
         return _no_conclusion(row)
@@ -238,7 +245,8 @@ def basis(found: RunComparison) -> str:
     """Return the note below a table: how differences are computed, and which errors intervals cover."""
     other = found.names[1] if len(found.sides) == 2 else "the other run"
     units = "" if found.cluster is None else f" Samples with the same {found.cluster} form one cluster."
-    return f"Differences are {found.names[0]} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
+    text = f"Differences are {found.names[0]} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
+    return " ".join(filter(None, (text, weak_legend(found.weak))))
 
 
 def over(found: RunComparison) -> str:
@@ -287,9 +295,13 @@ def measures(row: Row) -> tuple[str, ...]:
 
 def moved_title(found: RunComparison) -> str:
     """Return the heading of the samples that changed most."""
-    return (
-        f"The {len(found.moved):,} largest changes of {count(found.movers, 'sample')} that changed, by {found.moved_by}"
-    )
+    by = moved_by(found)
+    return f"The {len(found.moved):,} largest changes of {count(found.movers, 'sample')} that changed, by {by}"
+
+
+def moved_by(found: RunComparison) -> str:
+    """Return the metric that ranks the samples that changed, with the marker if it is weak."""
+    return WeakMarks(found.weak).name(found.moved_by or "")
 
 
 def _no_conclusion(row: Row) -> str:

@@ -187,7 +187,7 @@ def _answers(page: Page, table: Table) -> None:
     page.blank()
     page.text(
         "Good: an annotator found every sentence supported by the passages; bad: at least one was not. Faithfulness "
-        "should separate them. This judge's answer_relevancy is little better than chance."
+        "should separate them. answer_relevancy is left out, because it is weak with this judge."
     )
 
 

@@ -63,10 +63,10 @@ class Options:
     metrics: Sequence[str | Definition] | None = field(
         default=None,
         metadata=option(
-            'names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge support. '
-            "The parts of a composite are computed too.",
+            'names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge support, '
+            "except weak ones. The parts of a composite are computed too.",
             Flag(
-                help="Comma-separated names or FILE.py:CLASS. [default: all that data and judge support]",
+                help="Comma-separated names or FILE.py:CLASS. [default: all supported, except weak]",
                 metavar="A,B",
                 many=True,
                 read=_metrics_or_none,
@@ -435,6 +435,8 @@ class Options:
     """Leave out metrics that cannot be computed, with the reason, instead of refusing them. Set by merilo only."""
     shared_with: tuple[Path, ...] = ()
     """Other run directories whose spending counts against the same limits. Set by merilo only."""
+    reports_local_time: bool = True
+    """Report the estimated time of local models before the first question. Set by merilo only."""
 
     @property
     def request_limits(self) -> Limits:

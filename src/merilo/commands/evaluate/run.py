@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.evaluate.cascade import RunCascades
+from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
+from merilo.commands.evaluate.look_up import LookUp
 from merilo.commands.evaluate.selection import Selection, select
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
@@ -29,9 +31,9 @@ from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
-from merilo.judges.routed import Routed, part_for
+from merilo.judges.routed import part_for
+from merilo.judging.registry import KINDS
 from merilo.judging.rubric import rubric_versions
-from merilo.judging.verdicts import DecisionVerdict
 from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
@@ -189,6 +191,8 @@ async def _run_in(
             options,
             store=store,
             answers=answers,
+            look_up=LookUp(store, cache, failures=not options.retry_failed),
+            judges=tuple(judges.values()),
             ledger=ledger,
             audience=audience,
             rounds=rounds,
@@ -240,6 +244,8 @@ class _Work:
         *,
         store: Store,
         answers: AnswerStore,
+        look_up: LookUp,
+        judges: Sequence[Judge],
         ledger: Ledger,
         audience: ProgressDispatcher,
         rounds: bool,
@@ -252,6 +258,8 @@ class _Work:
         self._selection = selection
         self._store = store
         self._answers = answers
+        self._look_up = look_up
+        self._judges = judges
         self._ledger = ledger
         self._options = options
         self._progress = audience
@@ -270,6 +278,7 @@ class _Work:
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
+        self._note_local_time()
         dispatcher = Dispatcher(
             self._options.request_limits,
             budget=self._options.budget,
@@ -296,6 +305,14 @@ class _Work:
                 self._finish(dispatcher, time.monotonic() - began, ended)
             finally:
                 self._progress.end()
+
+    def _note_local_time(self) -> None:
+        """Report how long local models will take, unless the caller reports it or no progress is shown."""
+        options = self._options
+        if options.reports_local_time and options.progress is not None and asks_local_model(self._judges):
+            time = local_time(self._manifest.samples, self._selection.metrics, self._answers, self._look_up)
+            if time is not None:
+                self._progress.note(time_sentence(time))
 
     async def _everything(self, dispatcher: Dispatcher) -> None:
         """Run all samples; again if an audit of a cascade failed, since some of its verdicts then change."""
@@ -393,7 +410,7 @@ class _Work:
         summary = {
             "complete": self._complete,
             "samples": self._done,
-            "metrics": [asdict(aggregate) for aggregate in aggregates],
+            "metrics": [aggregate.to_fields() for aggregate in aggregates],
             **({"cascades": cascades} if cascades else {}),
             **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
         }
@@ -481,7 +498,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
                 "name": judge.name,
                 "fingerprint": judge.fingerprint(),
                 "rates": judge.agreement_note,
-                **_weak(judge, selection),
+                **_weak(judge, role, selection),
             }
             for role, judge in judges.items()
         },
@@ -498,18 +515,20 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
     )
 
 
-def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
-    """Return the requested metrics for which the judge is weak, as a manifest entry; empty if there are none."""
-    found = [text for text, metric in selection.metrics.items() if metric.name in _weak_metrics(judge, metric)]
-    return {"weak": found} if found else {}
+def _weak(judge: Judge, role: str, selection: Selection) -> dict[str, list[str]]:
+    """Return the weak metrics of a run and the weak kinds of a judge, as manifest entries; empty if there are none.
+
+    The weak metrics are recorded with the judge of the role `judge`, whichever role makes them weak.
+    """
+    order = [*selection.metrics, *selection.composites, *selection.left_out]
+    found = [text for text in dict.fromkeys(order) if text in selection.weak] if role == "judge" else []
+    kinds = [name for name, kind in KINDS.items() if (part := part_for(judge, kind)) and name in _weak_kinds(part)]
+    return {**({"weak": found} if found else {}), **({"weak_kinds": kinds} if kinds else {})}
 
 
-def _weak_metrics(judge: Judge, metric: Metric) -> frozenset[str]:
-    """Return the names of metrics for which the judges of the metric's decisions are weak."""
-    # A judge that only lists statements decides nothing, so it does not make the metric weak.
-    decisions = [kind for kind in metric.asks if issubclass(kind.verdict, DecisionVerdict)]
-    parts = [part_for(judge, kind) for kind in decisions] if isinstance(judge, Routed) else [judge]
-    return frozenset[str]().union(*(getattr(part, "weak_metrics", ()) for part in parts))
+def _weak_kinds(judge: Judge) -> frozenset[str]:
+    found: frozenset[str] = getattr(judge, "weak_kinds", frozenset())
+    return found
 
 
 def _record(path: Path, options: Options, audience: ProgressDispatcher, *, stopped: bool = False) -> None:
@@ -533,12 +552,18 @@ def _language_note(intake: Intake, roles: JudgeRoles) -> str:
         return ""
     which = f"{intake.unknown:,} of {count(intake.samples, 'sample')}"
     verb, them = ("is", "it") if intake.unknown == 1 else ("are", "them")
+    languages = ", ".join(f"{code} {n:,}" for code, n in sorted(intake.unknown_languages.items(), key=_most_first))
     first = [f"{each:.40}" for each in intake.unknown_first]
     named = ", ".join([*first, "..."] if intake.unknown > len(first) else first)
     return (
-        f"{which} ({named}) {verb} in a language that {judge.name} does not support. Its verdicts are less reliable "
-        f"there, and its agreement with human labels does not cover {them}."
+        f"{which} ({named}) {verb} in a language that {judge.name} does not support ({languages}). Metrics that it "
+        f"judges there are weak, and its agreement with human labels does not cover {them}."
     )
+
+
+def _most_first(language: tuple[str, int]) -> tuple[int, str]:
+    code, samples = language
+    return -samples, code
 
 
 def _limit_note(limit: int | None) -> str:

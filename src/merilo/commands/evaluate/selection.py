@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import UsageError
+from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import CompositeOfRun, is_composite
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
+from merilo.runs.weak import WEAK_LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,8 @@ class Selection:
     metrics: Mapping[str, Metric]
     left_out: Mapping[str, str]
     composites: Mapping[str, Chosen] = field(default_factory=dict[str, "Chosen"])
+    weak: frozenset[str] = frozenset()
+    """The metrics and composites that are weak with their judge, including those that are left out for it."""
 
     @property
     def kinds(self) -> frozenset[type[Question[Any]]]:
@@ -49,18 +53,26 @@ def select(
 ) -> Selection:
     """Return the metrics to compute. The parts of a composite are among them, each once.
 
+    If none is requested, metrics that are weak with their judge are left out.
+
     Raises UsageError if a requested metric cannot be computed (unless `lenient`), or if none is left.
     """
     named = asked is not None and not lenient
     metrics: dict[str, Metric] = {}
     composites: dict[str, Chosen] = {}
     left_out: dict[str, str] = {}
+    weak = set[str]()
     for given in definitions_of(default_metrics() if asked is None else asked):
         parts = metrics_of(given, lambda: roles.named)
         obstacles = (_obstacle(metric, intake, roles) for metric in parts.values())
         reason = next((reason for reason in obstacles if reason is not None), None)
         text = metric_text(given) if is_composite(given) else next(iter(parts))
         if reason is None:
+            found = {part for part, metric in parts.items() if weak_roles(metric, roles)}
+            weak |= {*found, text} if found else found
+            if found and asked is None:
+                left_out[text] = f"{WEAK_LEFT_OUT} (--metrics {text})"
+                continue
             metrics |= {part: metrics.get(part, metric) for part, metric in parts.items()}
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
@@ -68,9 +80,30 @@ def select(
             raise UsageError(_no_free_text(text, parts, intake, roles) or f"{text} cannot be computed: {reason}.")
         else:
             left_out[text] = reason
+    if not metrics and weak:
+        raise UsageError(_only_weak(sorted(weak), roles))
     if not metrics:
         raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).")
-    return Selection(metrics, left_out, composites)
+    return Selection(metrics, left_out, composites, frozenset(weak))
+
+
+def weak_roles(metric: Metric, roles: JudgeRoles) -> frozenset[str]:
+    """Return the roles whose judge is weak in a decision of this metric; empty if the metric is not weak."""
+    decided = decided_kinds(metric)
+    return frozenset(
+        role for role in metric.roles if any(is_weak(roles.judge(kind, role), kind, metric.name) for kind in decided)
+    )
+
+
+def _only_weak(weak: Sequence[str], roles: JudgeRoles) -> str:
+    """Return the error for data that supports weak metrics only: to compute them silently would mislead."""
+    named = ", ".join(weak)
+    each = "it is" if len(weak) == 1 else "each is"
+    return (
+        f"The only metrics that this data supports are weak with the {roles.judges['judge'].name} judge: {named} "
+        f"({each} not clearly better than chance). Use another judge (--judge openai:MODEL), or run them by name "
+        f"(--metrics {','.join(weak)})."
+    )
 
 
 def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from merilo.commands.check.run import Check
     from merilo.judges.local.card import Card
+    from merilo.judges.local.golden import GoldenCheck
 
 UNKNOWN: Final = "unknown"
 _NON_COMMERCIAL: Final = re.compile(r"(?:^|[^a-z])nc(?:$|[^a-z])|non-?commercial|research-only", re.IGNORECASE)
@@ -90,3 +92,24 @@ class Fetched:
     lock: Path
     downloaded: bool
     """False if all files were there already and only their digests were compared."""
+
+    @property
+    def is_usable(self) -> bool:
+        """True if the judge can be tested: it has an ONNX file and a card."""
+        return self.has_card and not self.needs_export
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The result of testing a fetched judge."""
+
+    problem: str | None
+    """Why the judge cannot be used, as a sentence; None if it works."""
+    golden: GoldenCheck | None = None
+    """How the logits of the card's golden pairs differ; None if the card has none, or the model cannot be loaded."""
+    agreement: str | None = None
+    """The agreement with human labels, as a phrase; None if it is unknown."""
+    notes: tuple[str, ...] = ()
+    """Sentences on the check."""
+    check: Check | None = None
+    """The check of this call; None if there was none."""

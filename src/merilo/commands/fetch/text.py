@@ -8,7 +8,7 @@ from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
-    from merilo.commands.fetch.result import Download, Fetched
+    from merilo.commands.fetch.result import Download, Fetched, Trial
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _STEP: Final = 1000.0
@@ -32,13 +32,15 @@ def plan_page(plan: Download, width: int) -> Page:
     return page
 
 
-def fetched_page(found: Fetched, width: int) -> Page:
-    """Return where the files are, and what to do next."""
+def fetched_page(found: Fetched, trial: Trial | None, width: int) -> Page:
+    """Return where the files are, the results of test and check, and what to do next."""
     page = Page(width)
     done = "downloaded and verified" if found.downloaded else "verified; nothing was downloaded"
     page.text(f"{found.name}: {count(len(found.files), 'file')} {done}", tone=Tone.STRONG)
     page.blank()
     page.entries([("files in", str(found.folder)), ("lock", str(found.lock))])
+    if trial is not None:
+        _add_trial(page, trial)
     page.heading("Next")
     if found.needs_export:
         page.line(
@@ -48,14 +50,31 @@ def fetched_page(found: Fetched, width: int) -> Page:
         page.line("  merilo judge card FOLDER" if not found.has_card else "  merilo judge test local:FOLDER")
     elif not found.has_card:
         page.line(f"  merilo judge card {found.folder} -o {found.lock.parent / 'judge.toml'}")
+    elif trial is not None and trial.problem is None and trial.agreement is not None:
+        page.line(f"  merilo run answers.jsonl --judge local:{found.name}")
     else:
         page.line(f"  merilo judge test local:{found.name}")
         page.line(f"  merilo judge check --judge local:{found.name}")
     return page
 
 
-def fetched_record(found: Fetched) -> dict[str, Any]:  # Any: JSON
-    """Return the result as JSON."""
+def _add_trial(page: Page, trial: Trial) -> None:
+    page.heading("Test")
+    golden = "The card has no golden pairs." if trial.golden is None else trial.golden.note
+    if trial.problem is None:
+        page.text(f"Every kind of question works. {golden}", indent=2)
+    else:
+        page.text(f"FAILED. {trial.problem}", indent=2, tone=Tone.BAD)
+        return
+    page.heading("Human labels")
+    for note in trial.notes:
+        page.text(note, indent=2)
+    known = trial.agreement or "not checked against human labels"
+    page.text(f"{known[0].upper()}{known[1:]}.", indent=2)
+
+
+def fetched_record(found: Fetched, trial: Trial | None) -> dict[str, Any]:  # Any: JSON
+    """Return the result as JSON. `test` and `agreement` are null if they are unknown."""
     return {
         "name": found.name,
         "model": found.model,
@@ -68,6 +87,17 @@ def fetched_record(found: Fetched) -> dict[str, Any]:  # Any: JSON
         "files": [{"name": each.name, "bytes": each.size} for each in found.files],
         "folder": str(found.folder),
         "lock": str(found.lock),
+        "test": None if trial is None else _trial_record(trial),
+        "agreement": None if trial is None else trial.agreement,
+    }
+
+
+def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
+    golden = trial.golden
+    return {
+        "works": trial.problem is None,
+        "problem": trial.problem,
+        "golden": None if golden is None else {"pairs": golden.pairs, "agree": golden.agree},
     }
 
 

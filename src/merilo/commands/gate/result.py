@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from merilo.rendering.weak import WEAK, weak_legend
 from merilo.rendering.wording import count, percent
 from merilo.stats.gate import GateVerdict
 
@@ -53,6 +54,8 @@ class Gate:
     """True if the limits are those of a confidence sequence, because the run could stop early."""
     same_outputs: bool = False
     """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
+    weak: bool = False
+    """True if the metric is weak with the judge."""
 
     @property
     def verdict(self) -> GateVerdict:
@@ -62,7 +65,8 @@ class Gate:
     @property
     def reading(self) -> str:
         """The result in one line: number, limit, number of samples and requirement."""
-        return _reading(self)
+        text = _reading(self)
+        return f"{text}{'' if text.endswith('.') else '.'} {WEAK.capitalize()}." if self.weak else text
 
     @property
     def loss(self) -> bool:
@@ -120,6 +124,12 @@ class Gates:
         found = [gate.verdict for gate in self.gates]
         named = {"failed": GateVerdict.FAIL, "met": GateVerdict.PASS, "undecided": GateVerdict.CANNOT_TELL}
         return {name: found.count(verdict) for name, verdict in named.items()}
+
+    @property
+    def weak_note(self) -> str:
+        """The metrics that are weak with the judge, in one sentence; empty if there are none."""
+        text = weak_legend(gate.metric for gate in self.gates if gate.weak).removeprefix("* ")
+        return f"{text[:1].upper()}{text[1:]}"
 
     @property
     def losses(self) -> tuple[Gate, ...]:

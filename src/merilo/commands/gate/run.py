@@ -15,6 +15,7 @@ from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import check_asked
+from merilo.runs.weak import weak_metrics
 from merilo.stats.column import align
 from merilo.stats.compare import Policy
 from merilo.stats.early import early_drop, early_minimum
@@ -63,6 +64,7 @@ def gate_run(
         raise UsageError("A run that could stop early cannot be gated with clusters. Leave --cluster out.")
     minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
     gates = [_minimum(scores, text, asked, suite, early=early) for text, asked in minimums.items()]
+    weak = frozenset[str]().union(*(weak_metrics(each.manifest) for each in (this, base) if each is not None))
     notes: list[str] = []
     pair: _Pair | None = None
     if base is not None:
@@ -76,7 +78,7 @@ def gate_run(
     return Gates(
         run=this.path,
         baseline=None if base is None else base.path,
-        gates=tuple(gates),
+        gates=tuple(replace(gate, weak=gate.metric in weak) for gate in gates),
         level=suite.level,
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,

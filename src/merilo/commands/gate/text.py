@@ -56,7 +56,7 @@ def gates_page(found: Gates, width: int) -> Page:
         page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
     page.blank()
     page.text(f"Limits {covers_imported() if found.foreign else OWN_ERROR}.", tone=Tone.QUIET)
-    for note in found.notes:
+    for note in filter(None, (found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
     _undecided(page, found)
     return page
@@ -84,7 +84,9 @@ def junit_text(found: Gates) -> str:
             ET.SubElement(case, kind, message=clean(gate.reading), type=gate.verdict.value)
     for name, amount in counts.items():
         suite.set(name, str(amount))
-    ET.SubElement(suite, "system-out").text = clean("\n".join(filter(None, (found.headline, found.warning))))
+    ET.SubElement(suite, "system-out").text = clean(
+        "\n".join(filter(None, (found.headline, found.warning, found.weak_note)))
+    )
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
 
 
@@ -100,6 +102,7 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
     decision = gate.decision
     return {
         "metric": gate.metric,
+        "weak": gate.weak,
         "kind": gate.kind.value,
         "asked": gate.asked,
         "strict": gate.strict,

@@ -136,7 +136,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest)
     if wanted.cluster is not None:
         check_clusters(store, wanted.cluster)
     tallies = _write_outcomes(path, store, foreign, wanted.cluster)
-    aggregates = [asdict(tally.aggregate()) for tally in tallies]
+    aggregates = [tally.aggregate().to_fields() for tally in tallies]
     summary = {"complete": True, "samples": intake.samples, "metrics": aggregates}
     usage: dict[str, object] = {
         **UNSPENT,

@@ -11,6 +11,7 @@ from merilo.results.shares import ends
 from merilo.runs.clusters import clusters
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
+from merilo.runs.weak import weak_metrics
 from merilo.stats.agreement import kendall_tau_b
 from merilo.stats.means import mean_interval
 
@@ -49,6 +50,8 @@ class DefinitionRow:
     formula: str
     left_out: str
     """The parts of the definition that are not computed; empty if it is computed completely."""
+    weak: bool = False
+    """True if the metric that was computed is weak with the judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,7 @@ class _Table:
             compared=len(values),
             formula=form.formula if form else "",
             left_out=form.left_out if form else "",
+            weak=metric in weak_metrics(self.run.manifest),
         )
 
     def _values(self, definition: str) -> list[float]:

@@ -10,6 +10,7 @@ from merilo.rendering.aggregate import missing_text
 from merilo.rendering.overview import command, counts_text, judge_name
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.reproduction import WORDING
+from merilo.rendering.weak import MARK, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
         common = tables.common[family]
         page.text(_common_text(common, manifest.samples), tone=Tone.QUIET)
         _table(page, rows, common, manifest.samples)
+        if legend := weak_legend(each.definition for each in rows if each.weak):
+            page.text(legend, tone=Tone.QUIET)
         _notes(page, rows)
     if tables.left_out:
         page.heading("Left out")
@@ -97,8 +100,11 @@ def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
         for each in rows:
             outcome = outcomes[each.metric]
             value = number(outcome.value) if isinstance(outcome, Score) else NONE
-            page.line(f"  {value:>7}  ", Span(each.definition, Tone.STRONG))
+            page.line(f"  {value:>7}  ", Span(_name(each), Tone.STRONG))
             page.text(_way(each, outcome), indent=11)
+    if legend := weak_legend(each.definition for rows in tables.families.values() for each in rows if each.weak):
+        page.blank()
+        page.text(legend, tone=Tone.QUIET)
     page.heading("To show all replies")
     page.line("  " + command("show", str(tables.run.path), "--sample", sample))
     return page
@@ -167,7 +173,7 @@ def _table(page: Page, rows: Sequence[DefinitionRow], common: CommonSamples, sam
 
 def _cells(row: DefinitionRow, headings: Sequence[str], samples: int) -> list[str]:
     found = {
-        "definition": row.definition,
+        "definition": _name(row),
         "mean": number(row.aggregate.mean),
         "scored": f"{row.aggregate.scored:,}/{samples:,}",
         "common": number(row.common_mean),
@@ -177,6 +183,10 @@ def _cells(row: DefinitionRow, headings: Sequence[str], samples: int) -> list[st
         "tau-b": NONE if row.tau_b is None else f"{row.tau_b:.2f}",
     }
     return [found[heading] for heading in headings]
+
+
+def _name(row: DefinitionRow) -> str:
+    return f"{row.definition}{MARK}" if row.weak else row.definition
 
 
 def _notes(page: Page, rows: Sequence[DefinitionRow]) -> None:
@@ -231,6 +241,7 @@ def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
     return {
         "definition": row.definition,
         "metric": row.metric,
+        "weak": row.weak,
         "mean": aggregate.mean,
         "interval": aggregate.interval,
         "scored": aggregate.scored,
@@ -253,7 +264,12 @@ def _common_record(common: CommonSamples) -> dict[str, Any]:  # Any: JSON
 
 
 def _outcome_record(row: DefinitionRow, outcome: Outcome) -> dict[str, Any]:  # Any: JSON
-    record: dict[str, Any] = {"definition": row.definition, "metric": row.metric, "way": _way(row, outcome)}
+    record: dict[str, Any] = {
+        "definition": row.definition,
+        "metric": row.metric,
+        "weak": row.weak,
+        "way": _way(row, outcome),
+    }
     record["value"] = outcome.value if isinstance(outcome, Score) else None
     counts: Mapping[str, int | None] = outcome.counts if isinstance(outcome, Score) else {}
     return {**record, "counts": dict(counts)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merilo.commands.evaluate.look_up import LookUp
 from merilo.commands.evaluate.run import prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
@@ -19,7 +19,6 @@ from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.errors import UsageError
-from merilo.judging.verdicts import Failure
 from merilo.providers.prices import prices_from
 from merilo.runs.manifest_diff import broken_files
 from merilo.runs.measured_usage import measured_in
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
-    from merilo.engine.answer_store import KnownAnswers, WorkUnit
     from merilo.engine.dry_run import QuestionCounts
 
 
@@ -63,14 +61,15 @@ async def run_estimate(
         intake, roles, selection = await prepared(dataset, store, judges, options)
         store.accept_samples()
         begun = None if options.out is None else Path(options.out, STORE)
-        look_up = _LookUp.open(begun, options, stack)
+        look_up = _look_up(begun, options, stack)
         dry = DryRun(AnswerStore(roles, store, None), look_up.held, prices.usd, measured_in(begun) if begun else {})
         step = 1 if sample is None else -(-intake.samples // sample)
         looked_at = 0
         for each in islice(store.samples(), 0, None, step):
             dry.add(each, selection.metrics)
             looked_at += 1
-    scale = intake.samples / looked_at
+        scale = intake.samples / looked_at
+        local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
     cascades = _cascades(dry, scale)
     typical = sum((*(each.added for each in metrics), *(each.alone for each in cascades)), Amount())
@@ -90,47 +89,23 @@ async def run_estimate(
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
         cascades=cascades,
+        weak=selection.weak,
+        local_time=local_time,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _LookUp:
-    """Finds answers that are there already; writes nothing."""
-
-    run: Store | None
-    cache: VerdictCache | None
-    failures: bool
-    """Whether a failure that the run holds stands; else it is asked again."""
-
-    @classmethod
-    def open(cls, begun: Path | None, options: Options, stack: ExitStack) -> _LookUp:
-        run = cache = None
-        if begun is not None and begun.exists():
-            broken_files(begun.parent)  # raises if the store is damaged or belongs to another run
-            run = Store.read(begun)
-            stack.callback(run.close)
-        path = default_path() if options.cache is True else Path(options.cache or "")
-        if options.cache is not False and path.is_file():
-            cache = VerdictCache(path)
-            stack.callback(cache.close)
-        return cls(run, cache, failures=not options.retry_failed)
-
-    def held(self, unit: WorkUnit) -> KnownAnswers:
-        """The answers to this unit's questions in the run, else in the cache."""
-        held: KnownAnswers = {}
-        for key, question in zip(unit.keys, unit.questions, strict=True):
-            answer = None if self.run is None else self.run.answer(key, question.verdict)
-            if answer is not None and (self.failures or not isinstance(answer, Failure)):
-                held[key] = answer
-        rest = unit.without(held)
-        if rest is None or self.cache is None or not unit.judge.cacheable:
-            return held
-        found: KnownAnswers = {}
-        for key, question in zip(rest.keys, rest.questions, strict=True):
-            verdict = self.cache.get(key, question.verdict)
-            if verdict is not None and question.fault(verdict) is None:
-                found[key] = verdict
-        return held | found if not rest.whole or len(found) == len(rest.keys) else held
+def _look_up(begun: Path | None, options: Options, stack: ExitStack) -> LookUp:
+    """Return the look-up of answers that are there already."""
+    run = cache = None
+    if begun is not None and begun.exists():
+        broken_files(begun.parent)  # raises if the store is damaged or belongs to another run
+        run = Store.read(begun)
+        stack.callback(run.close)
+    path = default_path() if options.cache is True else Path(options.cache or "")
+    if options.cache is not False and path.is_file():
+        cache = VerdictCache(path)
+        stack.callback(cache.close)
+    return LookUp(run, cache, failures=not options.retry_failed)
 
 
 def _cascades(dry: DryRun, scale: float) -> tuple[CascadeEstimate, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.evaluate.local_time import time_text
 from merilo.rendering.page import Page, Tone
+from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "metrics": {
             each.metric: {
                 "questions": each.questions,
+                "weak": each.metric in found.weak,
                 "held": each.held,
                 "added": _record(each.added),
                 "alone": _record(each.alone),
@@ -43,6 +46,7 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "typical": _record(found.typical),
         "at_most": _record(found.at_most),
         "seconds": None if found.seconds is None else round(found.seconds, 1),
+        **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
         "concurrency": found.concurrency,
         "measured": found.measured,
         "prices": [
@@ -104,13 +108,21 @@ def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
 
 
 def _table(page: Page, found: Estimate) -> None:
+    marks = WeakMarks(found.weak)
     checks = [("pilot and audit", *_amounts(each.alone), "") for each in found.cascades if each.alone.requests]
-    rows = [_HEADINGS, *map(_cells, found.metrics), *checks, ("total", *_amounts(found.typical), "")]
+    rows = [
+        _HEADINGS,
+        *(_cells(each, marks) for each in found.metrics),
+        *checks,
+        ("total", *_amounts(found.typical), ""),
+    ]
     page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 2), Tone.STRONG])
+    if legend := marks.legend(each.metric for each in found.metrics):
+        page.text(legend, tone=Tone.QUIET)
 
 
-def _cells(each: MetricEstimate) -> tuple[str, ...]:
-    return (each.metric, *_amounts(each.added), money(each.alone.usd))
+def _cells(each: MetricEstimate, marks: WeakMarks) -> tuple[str, ...]:
+    return (marks.name(each.metric), *_amounts(each.added), money(each.alone.usd))
 
 
 def _amounts(amount: Amount) -> tuple[str, ...]:
@@ -126,6 +138,8 @@ def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
         rows.append(("at most", _at_most(found, full=full)))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
+    if found.local_time is not None:
+        rows.append(("local model", f"about {time_text(found.local_time)}"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
     if held:
         rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, percent
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Power:
     level: float
     needed: tuple[Needed, ...]
     early: tuple[Early, ...]
+    weak: frozenset[str] = frozenset()
+    """The metrics that are weak with the judge of a pilot."""
 
 
 def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
@@ -70,6 +73,7 @@ def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
         "level": found.level,
         "needed": {
             each.metric: {
+                "weak": each.metric in found.weak,
                 "samples": each.found.samples,
                 "cautious": each.found.cautious,
                 "clusters": each.found.clusters,
@@ -80,15 +84,16 @@ def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
             }
             for each in found.needed
         },
-        "early": {each.metric: _early_record(each) for each in found.early},
+        "early": {each.metric: {**_early_record(each), "weak": each.metric in found.weak} for each in found.early},
     }
 
 
 def power_section(page: Page, found: Power) -> None:
     """Add the numbers of samples needed, and the forecast of early stopping."""
+    marks = WeakMarks(found.weak)
     if found.difference is not None:
         page.heading(f"Samples to show a difference of {found.difference:g}")
-        page.entries([(each.metric, _needed(each)) for each in found.needed])
+        page.entries([(marks.name(each.metric), _needed(each)) for each in found.needed])
         page.text(
             f"These numbers detect it with a probability of {percent(found.power)} if it exists, at a confidence level "
             f"of {percent(found.level)}. Compare the runs over the same samples.",
@@ -100,7 +105,11 @@ def power_section(page: Page, found: Power) -> None:
             page.text(_INDEPENDENT, indent=2)
     if found.early:
         page.heading("Forecast of early stopping")
-        page.entries([(each.metric, _early(each)) for each in found.early])
+        page.entries([(marks.name(each.metric), _early(each)) for each in found.early])
+    if legend := weak_legend(
+        sorted(found.weak & {*(each.metric for each in found.needed), *(each.metric for each in found.early)})
+    ):
+        page.text(legend, indent=2)
 
 
 def _needed(each: Needed) -> str:

@@ -11,6 +11,7 @@ from merilo.results.comparability import not_comparable, score_affecting_differe
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import check_asked
+from merilo.runs.weak import weak_metrics
 from merilo.stats.column import align
 from merilo.stats.intervals import LEVEL
 from merilo.stats.power import POWER, SamplesNeeded, samples_needed
@@ -70,7 +71,8 @@ def power_of(
             scores, other = _paired(scores, runs[1])
         needed = _needed(scores, other, difference, power=power, level=level)
     early = () if until is None else _early(runs[0], until, most or runs[0].manifest.samples)
-    return Power(tuple(run.path for run in runs), difference, power, level, needed, early)
+    weak = frozenset[str]().union(*(weak_metrics(run.manifest) for run in runs))
+    return Power(tuple(run.path for run in runs), difference, power, level, needed, early, weak)
 
 
 def _check(difference: float | None, most: int | None, power: float, level: float) -> None:

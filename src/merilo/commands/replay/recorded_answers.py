@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
 from merilo.judges.cascade import is_stage_role
 from merilo.judges.recorded_replies import recalled
@@ -55,6 +56,7 @@ class Recorded:
     def __init__(self, store: Store, manifest: Manifest, *, again: Reread | None = None) -> None:
         self._store = store
         self._judges = manifest.judges
+        self._splitter = manifest.splitter
         self._marks = {role: digest_json(_marks(judge)) for role, judge in manifest.judges.items()}
         self._again = again
         self._at: dict[bytes, StoredQuestion | None] = {}
@@ -153,6 +155,8 @@ class Recorded:
         judge = None if marks is None else recalled(marks, conversation.rubric)
         if judge is None or not conversation.replies:
             return None
+        if judge.numbers_sentences(first) and self._splitter != SPLITTER_ID:
+            return None  # its numbers mean sentences of other rules
         roles = JudgeRoles({"judge": judge, first.role: judge})
         units = AnswerStore(roles, self._store, None).units((tuple(each.question for each in conversation.asked),))
         keys = tuple(each.key for each in conversation.asked)

@@ -23,6 +23,7 @@ from merilo.commands.replay.recorded_answers import Recorded, Reread, question_t
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError, UsageError
+from merilo.judges.measured_agreement import decided_kinds
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
@@ -41,6 +42,7 @@ from merilo.runs.scales import scales_of
 from merilo.runs.seal import belongs, publish, recover
 from merilo.runs.store import Store
 from merilo.runs.tape_reader import unpack
+from merilo.runs.weak import recorded_weak_kinds, weak_metrics
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -217,11 +219,11 @@ class Replaying:
         aggregates = tallies.aggregates()
         whole = done == manifest.samples
         if deciding is None:
-            return {"complete": whole, "samples": done, "metrics": [asdict(each) for each in aggregates]}
+            return {"complete": whole, "samples": done, "metrics": [each.to_fields() for each in aggregates]}
         return {
             "complete": whole or (deciding.decided and self.run.file(SUMMARY).exists() and self.run.complete),
             "samples": done,
-            "metrics": [asdict(deciding.valid(each)) for each in aggregates],
+            "metrics": [deciding.valid(each).to_fields() for each in aggregates],
             "until_decided": deciding.record(manifest.samples),
         }
 
@@ -290,7 +292,22 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         scales=scales_of(selection.metrics),
         left_out=stored.left_out if everything else {},
+        judges=_judges(stored, selection),
     )
+
+
+def _judges(stored: Manifest, selection: Selection) -> Mapping[str, Mapping[str, object]]:
+    """Return the judges, with the metrics that the stored run did not compute among the weak ones if they are."""
+    kinds, known = recorded_weak_kinds(stored), weak_metrics(stored)
+    found = {
+        text for text, each in selection.metrics.items() if any(kind.kind in kinds for kind in decided_kinds(each))
+    }
+    found |= {text for text, chosen in selection.composites.items() if found.intersection(chosen.parts)}
+    more = [text for text in (*selection.metrics, *selection.composites) if text in found - known]
+    judge = stored.judges.get("judge")
+    if not more or judge is None:
+        return stored.judges
+    return {**stored.judges, "judge": {**judge, "weak": [*sorted(known), *more]}}
 
 
 def _other_means(stored: Run, now: Run) -> tuple[str, ...]:

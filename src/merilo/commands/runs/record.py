@@ -26,4 +26,5 @@ def _record(run: ListedRun) -> dict[str, Any]:  # Any: JSON
         "samples": run.samples,
         "cost_usd": run.cost_usd,
         "means": dict(run.means),
+        "weak": sorted(run.weak & run.means.keys()),
     }

@@ -41,6 +41,8 @@ class ListedRun:
     samples: int | None = None
     cost_usd: float | None = None
     means: Mapping[str, float | None] = field(default_factory=dict[str, "float | None"])
+    weak: frozenset[str] = frozenset()
+    """The metrics that are weak with the judge."""
 
 
 @dataclass(frozen=True, slots=True)

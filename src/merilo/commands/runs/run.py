@@ -21,6 +21,7 @@ from merilo.runs.directory import RUNS
 from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.lock import is_locked
 from merilo.runs.run import read_manifest
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,6 +148,7 @@ def _read(path: Path, changed: datetime) -> ListedRun:
         reason="" if summary["complete"] else found.reason,
         done=int(summary["samples"]),
         means={row["metric"]: row["mean"] for row in summary["metrics"]},
+        weak=weak_metrics(manifest),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.runs.result import State
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, pad
 from merilo.rendering.sanitize import clean
+from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, count, money, number
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def runs_page(found: RunList, width: int) -> Page:
             page.line("  ", Span(cut(_about(run, page.width - 2), page.width - 2), Tone.QUIET))
         if run.reason:
             page.text(run.reason, indent=2)
+    if legend := weak_legend(metric for run in found.runs for metric in run.means if metric in run.weak):
+        page.blank()
+        page.text(legend, tone=Tone.QUIET)
     if (older := found.found - len(found.runs)) > 0:
         page.blank()
         page.text(f"{count(older, 'older run')} not shown (--limit).", tone=Tone.QUIET)
@@ -58,7 +62,8 @@ def _about(run: ListedRun, width: int) -> str:
     """Return data, judge and the first means that fit in one line."""
     by = f"scores of {run.origin}" if run.origin else f"judge {run.judge or NONE}"
     about = clean(f"{run.data}, {by}")
-    known = [f"{clean(metric)} {number(mean)}" for metric, mean in run.means.items() if mean is not None]
+    marks = WeakMarks(run.weak)
+    known = [f"{clean(marks.name(metric))} {number(mean)}" for metric, mean in run.means.items() if mean is not None]
     for shown in range(min(MEANS, len(known)), 0, -1):
         more = f" and {len(known) - shown} more" if len(known) > shown else ""
         text = f"{about}: {', '.join(known[:shown])}{more}"

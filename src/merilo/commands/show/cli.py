@@ -99,6 +99,7 @@ def _sample(
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.rendering.explain import case_page
     from merilo.rendering.terminal import page_width
+    from merilo.rendering.weak import WeakMarks
     from merilo.results.sample_detail import SampleDetail, case_record
     from merilo.runs.run import Run
 
@@ -107,7 +108,13 @@ def _sample(
     return (
         case_record(run, case)
         if json
-        else case_page(case, page_width(), full=full, language=language or run.manifest.language)
+        else case_page(
+            case,
+            page_width(),
+            full=full,
+            language=language or run.manifest.language,
+            marks=WeakMarks.of(run.manifest),
+        )
     )
 
 

@@ -8,12 +8,13 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare.wording import ComparisonNotes, with_entries
-from merilo.rendering.aggregate import less_is_better, missing_text, weak_with_judge
+from merilo.rendering.aggregate import averaging, less_is_better, missing_text
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.html import plot, rendered
 from merilo.rendering.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
 from merilo.rendering.overview import agreement, counts_text, intervals_text, judge_name
 from merilo.rendering.spent import spent_text
+from merilo.rendering.weak import WeakMarks, left_out_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
 from merilo.results.sample_details import cases_of
 from merilo.runs.scales import recorded_scale
@@ -53,7 +54,7 @@ def run_html(
     `metric`: the full text of one of the run's metrics. `corrections`: corrections by human labels, by metric; a
     corrected mean replaces the judge's own. Raises RunError if the run cannot be read.
     """
-    known = corrections or {}
+    known, marks = corrections or {}, WeakMarks.of(run.manifest)
     aggregates = corrected_aggregates(tuple(run.metrics.values()), known)
     chosen = _chosen(run, list(run.manifest.metrics) if metric is None else [metric], samples)
     cases = cases_of(run, list(chosen))
@@ -62,15 +63,17 @@ def run_html(
         title=_title(run),
         beware=[*([] if run.complete else [f"This run was {STOPPED}."]), *([] if run.sealed else [UNSEALED])],
         head=_HEAD,
-        rows=[_cells(each, known.get(each.metric)) for each in aggregates],
+        rows=[_cells(each, known.get(each.metric), marks) for each in aggregates],
         plot=plot("plot, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
         if all(_on_unit_scale(each) for each in aggregates)
         else None,
         basis=_basis(run, aggregates, {text for text, each in known.items() if each.estimate is not None}),
         notes=_notes(run, aggregates, known),
-        samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
+        samples=[_sample(cases[sample], why, marks) for sample, why in chosen.items()],
         samples_title=f"{count(len(chosen), 'sample')} to inspect first",
-        chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; each sample appears once.",
+        chosen=f"The worst by {marks.name(metric)}."
+        if metric
+        else "The worst of each metric in turn; each sample appears once.",
     )
 
 
@@ -82,10 +85,10 @@ def _title(run: Run) -> str:
     return f"{run.manifest.data}: {count(run.manifest.samples, 'sample')}{by}"
 
 
-def _cells(aggregate: Aggregate, correction: Correction | None) -> tuple[str, ...]:
+def _cells(aggregate: Aggregate, correction: Correction | None, marks: WeakMarks) -> tuple[str, ...]:
     counted = (aggregate.scored, aggregate.undefined, aggregate.failed)
     return (
-        row_name(aggregate.metric, correction),
+        marks.name(aggregate.metric, row_name(aggregate.metric, correction)),
         number(aggregate.mean),
         span(aggregate.interval),
         *(f"{amount:,}" for amount in counted),
@@ -100,19 +103,20 @@ def _on_unit_scale(aggregate: Aggregate) -> bool:
 def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
     levels = ", ".join(dict.fromkeys(percent(each.level) for each in aggregates))
     covered = intervals_text(aggregates, run.manifest.cluster, corrected=corrected, origin=run.manifest.origin)
-    notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates))
+    weak = WeakMarks.of(run.manifest).legend(each.metric for each in aggregates)
+    notes = (less_is_better(run.manifest, aggregates), averaging(aggregates), weak, left_out_note(run.manifest))
     parts = (*notes, f"Confidence level: {levels}." if levels else "", covered)
     return " ".join(filter(None, parts))
 
 
 def _notes(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
-    manifest = run.manifest
+    manifest, name = run.manifest, WeakMarks.of(run.manifest).name
     # samples that a composite lacks are listed at its parts
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
     groups = (
-        (HUMAN_LABELS, label_rows(corrections)),
-        (counts_heading(corrections), [(each.metric, counts_text(each.counts)) for each in aggregates]),
-        ("Not scored (excluded from the means)", [(each.metric, missing_text(each)) for each in missing]),
+        (HUMAN_LABELS, [(name(metric), text) for metric, text in label_rows(corrections)]),
+        (counts_heading(corrections), [(name(each.metric), counts_text(each.counts)) for each in aggregates]),
+        ("Not scored (excluded from the means)", [(name(each.metric), missing_text(each)) for each in missing]),
         (REMARKS, [(each.metric, each.remark) for each in aggregates]),
         ("No interval", [(each.metric, each.note) for each in aggregates if each.scored]),
         ("Left out", list(manifest.left_out.items())),
@@ -135,8 +139,8 @@ def _made_by(run: Run) -> list[tuple[str, str]]:
     return [("judge", judge), ("cost", spent_text(run.usage))]
 
 
-def _sample(case: SampleDetail, why: str) -> SamplePart:
-    rows = tuple((name, value_cell(outcome, counts=True)) for name, outcome in case.result.outcomes.items())
+def _sample(case: SampleDetail, why: str, marks: WeakMarks) -> SamplePart:
+    rows = tuple((marks.name(name), value_cell(outcome, counts=True)) for name, outcome in case.result.outcomes.items())
     return SamplePart(case.result.sample.id, why, text_part(case), rows, evidence_part(case))
 
 
@@ -147,7 +151,8 @@ def _sample(case: SampleDetail, why: str) -> SamplePart:
 class _Worst:
     """Collects the worst scores of one metric; equal scores in the order of the data."""
 
-    metric: str
+    shown: str
+    """The name of the metric as the page shows it."""
     sign: int
     """1 if higher is better, -1 if lower is better."""
     best: float
@@ -168,7 +173,7 @@ class _Worst:
     def samples(self) -> Iterator[tuple[str, str]]:
         """Yield each sample with the reason why it was chosen, the worst first."""
         for value, _, sample in sorted(self.found, reverse=True):
-            yield sample, f"{self.metric} {number(-self.sign * value)}"
+            yield sample, f"{self.shown} {number(-self.sign * value)}"
 
 
 def _chosen(run: Run, metrics: Sequence[str], most: int) -> dict[str, str]:
@@ -179,7 +184,9 @@ def _chosen(run: Run, metrics: Sequence[str], most: int) -> dict[str, str]:
     for metric in metrics:
         scale = recorded_scale(run.manifest, metric)
         sign = 1 if scale.higher_is_better else -1
-        worst[metric] = _Worst(metric, sign, scale.span[1] if sign > 0 else scale.span[0], most)
+        worst[metric] = _Worst(
+            WeakMarks.of(run.manifest).name(metric), sign, scale.span[1] if sign > 0 else scale.span[0], most
+        )
     for place, record in enumerate(run.records()):
         value = record.get("value")
         if value is not None and record["metric"] in worst:

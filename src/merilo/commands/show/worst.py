@@ -9,8 +9,10 @@ from merilo.errors import UsageError
 from merilo.rendering.overview import command
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, pad
 from merilo.rendering.sanitize import clean
+from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import number
 from merilo.runs.run import metric_in, open_store
+from merilo.runs.weak import weak_metrics
 from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
     return {
         "run": str(run.path),
         "metric": found.metric,
+        "weak": found.metric in weak_metrics(run.manifest),
         "higher_is_better": found.higher_is_better,
         "scored": found.scored,
         "undefined": found.undefined,
@@ -87,9 +90,14 @@ def worst_page(run: Run, found: Worst, width: int, language: str | None = None) 
     page = Page(width, language or run.manifest.language)
     say = page.translation.phrase
     end = "lowest" if found.higher_is_better else "highest"
-    page.text(f"{found.metric}: the {len(found.samples):,} {end} of {found.scored:,} scored", tone=Tone.STRONG)
+    marks = WeakMarks.of(run.manifest)
+    page.text(
+        f"{marks.name(found.metric)}: the {len(found.samples):,} {end} of {found.scored:,} scored", tone=Tone.STRONG
+    )
     if found.undefined or found.failed:
         page.text(f"Not listed: {found.undefined:,} undefined and {found.failed:,} failed, which have no score.")
+    if legend := marks.legend([found.metric]):
+        page.text(legend, tone=Tone.QUIET)
     if not found.samples:
         return page
     page.blank()

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import tempfile
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
@@ -188,7 +188,7 @@ def _imported(run: Run) -> JSON:
             done += 1
             for record in records:
                 tallies[record["metric"]].add(outcome_from(record), number)
-    rows = [asdict(tally.aggregate()) for tally in tallies.values()]
+    rows = [tally.aggregate().to_fields() for tally in tallies.values()]
     found: JSON = json.loads(compact({"complete": done == run.manifest.samples, "samples": done, "metrics": rows}))
     return found
 

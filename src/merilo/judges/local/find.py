@@ -52,6 +52,8 @@ class FoundModel:
     """The digests that `merilo judge fetch` recorded; None for other models."""
     revision: str
     """The revision of the hub; empty for a folder."""
+    home: Path
+    """The folder for what merilo stores about the model: its lock and its agreement with human labels."""
 
 
 def judges_home() -> Path:
@@ -138,7 +140,7 @@ def _in_folder(folder: Path) -> FoundModel:
     if not path.is_file():
         raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge card {folder}.")
     card = read_card(path)
-    return _checked(_Place(str(folder), folder, read_lock(folder)), card, _missing_in_folder(card))
+    return _checked(_Place(str(folder), folder, folder, read_lock(folder)), card, _missing_in_folder(card))
 
 
 def _missing_in_folder(card: Card) -> str:
@@ -150,7 +152,7 @@ def _named(name: str, card: Card) -> FoundModel:
     home = fetched_folder(name)
     lock = read_lock(home)
     if _file(home, card.files.model) is not None:
-        return _checked(_Place(name, home, lock), card, _export_advice(card.model))
+        return _checked(_Place(name, home, home, lock), card, _export_advice(card.model))
     if not card.model:
         raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
     return _in_hub(card, card.model, lock.revision if lock else card.revision, name, lock)
@@ -165,7 +167,7 @@ def _of_hub(model: str, revision: str, card: Card | None) -> FoundModel:
     home = fetched_folder(model)
     lock = read_lock(home)
     if not revision and _file(home, card.files.model) is not None:
-        return _checked(_Place(model, home, lock), card, _export_advice(model))
+        return _checked(_Place(model, home, home, lock), card, _export_advice(model))
     pinned = card.revision if model == card.model else ""
     own = lock is not None and revision in {"", lock.revision}
     return _in_hub(card, model, revision or (lock.revision if lock else pinned), model, lock if own else None)
@@ -181,12 +183,13 @@ def _in_hub(card: Card, model: str, revision: str, name: str, lock: Lock | None)
         raise UsageError(
             f"{wanted} is not in the cache of the hub{present}. Download it: merilo judge fetch {name}{option}."
         )
-    return _checked(_Place(name, folder, lock, folder.name), card, _export_advice(model))
+    return _checked(_Place(name, folder, fetched_folder(name), lock, folder.name), card, _export_advice(model))
 
 
 class _Place(NamedTuple):
     name: str
     folder: Path
+    home: Path
     lock: Lock | None
     revision: str = ""
 
@@ -203,7 +206,7 @@ def _checked(place: _Place, card: Card, advice: str) -> FoundModel:
     if config is not None and (problem := label_problem(card, config.labels)) is not None:
         raise UsageError(f"The card {card.name} does not fit {folder / 'config.json'}: {problem}.")
     revision = place.revision or (place.lock.revision if place.lock is not None else "")
-    return FoundModel(place.name, card, folder, model, tokenizer, place.lock, revision)
+    return FoundModel(place.name, card, folder, model, tokenizer, place.lock, revision, place.home)
 
 
 def _file(folder: Path, name: str) -> Path | None:

@@ -11,13 +11,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data.language import detect_language
+from merilo.data.language import identify_language
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
+from merilo.judges.local.agreement import read_agreement
 from merilo.judges.local.answers import ANSWERS, RULES_VERSION
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.files import digests
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
+    from merilo.judges.local.agreement import Agreement
     from merilo.judges.local.card import Card
     from merilo.judges.local.golden import GoldenCheck
     from merilo.judging.ask import Answer
@@ -71,10 +73,11 @@ class LocalJudge:
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
         """The kinds of the card, and those that rules answer."""
-        return self._by_model | _BY_RULES
+        return self.model_kinds | _BY_RULES
 
     @property
-    def _by_model(self) -> frozenset[type[Question[Any]]]:
+    def model_kinds(self) -> frozenset[type[Question[Any]]]:
+        """The kinds that the model answers."""
         return frozenset(kind for kind in ANSWERS if kind.kind in self.card.answers.given)
 
     @property
@@ -84,10 +87,14 @@ class LocalJudge:
 
     @property
     def agreement_note(self) -> str | None:
-        """The digest of the model, and what is not known about it."""
+        """The digest of the model, its agreement with human labels if it was checked, and what is not known."""
         card = self.card
         digest = next(iter(digests(self.provider.found).values()))
-        notes = [f"model {digest[:_SHOWN_DIGITS]}", "not checked against human labels"]
+        checked = self.agreement()
+        notes = [
+            f"model {digest[:_SHOWN_DIGITS]}",
+            "not checked against human labels" if checked is None else checked.note,
+        ]
         if not card.calibration:
             notes.append("its scores are not calibrated")
         if not card.proved and builtin_cards().get(card.name) == card:
@@ -117,11 +124,11 @@ class LocalJudge:
         if "multi" in languages:
             return True
         first, *others = [text[:_MAX_BEGINNING] for text in texts]
-        detected = detect_language("\n".join((first, *others)))
+        detected = identify_language("\n".join((first, *others)))
         if detected != "en":
             return detected in languages
         english = any(split_english(first, others).english) if others else is_english(first)
-        # Languages in Latin script other than English are not distinguished.
+        # Not English, but too short or too mixed to be identified: any language in Latin script.
         return "en" in languages if english else bool(languages - _OTHER_SCRIPTS - {"en"})
 
     def fingerprint(self) -> Mapping[str, object]:
@@ -162,11 +169,15 @@ class LocalJudge:
         )
 
     def _provider(self, kind: type[Question[Any]]) -> Provider | None:
-        return self.provider if kind in self._by_model else _EMBEDDED if kind in _BY_RULES else None
+        return self.provider if kind in self.model_kinds else _EMBEDDED if kind in _BY_RULES else None
 
     def _unknown(self, question: Question[Any]) -> Failure:
         message = f"{self.name} cannot answer questions of kind {question.kind!r}; use an LLM judge."
         return Failure(FailureKind.PERMANENT, message)
+
+    def agreement(self) -> Agreement | None:
+        """Return the stored agreement of exactly this judge with human labels; None if it was not checked."""
+        return read_agreement(self.provider.found.home, self.fingerprint())
 
     def golden_check(self) -> GoldenCheck | None:
         """Return how the model's logits for the golden pairs of its card differ; None without such pairs.

@@ -7,15 +7,13 @@ time, and a verdict never depends on the other questions in the batch.
 from __future__ import annotations
 
 import logging
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from merilo.cancellation import cancelled_by, cancelling_event
-from merilo.errors import Permanent, ProviderDown, UsageError
+from merilo.errors import ProviderDown, UsageError
+from merilo.judges.in_process import answer_batch, thread_count
 from merilo.judges.local.answers import ANSWERS
 from merilo.judges.local.files import digests, external_files
 from merilo.judges.local.heads import InvalidLogits
@@ -23,24 +21,19 @@ from merilo.judges.local.scorer import PairScorer, TooLong
 from merilo.judges.local.session import ModelSession, free_memory, memory_problem
 from merilo.judges.local.tokens import ForgedToken, PairTokens
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.providers.batches import gathered
-from merilo.providers.questions import QuestionRequest, answer_text
+from merilo.providers.questions import answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
-    from threading import Event
 
     from merilo.errors import ProviderError
     from merilo.judges.local.find import FoundModel
     from merilo.judging.questions import Question
-    from merilo.providers.base import Connection, Request
+    from merilo.providers.base import Connection, Reply, Request, Usage
 
 _log = logging.getLogger("merilo")
-
-_FREE: Final = Usage(0, 0, 0)
-_MAX_THREADS: Final = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,36 +68,17 @@ class LocalProvider:
                 self._loaded.append(_load(self.found))
             return self._loaded[0]
 
+    def answer_one(self, question: Question[Any]) -> str:
+        """Return the answer to one question as a reply's text, in this thread."""
+        return answer_text(_answer(self.scorer(), question))
+
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""
         try:
             scorer = self.scorer()
         except UsageError as error:
             raise ProviderDown(str(error)) from error
-        kinds = self.found.card.answers.given
-        places: dict[Question[Any], list[int]] = {}
-        for place, request in enumerate(requests):
-            question = request.question if isinstance(request, QuestionRequest) else None
-            if question is not None and question.kind in kinds:
-                places.setdefault(question, []).append(place)
-            else:
-                yield place, Permanent("The local judge cannot answer questions of this kind.")
-        ordered = sorted(places, key=_length)
-        pool = ThreadPoolExecutor(thread_count(), "local")
-        try:
-            answered = pool.map(partial(_answered, scorer, cancelling_event()), ordered)
-            for question, text in zip(ordered, answered, strict=True):
-                reply = Reply((text,), usage=_FREE, path=ReplyPath.LOCAL)
-                for place in places[question]:
-                    yield place, reply
-        finally:
-            pool.shutdown(cancel_futures=True)  # ends early if the caller takes no more replies
-
-
-def thread_count() -> int:
-    """Return the number of threads, one per usable processor: the model computes outside of Python's lock."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return min(_MAX_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
+        return answer_batch(requests, partial(_answered, scorer), kinds=self.found.card.answers.given, judge="local")
 
 
 def _load(found: FoundModel) -> PairScorer:
@@ -120,14 +94,8 @@ def _load(found: FoundModel) -> PairScorer:
     return scorer
 
 
-def _length(question: Question[Any]) -> int:
-    """Return the number of characters in all texts of a question."""
-    return sum(map(len, question.all_texts))
-
-
-def _answered(scorer: PairScorer, event: Event | None, question: Question[Any]) -> str:
-    with cancelled_by(event):
-        return answer_text(_answer(scorer, question))
+def _answered(scorer: PairScorer, question: Question[Any]) -> str:
+    return answer_text(_answer(scorer, question))
 
 
 def _answer(scorer: PairScorer, question: Question[Any]) -> Any:  # Any: a verdict or a failure

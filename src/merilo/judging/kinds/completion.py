@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Self
 
-from merilo.judging.questions import GUESSED_REASON, LATER, Question, Texts
+from merilo.judging.later_fields import LATER
+from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.trial_texts import RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
 
 
+TOP_GRADE: Final = 2
+
+
 @dataclass(frozen=True, slots=True)
 class RelevanceVerdict(DecisionVerdict):
     """Relevance grade of one context for a user input."""
@@ -44,6 +47,11 @@ class RelevanceVerdict(DecisionVerdict):
     def positive(self) -> bool:
         """True if the grade is 1 or 2."""
         return self.grade >= 1
+
+    @property
+    def value(self) -> float:
+        """See `DecisionVerdict.value`: half the grade."""
+        return self.grade / TOP_GRADE
 
     @property
     def decision(self) -> object:

@@ -30,6 +30,11 @@ class SufficiencyLabel(StrEnum):
 
 
 _LABELS: Final = tuple(SufficiencyLabel)
+_VALUES: Final = {
+    SufficiencyLabel.SUFFICIENT: 1.0,
+    SufficiencyLabel.PARTLY: 0.5,
+    SufficiencyLabel.INSUFFICIENT: 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class SufficiencyVerdict(DecisionVerdict):
     def positive(self) -> bool:
         """True if the label is `sufficient`."""
         return self.label is SufficiencyLabel.SUFFICIENT
+
+    @property
+    def value(self) -> float:
+        """See `DecisionVerdict.value`: 1, 0.5 or 0."""
+        return _VALUES[self.label]
 
     @property
     def decision(self) -> object:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
+from merilo.judging.json_extraction import ReplyParseError
 from merilo.judging.labels import YES, LabelForm, evidence_of_label, numbered_texts, yes_or_no
+from merilo.judging.later_fields import LATER
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import readable
 from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
-from merilo.judging.verdict_checks import evidence_fault
+from merilo.judging.verdict_checks import evidence_fault, index_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.judging.wording import listed
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from merilo.judging.reply_fields import Fields
+    from merilo.judging.reply_schema import SentencesOfContexts
     from merilo.judging.synthetic import Odds
 
 
@@ -36,6 +39,9 @@ class SupportLabel(StrEnum):
 
 _LABELS: Final = ("supported", "contradicted", "not_stated")
 """The labels that a language model may answer."""
+
+
+_REASON_AND_LABEL: Final = {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}}
 
 
 _IN_WORDS: Final = {
@@ -59,6 +65,10 @@ class SupportVerdict(DecisionVerdict):
     probability: float | None = None
     tells_contradicted: bool = True
     """False for a judge that never answers `contradicted`. Its verdicts do not show that nothing is contradicted."""
+    sentences: tuple[tuple[int, int], ...] = field(default=(), metadata=LATER)
+    """Context and sentence indices of the sentences that the statement was compared with: the evidence of a supported
+    or contradicted statement. The embedded judge names the closest sentence of an unsupported one. Empty if the judge
+    names contexts only."""
 
     @property
     def supported(self) -> bool:
@@ -70,6 +80,26 @@ class SupportVerdict(DecisionVerdict):
         """Return the verdict in a reply. Raises ReplyParseError."""
         label = SupportLabel(reply_fields.label(fields, _LABELS))
         return cls(label, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
+
+    @classmethod
+    def from_cited(cls, fields: Fields, contexts: SentencesOfContexts) -> Self:
+        """Return the verdict in a reply that names sentences, numbered through all contexts. Raises ReplyParseError.
+
+        The contexts of these sentences become its evidence.
+        """
+        label = SupportLabel(reply_fields.label(fields, _LABELS))
+        numbers = reply_fields.indices(fields, "sentences")
+        if label is SupportLabel.NOT_STATED and numbers:
+            raise ReplyParseError(f"Your answer says {label.value} but names sentences.")
+        if label is not SupportLabel.NOT_STATED and not numbers:
+            raise ReplyParseError(f"Your answer says {label.value} but names no sentence.")
+        places = [(context, place) for context, own in enumerate(contexts) for place in range(len(own))]
+        for number in numbers:
+            if (fault := index_fault(number, len(places), "sentence")) is not None:
+                raise ReplyParseError(f"Your answer {fault}.")
+        cited = tuple(places[number] for number in numbers)
+        evidence = tuple(dict.fromkeys(context for context, _ in cited))
+        return cls(label, evidence, reply_fields.text(fields, "reason"), sentences=cited)
 
     @property
     def positive(self) -> bool:
@@ -104,11 +134,18 @@ class Support(Question[SupportVerdict]):
     kind: ClassVar[str] = "support"
     verdict: ClassVar[type[Verdict]] = SupportVerdict
     reply = ReplySchema(
-        {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "evidence": NUMBERS},
+        {**_REASON_AND_LABEL, "sentences": NUMBERS},
         "label",
         SupportVerdict.from_reply,
         pack_item="statement",
+        read_cited=SupportVerdict.from_cited,
     )
+    rubric_version: ClassVar[int] = 2
+    earlier_replies = {  # noqa: RUF012  a mapping by its type in the base
+        1: ReplySchema(
+            {**_REASON_AND_LABEL, "evidence": NUMBERS}, "label", SupportVerdict.from_reply, pack_item="statement"
+        )
+    }
     tasks: ClassVar[tuple[str, ...]] = ("groundedness", "nli")
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
@@ -129,8 +166,8 @@ class Support(Question[SupportVerdict]):
         return evidence_fault(verdict.evidence, len(self.contexts), "context")
 
     def guess(self) -> SupportVerdict:
-        """Return supported, based on the first context."""
-        return SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=GUESSED_REASON)
+        """Return supported, based on the first sentence of the first context."""
+        return SupportVerdict(SupportLabel.SUPPORTED, (0,), GUESSED_REASON, sentences=((0, 0),))
 
     @classmethod
     def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:

@@ -1,0 +1,130 @@
+"""The measured agreement of a judge with human labels, and the metrics for which it is too weak.
+
+Agreement is a table with one row for each kind of question. A kind is weak if the lower limit of its interval is below
+`LOWEST_LIMIT`. A metric is weak with a judge if it asks a weak kind that decides something. Nothing else decides
+this, except for a judge that names metrics itself (`Judge.weak_metrics`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from merilo.errors import DataError
+from merilo.judging.registry import KINDS
+from merilo.judging.verdicts import DecisionVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from merilo.judges.base import Judge
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Metric
+
+EMBEDDED_FILE: Final = "embedded_agreement.toml"
+_FIELDS: Final = frozenset({"kind", "form", "measure", "value", "lower", "upper", "families", "records"})
+
+
+class Measure(StrEnum):
+    """What a row measures. Both are 0.5 by chance and 1 for full agreement."""
+
+    AUROC = "auroc"
+    BALANCED_ACCURACY = "balanced_accuracy"
+
+
+LOWEST_LIMIT: Final = 0.55
+"""The smallest lower limit of a kind that is not weak: chance (0.5) and a margin of 0.05, for both measures.
+
+An AUROC of 0.55 means that the judge puts a positive record above a negative one in 55 of 100 pairs. A judge that may
+be below this limit cannot be distinguished from chance in practice.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredAgreement:
+    """The agreement of a judge with human labels on one kind of question, on sources that it was not fitted on."""
+
+    kind: str
+    """The kind of question, such as `support`."""
+    form: str = ""
+    """The part of the kind that the row covers, such as "short answers"; empty for the kind as a whole.
+
+    Only a row for the kind as a whole makes the kind weak: most questions do not have the form.
+    """
+    measure: Measure
+    value: float
+    lower: float
+    upper: float
+    """The ends of the 95 % interval over families of sources."""
+    families: int | None = None
+    """Number of families of sources; None if not recorded."""
+    records: int | None = None
+    """Number of labelled records; None if not recorded."""
+
+    @property
+    def clears_chance(self) -> bool:
+        """True if the lower limit is at least that of `LOWEST_LIMIT`."""
+        return self.lower >= LOWEST_LIMIT
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: parsed TOML or JSON
+        """Return the row. Raises ValueError, TypeError or KeyError for one with unknown or missing fields."""
+        if unknown := sorted(row.keys() - _FIELDS):
+            raise ValueError(f"unknown field {unknown[0]}")
+        kind, value, lower, upper = row["kind"], float(row["value"]), float(row["lower"]), float(row["upper"])
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind of question {kind!r}")
+        if not 0 <= lower <= value <= upper <= 1:
+            raise ValueError(f"{kind}: expected 0 <= lower <= value <= upper <= 1")
+        return cls(
+            kind=kind,
+            form=str(row.get("form", "")),
+            measure=Measure(row["measure"]),
+            value=value,
+            lower=lower,
+            upper=upper,
+            families=row.get("families"),
+            records=row.get("records"),
+        )
+
+
+def read_agreement(text: str) -> tuple[MeasuredAgreement, ...]:
+    """Return the rows of a table in TOML, `[[measured]]` for each. Raises DataError if it cannot be read."""
+    try:
+        rows = cast("list[dict[str, Any]]", tomllib.loads(text)["measured"])  # Any: parsed TOML
+        return tuple(map(MeasuredAgreement.of, rows))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"Cannot read the agreement of a judge ({error}).") from error
+
+
+@cache
+def embedded_agreement() -> tuple[MeasuredAgreement, ...]:
+    """Return the measured agreement of the embedded judge."""
+    return read_agreement(files("merilo.judges").joinpath(EMBEDDED_FILE).read_text(encoding="utf-8"))
+
+
+def weak_kinds(rows: Iterable[MeasuredAgreement]) -> frozenset[str]:
+    """Return the kinds of question whose agreement does not clear chance.
+
+    A kind without a row for the kind as a whole is not among them: nothing is known about it.
+    """
+    return frozenset(each.kind for each in rows if not each.form and not each.clears_chance)
+
+
+def decided_kinds(metric: Metric) -> frozenset[type[Question[Any]]]:  # Any: whatever its verdict is
+    """Return the kinds of question of a metric whose verdicts decide something.
+
+    A list of statements decides nothing.
+    """
+    return frozenset(kind for kind in metric.asks if issubclass(kind.verdict, DecisionVerdict))
+
+
+def is_weak(judge: Judge | None, kind: type[Question[Any]], metric: str) -> bool:  # Any: as above
+    """Return True if a judge is weak in this kind of question, or names the metric as weak. None: no judge."""
+    weak: frozenset[str] = getattr(judge, "weak_kinds", frozenset())
+    named: frozenset[str] = getattr(judge, "weak_metrics", frozenset())
+    return kind.kind in weak or metric in named

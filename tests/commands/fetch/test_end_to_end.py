@@ -1,0 +1,140 @@
+"""From an empty machine to a cascade, with the installed command: fetch, run, check, and another judge for the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hub_server import HubServer
+from tiny_models import RERANKER_CARD, reranker
+
+if TYPE_CHECKING:
+    from command_line import Here
+
+NAME = "org/name"
+GOLDEN = """
+[[golden]]
+premise = "The tower is in Paris."
+query = "Paris?"
+logits = [{logit}]
+"""
+CONTEXT = "The Eiffel tower was completed in 1889 in Paris."
+CLEAR_YES, CLEAR_NO, OPEN_YES, OPEN_NO = (
+    "Was the Paris tower of 1889 seen by",
+    "Is Rome near",
+    "Does it last",
+    "Does it fall",
+)
+QUERIES = [
+    f"{(CLEAR_YES, CLEAR_NO, OPEN_YES, CLEAR_YES, CLEAR_NO, OPEN_NO)[number % 6]} n{number}?" for number in range(240)
+]
+"""The model is certain about two thirds of them, and has no opinion on the others."""
+SCRIPT = [
+    {
+        "kind": "sufficiency",
+        "match": {"user_input": {"contains": start}},
+        "verdict": {"label": label, "probability": probability},
+    }
+    for start, label, probability in (
+        (CLEAR_YES, "sufficient", 0.9),
+        (OPEN_YES, "sufficient", 0.9),
+        (CLEAR_NO, "insufficient", 0.1),
+        (OPEN_NO, "insufficient", 0.1),
+    )
+]
+
+
+def prepare(here: Here, *, logit: float) -> dict[str, str]:
+    """Write data, labels, the other judge and the card, whose golden pair has this logit; return the environment."""
+    here.write("rows.jsonl", [{"user_input": each, "retrieved_contexts": [CONTEXT]} for each in QUERIES])
+    labels = [
+        {"task": "sufficiency", "query": each, "context": CONTEXT, "label": int(each.startswith((CLEAR_YES, OPEN_YES)))}
+        for each in QUERIES
+    ]
+    here.write("ours.jsonl", labels)
+    here.write("script.jsonl", SCRIPT)
+    home = here.path / "judges" / "org--name"
+    home.mkdir(parents=True)
+    (home / "judge.toml").write_text(RERANKER_CARD + GOLDEN.format(logit=logit), encoding="utf-8")
+    return {"HF_HUB_CACHE": str(here.path / "hub"), "MERILO_JUDGES": str(here.path / "judges")}
+
+
+def fetch(here: Here, env: dict[str, str], *more: str) -> tuple[int, str, str]:
+    """Fetch the model from a hub that exists only meanwhile; the return code, the output and the messages."""
+    made = reranker(here.path / "made")
+    with HubServer() as hub:
+        hub.add(NAME, {each.name: each.read_bytes() for each in made.iterdir() if each.suffix != ".toml"})
+        done = here.merilo("judge", "fetch", NAME, "--yes", "--quiet", *more, env={**env, "HF_ENDPOINT": hub.url})
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def fetched(here: Here) -> dict[str, str]:
+    """The environment after a successful fetch; the hub is gone."""
+    env = prepare(here, logit=2.0)
+    code, out, message = fetch(here, env, "--labels", "ours.jsonl")
+    assert code == 0, message
+    assert "Every kind of question works. Golden logits agree (1 pairs" in " ".join(out.split())
+    assert "Agreement with human labels: sufficiency κ 0." in out
+    return {**env, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
+
+
+def test_the_agreement_is_in_reports_and_on_the_disk(here: Here, fetched: dict[str, str]) -> None:
+    """`run`, `show`, `judge test` and `judge check` work without the hub, and print the agreement of the fetch."""
+    done = here.merilo(
+        "run", "rows.jsonl", "--judge", f"local:{NAME}", "--metrics", "context_sufficiency", "--out", "out", env=fetched
+    )
+    assert done.returncode == 0, done.stderr
+    assert "stimated" not in done.stderr  # less than a minute of work is not estimated
+    note = json.loads((here.path / "out" / "manifest.json").read_text(encoding="utf-8"))["judges"]["judge"]["rates"]
+    assert "agreement with human labels: sufficiency κ 0." in note
+    assert "agreement with human labels: sufficiency" in " ".join(here.merilo("show", "out", "--full").stdout.split())
+    tried = json.loads(here.merilo("judge", "test", f"local:{NAME}", "--json", env=fetched).stdout)
+    assert (tried["agreement"], tried["golden"]) == (note, {"pairs": 1, "agree": True})
+    checked = here.merilo("judge", "check", "ours.jsonl", "--judge", f"local:{NAME}", "--json", "--quiet", env=fetched)
+    stored = json.loads((here.path / "judges" / "org--name" / "agreement.json").read_text(encoding="utf-8"))
+    assert json.loads(checked.stdout)["people"] == stored["people"]
+    again = json.loads(here.merilo("judge", "fetch", NAME, "--labels", "ours.jsonl", "--json", env=fetched).stdout)
+    assert (again["downloaded"], again["test"]["works"]) == (False, True)
+    assert again["agreement"] in note
+
+
+def test_a_cascade_asks_the_other_judge_for_the_rest(here: Here, fetched: dict[str, str]) -> None:
+    """The local model keeps the questions on which it is confident; the scores are those of the last judge."""
+    words = ["rows.jsonl", "--judge", f"local:{NAME}>scripted:script.jsonl", "--metrics", "context_sufficiency"]
+    done = here.merilo(
+        "run", *words, "--max-error", "0.1", "--cascade-pilot", "150", "--out", "out", "--quiet", env=fetched
+    )
+    assert done.returncode == 0, done.stderr
+    shown = here.json("show", "out")
+    answered = shown["cascades"][0]["kinds"]["sufficiency"]["answered"]
+    assert answered["local:reranker"] >= 80
+    assert answered["scripted:script.jsonl"] >= 80
+    assert shown["metrics"]["context_sufficiency"]["mean"] == pytest.approx(0.5)
+
+
+def test_wrong_golden_logits_are_an_error_and_the_download_stays(here: Here) -> None:
+    """Status 4 and a sentence; with the right card the same command needs no hub, tests, and succeeds."""
+    env = prepare(here, logit=-7.0)
+    code, out, message = fetch(here, env, "--labels", "ours.jsonl")
+    assert code == 4
+    assert "FAILED. Golden logits DIFFER (1 pairs" in " ".join(out.split())
+    assert "The judge was fetched, but its test failed: Golden logits DIFFER" in " ".join(message.split())
+    home = here.path / "judges" / "org--name"
+    assert sorted(each.name for each in home.iterdir()) == ["judge.lock", "judge.toml"]
+    (home / "judge.toml").write_text(RERANKER_CARD + GOLDEN.format(logit=2.0), encoding="utf-8")
+    offline = {**env, "HF_HUB_OFFLINE": "1"}
+    done = here.merilo("judge", "fetch", NAME, "--no-check", "--json", env=offline)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["downloaded"], found["test"]["works"], found["agreement"]) == (False, True, None)
+
+
+def test_labels_that_cannot_be_read_are_a_usage_error(here: Here) -> None:
+    """The message says that the judge was fetched."""
+    env = prepare(here, logit=2.0)
+    code, _, message = fetch(here, env, "--labels", "none.jsonl")
+    assert code == 2
+    assert "The judge was fetched, but not checked. " in " ".join(message.split())
+    assert "none.jsonl" in message

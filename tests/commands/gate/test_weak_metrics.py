@@ -1,0 +1,84 @@
+"""Weak metrics are marked where a command decides or compares by them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from merilo import evaluate
+from merilo.commands.compare.html import comparison_html
+from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.run import compare_runs
+from merilo.commands.gate.run import gate_run
+from merilo.commands.gate.suite import suite_from
+from merilo.commands.gate.text import gates_page, gates_record, junit_text
+from merilo.commands.power.result import power_record
+from merilo.commands.power.run import power_of
+from merilo.commands.replay.run import replay_run
+from merilo.commands.runs.record import runs_record
+from merilo.commands.runs.run import list_runs
+from merilo.commands.show.worst import worst, worst_page, worst_record
+from merilo.rendering.overview import overview_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.runs.run import Run
+
+WEAK = "answer_relevancy"
+ROWS = [
+    {
+        "id": f"q{place}",
+        "user_input": "When was the tower completed?",
+        "retrieved_contexts": ["The tower stands in Paris. It was completed in 1889."],
+        "response": f"The tower was completed in {1889 + place}. It is made of stone.",
+    }
+    for place in range(3)
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a run with a weak metric and another."""
+    out = tmp_path_factory.mktemp("weak") / "run"
+    return evaluate(ROWS, metrics=[WEAK, "faithfulness"], out=out, cache=False)
+
+
+def test_a_gate_on_a_weak_metric_says_so(run: Run) -> None:
+    """Next to the result, on the page, in JUnit XML and in JSON; not for other metrics."""
+    found = gate_run(run, suite_from(None, minimums={WEAK: 0.1, "faithfulness": 0.1}))
+    weak, other = found.gates
+    assert weak.reading.endswith("Weak with this judge.")
+    assert "Weak" not in other.reading
+    assert "Weak with this judge (not clearly better than chance): answer_relevancy." in str(gates_page(found, 200))
+    assert "Weak with this judge." in junit_text(found)
+    assert [gate["weak"] for gate in gates_record(found)["gates"]] == [True, False]
+
+
+def test_a_comparison_by_a_weak_metric_says_so(run: Run) -> None:
+    """In the tables, the conclusions and the legend of every format."""
+    found = compare_runs([run, run])
+    for text in (str(found), comparison_html(found), comparison_markdown(found), found._repr_html_()):
+        assert f"{WEAK} *" in text
+        assert "weak with this judge (not clearly better than chance)" in " ".join(text.split())
+        assert "faithfulness *" not in text
+    assert "weak with this judge, so the difference" in " ".join(str(found).split())
+    assert [row["weak"] for row in comparison_record(found)["comparisons"]] == [True, False]
+
+
+def test_estimates_lists_and_worst_samples_mark_weak_metrics(run: Run) -> None:
+    """In JSON `weak` says so, on a page the marker."""
+    needed = power_record(power_of([run], 0.1))["needed"]
+    assert (needed[WEAK]["weak"], needed["faithfulness"]["weak"]) == (True, False)
+    assert runs_record(list_runs(run.path.parent))["runs"][0]["weak"] == [WEAK]
+    found = worst(run, WEAK, 2)
+    assert str(worst_page(run, found, 100)).startswith(f"{WEAK} *: ")
+    assert worst_record(run, found)["weak"] is True
+
+
+def test_a_replay_marks_weak_metrics(run: Run, tmp_path: Path) -> None:
+    """As the stored run does."""
+    again = overview_record(replay_run(run.path, out=tmp_path / "again").run)["metrics"]
+    assert {name: each["weak"] for name, each in again.items()} == {WEAK: True, "faithfulness": False}

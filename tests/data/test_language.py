@@ -1,0 +1,84 @@
+"""The language of a text: from its script, or identified in Latin script."""
+
+from __future__ import annotations
+
+import pytest
+
+from merilo.data.context import Context
+from merilo.data.identification import with_identified_language
+from merilo.data.language import identify_language
+from merilo.data.sample import Sample
+
+GERMAN = "Wann wurde der Turm in Paris fertiggestellt?"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        (GERMAN, "de"),
+        ("Quelle est la hauteur de la tour Eiffel ?", "fr"),
+        ("¿Cuándo se terminó de construir la torre?", "es"),
+        ("Quanto è alta la torre di Parigi?", "it"),
+        ("Hoe hoog is de toren in Parijs precies?", "nl"),
+        ("Hvor mange mennesker bor det i Oslo kommune i dag?", "no"),
+        ("Kule ne zaman tamamlandı ve kaç metre yüksekliğinde?", "tr"),
+        ("Когда построили башню?", "ru"),
+        ("塔有多高？", "zh"),
+    ],
+)
+def test_other_languages_are_identified(text: str, language: str) -> None:
+    """A question of ordinary length shows its language, in Latin script and in others."""
+    assert identify_language(text) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "330",
+        "How tall is the tower?",
+        "Tell me more please",
+        "Gerhard Schröder",
+        "Wie hoch?",
+        "SELECT name FROM town LIMIT 10",
+        "What does the German word 'Schadenfreude' mean?",
+    ],
+)
+def test_uncertain_texts_are_english(text: str) -> None:
+    """English, names, code, and texts that are too short to show their language."""
+    assert identify_language(text) == "en"
+
+
+def test_only_the_beginning_is_identified() -> None:
+    """The time for a long text is bounded."""
+    assert identify_language("The tower is old. " * 20 + GERMAN * 1000) == "en"
+
+
+def test_a_sample_gets_the_language_of_its_first_text() -> None:
+    """Its contexts keep their own languages, so that each is split by the rules of its language."""
+    contexts = ["Der Turm wurde im Jahr 1889 gebaut.", "The tower was built in 1889.", Context("Turm", language="nl")]
+    sample = with_identified_language(Sample("1", user_input=GERMAN, retrieved_contexts=contexts))
+    assert sample.language == "de"
+    assert [each.language for each in sample.contexts] == ["de", "en", "nl"]
+    assert with_identified_language(sample) == sample
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        Sample("1", user_input="When was the tower in Paris completed?", retrieved_contexts=[GERMAN]),
+        Sample("1", user_input="Когда построили башню?"),
+        Sample("1", user_input=GERMAN, language="en"),
+        Sample("1"),
+    ],
+)
+def test_other_samples_do_not_change(sample: Sample) -> None:
+    """A named language counts, and nothing is added if the script shows the same language."""
+    assert with_identified_language(sample).to_record() == sample.to_record()
+
+
+def test_a_resumed_run_uses_its_language_again() -> None:
+    """Also if that is none: merilo 0.1.0 stored no identified languages."""
+    sample = Sample("1", user_input=GERMAN)
+    assert with_identified_language(sample, earlier=sample).language is None
+    assert with_identified_language(sample, earlier=Sample("1", language="nl")).language == "nl"

@@ -1,0 +1,112 @@
+"""The measured agreement of a judge, and which metrics it makes weak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from merilo import DataError, UsageError, evaluate
+from merilo.judges.embedded import EmbeddedJudge
+from merilo.judges.measured_agreement import (
+    LOWEST_LIMIT,
+    Measure,
+    decided_kinds,
+    embedded_agreement,
+    read_agreement,
+    weak_kinds,
+)
+from merilo.metrics.registry import default_metrics, parse_metric
+from merilo.rendering.overview import overview_record
+from merilo.runs.weak import weak_left_out, weak_metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROW = {
+    "user_input": "When was the tower completed?",
+    "retrieved_contexts": ["The tower stands in Paris. It was completed in 1889."],
+    "response": "The tower was completed in 1889.",
+}
+
+
+def table(kind: str, measure: str, lower: float, form: str = "") -> str:
+    """Return a table with one row."""
+    extra = f'form = "{form}"\n' if form else ""
+    return (
+        f'[[measured]]\nkind = "{kind}"\n{extra}measure = "{measure}"\nvalue = 0.8\nlower = {lower}\nupper = 0.9\n'
+        "families = 7\nrecords = 900\n"
+    )
+
+
+@pytest.mark.parametrize("measure", Measure)
+def test_a_kind_is_weak_below_the_lowest_limit(measure: Measure) -> None:
+    """The limit itself is enough; the value of the agreement does not matter."""
+    limit = LOWEST_LIMIT
+    assert weak_kinds(read_agreement(table("support", measure, limit))) == frozenset()
+    assert weak_kinds(read_agreement(table("support", measure, limit - 0.001))) == {"support"}
+
+
+def test_a_form_does_not_make_its_kind_weak() -> None:
+    """Most questions of the kind do not have the form."""
+    assert weak_kinds(read_agreement(table("support", "auroc", 0.5, form="short answers"))) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (table("taste", "auroc", 0.7), "unknown kind of question 'taste'"),
+        (table("support", "kappa", 0.7), "kappa"),
+        (table("support", "auroc", 0.85), "expected 0 <= lower <= value"),
+        (table("support", "auroc", 0.7).replace("families", "family"), "unknown field family"),
+        ("kind = 1", "measured"),
+    ],
+)
+def test_a_wrong_table_is_an_error(text: str, problem: str) -> None:
+    """Its message names the problem."""
+    with pytest.raises(DataError, match=problem):
+        read_agreement(text)
+
+
+def test_the_weak_metrics_of_the_embedded_judge_follow_from_its_table() -> None:
+    """Exactly those default metrics are left out that ask a kind whose row does not clear chance."""
+    kinds = {each.kind for each in embedded_agreement() if not each.form and not each.clears_chance}
+    assert EmbeddedJudge().weak_kinds == kinds
+    assert "support" not in kinds
+    asking = {
+        name for name in default_metrics() if any(each.kind in kinds for each in decided_kinds(parse_metric(name)))
+    }
+    assert asking == {"answer_relevancy"}
+
+
+def test_a_run_without_named_metrics_leaves_weak_ones_out(tmp_path: Path) -> None:
+    """The summary and the record say which, and how to run them; the metric is not computed."""
+    run = evaluate([ROW], out=tmp_path / "run", cache=False)
+    assert "answer_relevancy" not in run.metrics
+    assert weak_left_out(run.manifest) == ("answer_relevancy",)
+    assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in str(run)
+    left_out = overview_record(run)["left_out"]
+    assert left_out["answer_relevancy"] == "weak with this judge; run it by name (--metrics answer_relevancy)"
+
+
+def test_data_that_supports_weak_metrics_only_is_an_error(tmp_path: Path) -> None:
+    """To compute them silently would mislead; the message says how to run them."""
+    row = {"user_input": ROW["user_input"], "response": ROW["response"]}
+    with pytest.raises(
+        UsageError, match=r"weak with the embedded judge: answer_relevancy .*--metrics answer_relevancy"
+    ):
+        evaluate([row], out=tmp_path / "run", cache=False)
+    run = evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "named", cache=False)
+    assert weak_metrics(run.manifest) == {"answer_relevancy"}
+
+
+def test_another_judge_is_not_weak_and_an_older_manifest_is_readable(tmp_path: Path) -> None:
+    """A judge without a table has no weak metrics, as a run that was recorded before."""
+
+    async def yes(prompt: str) -> str:
+        del prompt
+        return '{"statements": ["It was completed in 1889."], "addresses": true, "noncommittal": false}'
+
+    run = evaluate([ROW], metrics=["answer_relevancy"], judge=yes, out=tmp_path / "run", cache=False)
+    assert weak_metrics(run.manifest) == frozenset()
+    assert overview_record(run)["metrics"]["answer_relevancy"]["weak"] is False

@@ -1,0 +1,129 @@
+"""Runs whose metrics average probabilities: what is stored and shown, replay, and correction by human labels."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from labelled_run import Row, by_grade, contexts_rows, fill_in, grade_of, judged_run, lenient, read_tasks, true_mean
+
+from merilo.api import replay
+from merilo.commands.calibrate.correction import match
+from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.label.run import label_run
+from merilo.commands.show.html import run_html
+from merilo.judging.kinds.relevance import Relevance
+from merilo.rendering.overview import overview_page, overview_record
+from merilo.rendering.summary import run_text
+from merilo.results.scores import read_scores
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import merilo
+    from merilo.judging.questions import Question
+
+METRICS = ("context_relevance", "context_relevance(unit=context)", "context_precision")
+NOTE = "Averages of the judge's probabilities: context_relevance, context_relevance(unit=context)."
+ROWS = contexts_rows(40)
+
+
+def averaged(question: Question[Any]) -> Row:
+    """The verdict of the lenient judge with a probability that metrics average."""
+    verdict = lenient(question)
+    return {**verdict, "probability": 0.1 + 0.35 * verdict["grade"], "averaged": True}
+
+
+def mean_probability(rows: list[Row]) -> float:
+    asked = [[averaged(_question(row, text))["probability"] for text in row["retrieved_contexts"]] for row in rows]
+    return sum(sum(each) / len(each) for each in asked) / len(asked)
+
+
+def _question(row: Row, text: str) -> Any:
+    return Relevance(row["user_input"], (text,))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    return judged_run(tmp_path_factory.mktemp("run") / "run", ROWS, METRICS, averaged)
+
+
+def test_a_run_states_once_which_metrics_average(run: merilo.Run) -> None:
+    """The summary, the full page and the HTML page have one sentence, and JSON one flag for each metric."""
+    assert run_text(run).count("Averages of the judge's probabilities: ") == 1
+    assert "Averages of the judge's probabilities: 2 of 3 metrics (merilo show)." in run_text(run)
+    assert " ".join(str(overview_page(run, 100)).split()).count(NOTE) == 1
+    assert run_html(run, samples=1).count(NOTE.replace("'", "&#39;")) == 1
+    record = overview_record(run)["metrics"]
+    assert {name: each["averaged"] for name, each in record.items()} == dict(
+        zip(METRICS, (True, True, False), strict=True)
+    )
+
+
+def test_the_page_of_a_sample_explains_its_value(run: merilo.Run) -> None:
+    """The value is named an average of probabilities, and each verdict has its probability."""
+    page = run_html(run, samples=1)
+    assert "(average of the judge&#39;s probabilities; contexts 5" in page
+    assert "p(relevant) = " in page
+
+
+def test_only_averaged_scores_have_the_key(run: merilo.Run, tmp_path: Path) -> None:
+    """Files of a run whose verdicts are counted have no new key."""
+    counted = judged_run(tmp_path / "run", ROWS[:5], METRICS)
+    for name in ("outcomes.jsonl", "summary.json"):
+        assert "averaged" not in (counted.path / name).read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in (run.path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = {line["metric"]: line.get("averaged", False) for line in lines}
+    assert [found[name] for name in METRICS] == [True, True, False]
+
+
+@pytest.mark.parametrize("judge", [averaged, lenient])
+def test_a_replay_gives_the_numbers_of_its_run(judge: Any, tmp_path: Path) -> None:
+    """A run without the field, as all earlier ones are, keeps its counts; one with the field its averages."""
+    original = judged_run(tmp_path / "run", ROWS[:10], METRICS, judge)
+    again = replay(original.path, out=tmp_path / "again").run
+    assert dict(again.metrics) == dict(original.metrics)
+    assert again.metrics["context_relevance"].averaged == (judge is averaged)
+
+
+def test_the_mean_is_that_of_the_probabilities(run: merilo.Run) -> None:
+    """Two rules, one number: by unit=grade and by unit=context at any grade."""
+    expected = mean_probability(ROWS)
+    assert run.metrics["context_relevance"].mean == pytest.approx(expected)
+    assert run.metrics["context_relevance(unit=context)"].mean == pytest.approx(expected)
+
+
+def test_labels_of_every_context_give_the_mean_of_people(run: merilo.Run, tmp_path: Path) -> None:
+    """People's values count grades, the judge's values are its probabilities, as in the outcomes."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=40, items=9)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    correction = found.metrics["context_relevance"].correction
+    assert correction.human.value == pytest.approx(true_mean(ROWS), abs=1e-12)
+    assert correction.raw.value == pytest.approx(mean_probability(ROWS))
+    assert correction.corrected.value == pytest.approx(true_mean(ROWS), abs=1e-2)
+
+
+def test_the_judge_is_compared_with_people_by_its_probabilities(run: merilo.Run, tmp_path: Path) -> None:
+    """On some items of a sample, the value by the judge is the mean of its probabilities of these items."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=8, items=2)
+    path = fill_in(tmp_path / "t.jsonl", by_grade)
+    found = match(read_scores(run), read_people([path]).labels, ["context_relevance"])["context_relevance"]
+    inputs = {row["id"]: row for row in ROWS}
+    texts: dict[str, list[str]] = {}
+    for task in read_tasks(path):
+        sample = next(row["id"] for row in ROWS if task["context"] in row["retrieved_contexts"])
+        texts.setdefault(sample, []).append(task["context"])
+    for sample, people, judge in zip(found.samples, found.people, found.judge, strict=True):
+        own = [averaged(_question(inputs[sample], text))["probability"] for text in texts[sample]]
+        assert judge == pytest.approx(sum(own) / len(own))
+        assert people == pytest.approx(sum(map(grade_of, texts[sample])) / len(own) / 2)
+
+
+def test_an_averaged_verdict_needs_a_probability(tmp_path: Path) -> None:
+    """A judge that asks for an average without a number to average fails with the reason."""
+    run = judged_run(tmp_path / "run", ROWS[:1], METRICS[:1], lambda asked: {**averaged(asked), "probability": None})
+    failed = run.metrics["context_relevance"]
+    assert failed.failed == 1
+    assert "sets averaged, which needs a probability from 0 to 1" in next(iter(failed.reasons))
