@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import tomllib
 from importlib.resources import files
@@ -15,7 +14,7 @@ from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
 from merilo.commands.metrics.text import card_record, limit
 from merilo.data.sample import FIELDS
-from merilo.judges.blended import CURVES_FILE
+from merilo.judges.measured_agreement import Measure, embedded_agreement
 from merilo.metrics.edges import edge_table
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
@@ -25,20 +24,7 @@ if TYPE_CHECKING:
 
     from merilo.metrics.base import Metric
 
-TASKS: Final = {
-    "sentence": ("evidence sentences of Relevance", "context_relevance(unit=sentence)"),
-    "relevant": ("grade at least 1 of Relevance", "context_relevance, context_ranking, context_precision"),
-    "answers": ("grade 2 of Relevance", "context_relevance, context_ranking"),
-    "sufficient": ("Sufficiency", "context_sufficiency"),
-    "useful": ("Usefulness", "context_precision(against=reference)"),
-    "supported": ("Support, statements that a model wrote", "faithfulness, context_recall, context_utilization"),
-    "answered": ("Support, short answers", "the same, if a text is not a full sentence"),
-    "yes_or_no": ("Support, a bare yes or no", "the same, if a text is only yes or no"),
-    "supported_statements": ("Support, statements that people wrote", "the same, on single claims"),
-    "supported_edited": ("Support, facts changed on purpose", "as above, on subtle errors"),
-    "addresses": ("Addresses", "answer_relevancy"),
-}
-"""The tasks of the model file, in the order shown: the question, and the metrics that use it."""
+_MEASURES: Final = {Measure.AUROC: "AUROC", Measure.BALANCED_ACCURACY: "balanced accuracy"}
 
 _EDGE_TEXTS: Final = (
     ("context_relevance", "context_ranking", "context_precision"),
@@ -203,43 +189,18 @@ def exit_codes() -> str:
 
 
 def agreement() -> str:
-    """Return the agreement of the embedded judge with human labels, by task, from its model file."""
-    model = _model()
-    rows = [
-        (TASKS[name][0], TASKS[name][1], *_figures(tables, model["trained_on"]))
-        for name, tables in _measured(model).items()
-    ]
-    if not rows:
-        return "The model file has no agreement figures, so the quality of the judge is unknown.\n"
-    head = ("judged", "metrics that use it", "kappa, 95 % interval", "unseen sources", "n", "labels")
-    return table(head, rows)
-
-
-def _model() -> dict[str, Any]:  # Any: parsed JSON
-    found: dict[str, Any] = json.loads(files("merilo.judges").joinpath(CURVES_FILE).read_text("utf-8"))
-    return found
-
-
-def _measured(model: Mapping[str, Any]) -> dict[str, Any]:  # Any: parsed JSON
-    return {name: model["agreement"][name] for name in TASKS if name in model["agreement"]}
-
-
-def _figures(tables: Mapping[str, Any], fitted: Collection[str]) -> tuple[str, ...]:  # Any: parsed JSON
-    """Return kappa with its interval, kappa on sources that supplied no training data, n, and the kind of labels."""
-    whose = next((name for name in ("people", "all") if tables.get(name)), None)
-    if whose is None:
-        return ("not measured", "", "", "")
-    told = tables[whose]
-    low, high = told["interval"]
-    unseen = [each["kappa"] for source, each in told["sources"].items() if not _is_fitted(source, fitted)]
-    shown = f"{sum(unseen) / len(unseen):.2f} over {len(unseen)}" if unseen else "none measured"
-    by = "human" if whose == "people" else "partly rule-generated"
-    return (f"{told['kappa']:.2f} ({low:.2f} to {high:.2f})", shown, f"{told['n']:,}", by)
-
-
-def _is_fitted(source: str, fitted: Collection[str]) -> bool:
-    """Whether a part of this source was fitted on; `xquad-en` is a part of `xquad`."""
-    return source in fitted or source.rpartition("-")[0] in fitted
+    """Return the agreement of the embedded judge with human labels on families of sources not seen in training."""
+    rows = (
+        (
+            f"{each.kind}: {each.form}" if each.form else each.kind,
+            _MEASURES[each.measure],
+            f"{each.value:.2f} ({each.lower:.2f} to {each.upper:.2f})",
+            str(each.families or ""),
+            f"{each.records:,}" if each.records else "",
+        )
+        for each in embedded_agreement()
+    )
+    return table(("question", "measure", "value, 95 % interval", "families of sources", "records"), rows)
 
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {

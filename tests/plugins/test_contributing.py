@@ -137,7 +137,7 @@ def test_a_contributor_adds_a_metric_and_a_provider(tmp_path: Path, address: str
     """Every command of both walks succeeds; a metric changes four files and a provider three, each used by name."""
     copy = Copy(tmp_path / "merilo")
     printed = copy.follow("Add a metric")
-    assert "best_context_relevance  0.500" in printed
+    assert "best_context_relevance  0.250" in printed
     metric = files_of("Add a metric").keys() - {MADE_BY_THE_READER}
     assert copy.changed() == {"docs/reference/metrics.md"}
     assert len(metric | copy.changed()) == 4
