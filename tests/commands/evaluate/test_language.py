@@ -21,7 +21,14 @@ DATA = [
     for n in range(7)
 ]
 NAMES = {
-    *("AUROC", "context_relevance", "context_ranking", "context_precision", "context_sufficiency", "context_utilization"),
+    *(
+        "AUROC",
+        "context_relevance",
+        "context_ranking",
+        "context_precision",
+        "context_sufficiency",
+        "context_utilization",
+    ),
     *("context_recall", "context_entity_recall", "id_precision", "id_recall", "reciprocal_rank", "average_precision"),
     *("faithfulness", "answer_relevancy", "answer_completeness", "answer_correctness", "noise_sensitivity", "nDCG"),
     *("merilo", "run", "runs", "show", "data", "jsonl", "out", "worst", "metric", "sample", "full", "language", "ru"),
