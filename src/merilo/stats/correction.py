@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST_LABELLED = 10
+DECIDING_LABELLED = 20
+"""Labelled samples from which gates and comparisons decide by a corrected number."""
 FOLDS = 10
 _BY_VERDICT = "the labels were drawn by verdict, so they have an interval only together with the verdicts"
 
@@ -77,6 +79,16 @@ class Labels:
         if len(places) and (chances.min() <= 0 or chances.max() > 1):
             raise ValueError("The sampling probability of an item must be above 0 and at most 1.")
         return cls(places, people, judged, 1 / chances)
+
+    def by_sample(self) -> Labels:
+        """Return one item for each labelled sample, with the means of its items; samples are in ascending order."""
+        import numpy as np
+
+        places, own, items = np.unique(self.sample, return_inverse=True, return_counts=True)
+        human, judge, weight = (
+            summed(own, each, len(places)) / items for each in (self.human, self.judge, self.weight)
+        )
+        return Labels(places, human, judge, weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +183,8 @@ class _Design:
 
     @classmethod
     def of(cls, judged: NDArray[np.float64], labels: Labels, codes: NDArray[np.int64] | None) -> _Design:
-        import numpy as np
-
-        places, own, items = np.unique(labels.sample, return_inverse=True, return_counts=True)
-        weights, people, judge = (
-            summed(own, each, len(places)) / items for each in (labels.weight, labels.human, labels.judge)
-        )
-        return cls(judged, codes, places, weights, people, judge)
+        found = labels.by_sample()
+        return cls(judged, codes, found.sample, found.weight, found.human, found.judge)
 
     @property
     def uniform(self) -> bool:
@@ -360,11 +367,11 @@ def _tunings(
     found = np.empty(len(people))
     for fold in range(min(FOLDS, count)):
         out = folds[units] == fold
-        found[out] = _tuning(people[~out], judge[~out], weights[~out])
+        found[out] = fitted_tuning(people[~out], judge[~out], weights[~out])
     return found
 
 
-def _tuning(people: NDArray[np.float64], judge: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def fitted_tuning(people: NDArray[np.float64], judge: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """Return cov(human, judge) / var(judge), in [0, 1]; 0 if the judge's numbers are all equal."""
     if not len(people):
         return 0.0

@@ -29,6 +29,7 @@ class Method(StrEnum):
     SCORE = "score"
     BETTING = "hedged capital"
     CORRECTED = "stratified score"
+    PREDICTION_POWERED = "prediction-powered t"
     ROGAN_GLADEN = "Rogan-Gladen"
 
 

@@ -1,0 +1,161 @@
+"""The mean paired difference that annotators would find, from a judge's differences and a few human labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING
+
+from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, fitted_tuning
+from merilo.stats.distributions import t_cdf
+from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
+from merilo.stats.paired import PairedTest, paired_of
+from merilo.stats.sums import coded, numbers, same_length, summed
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from merilo.stats.correction import Labels
+
+    Floats = NDArray[np.float64]
+
+UNSEEN = 0.5
+"""Pseudo-observations added on each side of the residuals, at the typical size of a difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCorrection:
+    """A mean paired difference by the judge alone, and corrected by human labels."""
+
+    judged: PairedTest
+    """The judge's mean difference over all pairs. Its interval does not include the judge's error."""
+    corrected: PairedTest
+    """The corrected difference; its interval is None with fewer than 10 labelled pairs or 6 labelled clusters."""
+    human: float | None
+    """The mean difference of the labelled pairs by the labels alone; None without labels."""
+    tuning: float | None
+    """λ: the weight of the judge's differences, 0 to 1; None if there is no corrected difference."""
+    labelled: int
+    """Labelled pairs."""
+
+    @property
+    def decides(self) -> bool:
+        """True if there are enough labelled pairs (20) to decide by the corrected difference."""
+        return self.corrected.interval.ends is not None and self.labelled >= DECIDING_LABELLED
+
+
+def correct_pairs(
+    judged: Sequence[float] | Floats,
+    labels: Labels,
+    span: tuple[float, float],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = LEVEL,
+) -> PairedCorrection:
+    """Estimate the mean difference that annotators would find, over all pairs.
+
+    `judged`: the judge's difference for each pair of outcomes, in `span` (the range of a difference; ends may be
+    infinite). `labels`: differences by human labels and by the judge, of pairs drawn with known probabilities.
+    `clusters`: the name of each pair's cluster.
+
+    Estimate: λ · mean(judged) + mean(human - λ · judge), the second mean over the labelled pairs, weighted by
+    1 / probability. λ = cov(human, judge) / var(judge) among the labelled pairs, clipped to [0, 1].
+
+    Standard error: from the influence of each pair (of each cluster, if there are clusters) on the estimate. The
+    residuals of the labelled pairs are joined by half a pseudo-observation on each side, at the root mean square of
+    the nonzero differences. Without them, labels that happen to agree with the judge would give no variance. The
+    limits are those of Student's t with n - 2 degrees of freedom, n the effective number of labelled pairs or
+    clusters (Kish). Labels do not have the skewness of means near the end of a range, as a difference has room on
+    both sides; hence no strata as in `correct`.
+
+    Assumes that pairs were drawn independently of the labels and that the labels are right. Sources: Angelopoulos,
+    Duchi & Zrnic, "PPI++" (2023), section 6; Zrnic & Candès, "Active statistical inference" (2024), section 3
+    (weights). The pseudo-observations are our own; design/correction.md has their coverage. Raises ValueError for
+    other numbers.
+    """
+    check_level(level)
+    differences = numbers(judged, "judge's differences")
+    codes = None if clusters is None else coded(clusters)
+    if codes is not None:
+        same_length(len(differences), len(codes), "clusters")
+    if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(differences):
+        raise ValueError(f"A label's position is outside the {len(differences)} pairs.")
+    alone = paired_of(differences, codes, span, level)
+    found = labels.by_sample()
+    labelled = len(found.sample)
+    human = float(found.weight @ found.human / found.weight.sum()) if labelled else None
+    why = _why_not(found, codes)
+    if why:
+        nothing = PairedTest(None, Interval(None, why, level=level), None, None, labelled)
+        return PairedCorrection(alone, nothing, human, None, labelled)
+    corrected, tuning = _corrected(differences, found, codes, span, level)
+    return PairedCorrection(alone, corrected, human, tuning, labelled)
+
+
+def _why_not(labels: Labels, codes: NDArray[np.int64] | None) -> str:
+    """Return why there is no corrected difference; empty if there is one."""
+    labelled = len(labels.sample)
+    if labelled < FEWEST_LABELLED:
+        return f"cannot tell from {labelled} labelled pairs, at least {FEWEST_LABELLED} needed"
+    if codes is None:
+        return ""
+    few = too_few_clusters(len(set(codes[labels.sample].tolist()))) or ""
+    return few.replace(" cluster", " labelled cluster")
+
+
+def _corrected(
+    judged: Floats, labels: Labels, codes: NDArray[np.int64] | None, span: tuple[float, float], level: float
+) -> tuple[PairedTest, float]:
+    import numpy as np
+
+    weights = labels.weight / labels.weight.sum()
+    tuning = fitted_tuning(labels.human, labels.judge, weights)
+    rest = labels.human - tuning * labels.judge
+    centre = float(weights @ rest)
+    value = min(max(tuning * float(judged.mean()) + centre, span[0]), span[1])
+    influence = tuning * (judged - judged.mean()) / len(judged)
+    influence[labels.sample] += weights * (rest - centre)
+    alone = np.arange(len(labels.sample))
+    units = alone if codes is None else np.unique(codes[labels.sample], return_inverse=True)[1]
+    count, worth = _effective(alone, weights), _effective(units, weights)
+    left = max(count - 1 - (tuning > 0), 1.0)
+    variance = float(influence @ influence) * count / left + 2 * UNSEEN * _typical(judged, labels, span) / count**2
+    freedom = left
+    if codes is not None:
+        freedom = max(worth - 1, 1.0)
+        variance *= _design_effect(influence, codes) * worth / freedom
+    error = sqrt(variance)
+    half = t_quantile(freedom, level) * error
+    ends = (max(value - half, span[0]), min(value + half, span[1]))
+    distinct = len(set(units.tolist()))
+    remark = "" if codes is None else few_clusters(distinct)
+    interval = Interval(ends, remark=remark, method=Method.PREDICTION_POWERED, level=level)
+    p = 2 * t_cdf(freedom, -abs(value) / error)
+    return PairedTest(value, interval, p, error, distinct, freedom), tuning
+
+
+def _design_effect(influence: Floats, codes: NDArray[np.int64]) -> float:
+    """Return the variance with clusters over that without, at least 1: few clusters may cancel by chance."""
+    alone = float(influence @ influence)
+    return max(1.0, float((summed(codes, influence) ** 2).sum()) / alone) if alone else 1.0
+
+
+def _effective(units: NDArray[np.int64], weights: Floats) -> float:
+    """Return Kish's effective number of units."""
+    sums = summed(units, weights)
+    return float(sums.sum() ** 2 / (sums @ sums))
+
+
+def _typical(judged: Floats, labels: Labels, span: tuple[float, float]) -> float:
+    """Return the mean square of the nonzero differences, by the judge or by the labels, whichever is larger.
+
+    Without any: the squared half of the range, or 1 if the range is infinite.
+    """
+    squares = [float((each[each != 0] ** 2).mean()) for each in (judged, labels.human) if each.any()]
+    if squares:
+        return max(squares)
+    half = (span[1] - span[0]) / 2
+    return half * half if isfinite(half) else 1.0
