@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merilo.stats.correction import Labels, Reported, _tuning, correct
+from merilo.stats.correction import Labels, Reported, fitted_tuning, correct
 from merilo.stats.intervals import wilson_ends
 from merilo.stats.means import mean_interval
 
@@ -22,16 +22,16 @@ def labels(places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Labels:
     return Labels.of(places.tolist(), TRUTH[places].tolist(), JUDGED[places].tolist())
 
 
-def with_tuning(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+def withfitted_tuning(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     """Fix λ."""
-    monkeypatch.setattr("merilo.stats.correction._tuning", lambda *_: value)
+    monkeypatch.setattr("merilo.stats.correction.fitted_tuning", lambda *_: value)
 
 
 @pytest.mark.parametrize("tuning", [0.0, 0.4, 1.0])
 def test_the_estimate_is_that_of_ppi_python(monkeypatch: pytest.MonkeyPatch, tuning: float) -> None:
     """With a given λ the estimate equals ppi-python's, the judge's numbers of all samples standing for unlabelled."""
     known = pytest.importorskip("ppi_py").ppi_mean_pointestimate
-    with_tuning(monkeypatch, tuning)
+    withfitted_tuning(monkeypatch, tuning)
     found = correct(JUDGED, labels(DRAWN), UNIT)
     expected = known(TRUTH[DRAWN], JUDGED[DRAWN], JUDGED, lam=tuning)
     assert found.corrected.value == pytest.approx(float(np.squeeze(expected)), abs=1e-9)
@@ -40,7 +40,7 @@ def test_the_estimate_is_that_of_ppi_python(monkeypatch: pytest.MonkeyPatch, tun
 
 def test_the_error_is_that_of_the_labels_and_of_the_judged_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variance is var(human - λ · judge) / n + λ² var(judge) / N, by hand."""
-    with_tuning(monkeypatch, 0.7)
+    withfitted_tuning(monkeypatch, 0.7)
     found = correct(JUDGED, labels(DRAWN), UNIT).corrected
     rest = TRUTH[DRAWN] - 0.7 * JUDGED[DRAWN]
     assert found.error == pytest.approx(np.sqrt(rest.var() / 50 + 0.49 * JUDGED.var() / 400), abs=1e-9)
@@ -52,7 +52,7 @@ def test_the_tuning_is_a_regression_slope() -> None:
 
     for people in (TRUTH, 1 - TRUTH, 5 * TRUTH):
         slope = stats.linregress(JUDGED[DRAWN], people[DRAWN]).slope
-        found = _tuning(people[DRAWN], JUDGED[DRAWN], np.ones(50))
+        found = fitted_tuning(people[DRAWN], JUDGED[DRAWN], np.ones(50))
         assert found == pytest.approx(min(max(slope, 0.0), 1.0), abs=1e-9)
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
+from merilo.stats.corrected_pairs import PairedCorrection, PairLabels, corrected_pairs_of, with_missing
 from merilo.stats.intervals import LEVEL, check_level
 from merilo.stats.paired import PairedTest, paired_of
 from merilo.stats.power import POWER, detectable_effect
@@ -104,6 +105,10 @@ class Comparison:
     """With one-sided missing outcomes at the ends that make the difference smallest; None without such outcomes."""
     most: ExtremeCase | None
     """With one-sided missing outcomes at the ends that make the difference largest; None without such outcomes."""
+    by_judge: tuple[float, float] | None = None
+    """The two means by the judge alone, if the numbers above are corrected by human labels; otherwise None."""
+    correction: PairedCorrection | None = None
+    """The difference by the judge alone and corrected, if human labels of the pairs were given."""
 
 
 def compare(
@@ -113,12 +118,16 @@ def compare(
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy = Policy.DROP,
     level: float = LEVEL,
+    labels: Mapping[Key, PairLabels] | None = None,
 ) -> dict[Key, Comparison]:
     """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
     `pairs`: by metric, its two columns over the common samples, in one order. `clusters`: the name of each sample's
     cluster. Interval and p-value: `merilo.stats.paired`; nothing is sampled at random. Conclusions use Holm's
     adjusted p-values at `level`. A metric without a p-value counts as p = 1 in the family.
+
+    `labels`: human labels of some pairs. From 20 labelled pairs on, means, difference, interval, p-value and
+    conclusion of the metric are corrected by them (`correct_pairs`).
 
     One-sided missing outcomes (Undefined or Failed in one run, scored in the other) are left out. Under
     `Policy.WORST` the Undefined ones count as the worse end of the range. The outcomes that are left out are then set
@@ -135,7 +144,11 @@ def compare(
             f"Primary metrics must be among those compared, {list(pairs)}; got {sorted(map(str, unknown))}."
         )
     codes = None if clusters is None else coded(clusters)
-    found = {key: _compared(first, second, codes, undefined, level) for key, (first, second) in pairs.items()}
+    given = {} if labels is None else labels
+    found = {
+        key: _compared(first, second, codes, undefined, level, given.get(key))
+        for key, (first, second) in pairs.items()
+    }
     return _read(found, [key for key in pairs if key in named], level)
 
 
@@ -229,19 +242,35 @@ class _Pairing:
 
 
 def _compared(
-    first: Column, second: Column, codes: NDArray[np.int64] | None, policy: Policy, level: float
+    first: Column,
+    second: Column,
+    codes: NDArray[np.int64] | None,
+    policy: Policy,
+    level: float,
+    labels: PairLabels | None,
 ) -> Comparison:
     pairing = _Pairing.of(first, second, policy)
     if codes is not None:
         same_length(len(first), len(codes), "clusters")
     differences = pairing.differences()
-    test = paired_of(differences, None if codes is None else codes[pairing.both], difference_span(first.span), level)
-    deviation = float(differences.std(ddof=1)) if test.error is not None else 0.0
+    codes_of_pairs = None if codes is None else codes[pairing.both]
+    test, correction, span = None, None, difference_span(first.span)
+    if labels is not None:
+        labels = labels.among(pairing.both)
+        correction = corrected_pairs_of(differences, labels.differences(), codes_of_pairs, span, level)
+        test = correction.corrected if correction.decides else correction.judged
+    test = test or paired_of(differences, codes_of_pairs, span, level)
+    corrected = correction is not None and correction.decides
+    deviation = float(differences.std(ddof=1)) if len(differences) > 1 and test.error is not None else 0.0
     counts = _counts(first, second, pairing, differences)
-    paired = bool(len(differences))
+    judged = pairing.first.values[pairing.both], pairing.second.values[pairing.both]
+    means: tuple[float, float] | None = (float(judged[0].mean()), float(judged[1].mean())) if len(differences) else None
+    shown = means
+    if labels is not None and correction is not None and correction.decides:
+        shown = labels.means(judged, correction.tuning or 0.0)
     return Comparison(
-        first=float(pairing.first.values[pairing.both].mean()) if paired else None,
-        second=float(pairing.second.values[pairing.both].mean()) if paired else None,
+        first=None if shown is None else shown[0],
+        second=None if shown is None else shown[1],
         difference=test.difference,
         interval=test.interval,
         p=test.p,
@@ -253,8 +282,10 @@ def _compared(
         superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
         detectable=_detectable(test, level),
         clusters=test.units if codes is not None else None,
-        least=_extreme(pairing, codes, level, least=True),
-        most=_extreme(pairing, codes, level, least=False),
+        least=_extreme(pairing, codes, level, test if corrected else None, least=True),
+        most=_extreme(pairing, codes, level, test if corrected else None, least=False),
+        by_judge=means if corrected else None,
+        correction=correction,
     )
 
 
@@ -281,14 +312,20 @@ def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArr
     )
 
 
-def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *, least: bool) -> ExtremeCase | None:
+def _extreme(
+    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, corrected: PairedTest | None, *, least: bool
+) -> ExtremeCase | None:
     low, high = pairing.first.span
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
         return None
     every = pairing.both | pairing.one_sided
     differences = pairing.at(low, high) if least else pairing.at(high, low)
-    paired_codes = None if codes is None else codes[every]
-    test = paired_of(differences, paired_codes, difference_span(pairing.first.span), level)
+    span = difference_span(pairing.first.span)
+    if corrected is not None:
+        pairs = int(pairing.both.sum())
+        test = with_missing(corrected, pairs, differences[pairing.one_sided[every]], span, level)
+    else:
+        test = paired_of(differences, None if codes is None else codes[every], span, level)
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, fitted_tuning
+from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Labels, fitted_tuning
 from merilo.stats.distributions import t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
 from merilo.stats.paired import PairedTest, paired_of
@@ -18,12 +18,60 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.stats.correction import Labels
-
     Floats = NDArray[np.float64]
 
 UNSEEN = 0.5
 """Pseudo-observations added on each side of the residuals, at the typical size of a difference."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairLabels:
+    """The labelled samples of two columns: the value of each sample in both, by human labels and by the judge."""
+
+    places: NDArray[np.int64]
+    """Positions of the samples in the columns."""
+    first: tuple[Floats, Floats]
+    """Values of the first column by human labels, and by the judge on the same items."""
+    second: tuple[Floats, Floats]
+    probability: Floats
+    """Probability with which each sample was drawn."""
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, float, float, float, float, float]]) -> PairLabels:
+        """Return the labels of rows: position; human and judge of the first; human and judge of the second;
+        probability.
+        """
+        import numpy as np
+
+        columns = np.array(rows, dtype=np.float64).reshape(len(rows), 6).T
+        places = columns[0].astype(np.int64)
+        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]), columns[5])
+
+    def among(self, counting: NDArray[np.bool_]) -> PairLabels:
+        """Return the labels of the samples for which `counting` is true, with their positions among these."""
+        import numpy as np
+
+        own = counting[self.places]
+        places = (np.cumsum(counting) - 1)[self.places[own]]
+        first, second = ((each[0][own], each[1][own]) for each in (self.first, self.second))
+        return PairLabels(places, first, second, self.probability[own])
+
+    def differences(self) -> Labels:
+        """Return the labels of the differences, first - second."""
+        human, judge = (one - two for one, two in zip(self.first, self.second, strict=True))
+        return Labels(self.places, human, judge, 1 / self.probability)
+
+    def means(self, judged: tuple[Floats, Floats], tuning: float) -> tuple[float, float]:
+        """Return the two corrected means whose difference is the corrected difference.
+
+        `judged`: the judge's values of all pairs. `tuning`: the λ of the difference.
+        """
+        weights = 1 / self.probability / (1 / self.probability).sum()
+        one, two = (
+            float(tuning * column.mean() + weights @ (human - tuning * judge))
+            for column, (human, judge) in zip(judged, (self.first, self.second), strict=True)
+        )
+        return one, two
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +131,13 @@ def correct_pairs(
         same_length(len(differences), len(codes), "clusters")
     if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(differences):
         raise ValueError(f"A label's position is outside the {len(differences)} pairs.")
+    return corrected_pairs_of(differences, labels, codes, span, level)
+
+
+def corrected_pairs_of(
+    differences: Floats, labels: Labels, codes: NDArray[np.int64] | None, span: tuple[float, float], level: float
+) -> PairedCorrection:
+    """Correct as `correct_pairs` does, from arrays that are known to be valid."""
     alone = paired_of(differences, codes, span, level)
     found = labels.by_sample()
     labelled = len(found.sample)
@@ -159,3 +214,23 @@ def _typical(judged: Floats, labels: Labels, span: tuple[float, float]) -> float
         return max(squares)
     half = (span[1] - span[0]) / 2
     return half * half if isfinite(half) else 1.0
+
+
+def with_missing(
+    test: PairedTest, pairs: int, missing: Floats, span: tuple[float, float], level: float
+) -> PairedTest:
+    """Return a corrected difference together with pairs whose difference is not corrected.
+
+    `missing`: these differences, such as missing outcomes at an end of the range. `pairs`: the number of pairs that
+    `test` is about. The variance of the missing differences and of their fraction is added.
+    """
+    if test.difference is None or test.error is None or test.freedom is None or not len(missing):
+        return test
+    share, centre = pairs / (pairs + len(missing)), float(missing.mean())
+    value = share * test.difference + (1 - share) * centre
+    spread = float(missing.var()) * (1 - share) + share * (1 - share) * (test.difference - centre) ** 2
+    error = sqrt((share * test.error) ** 2 + spread / (pairs + len(missing)))
+    half = t_quantile(test.freedom, level) * error
+    ends = (max(value - half, span[0]), min(value + half, span[1]))
+    p = 2 * t_cdf(test.freedom, -abs(value) / error)
+    return replace(test, difference=value, error=error, p=p, interval=replace(test.interval, ends=ends))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -118,11 +118,7 @@ def gate_minimum(
             if deciding := _fewest(order, decided):
                 would = aim
                 break
-    sign = "at least" if column.higher_is_better else "at most"
-    return Decision(
-        verdict, found.value, found.lower, found.upper, level, _reason(verdict, found, f"{sign} {at_least:g}"),
-        deciding=deciding, would=would,
-    )  # fmt: skip
+    return replace(decided_minimum(found, at_least, column, level), deciding=deciding, would=would)
 
 
 def gate_drop(
@@ -167,11 +163,24 @@ def gate_drop(
             if deciding := _fewest(order, decided):
                 would = aim
                 break
+    return replace(decided_drop(found, max_drop, strict=strict, level=level), deciding=deciding, would=would)
+
+
+def decided_minimum(found: GateLimits, at_least: float, column: Column, level: float) -> Decision:
+    """Return the decision on a minimum (a maximum if lower is better) by these limits."""
+    verdict = _minimum(found, at_least, higher=column.higher_is_better)
+    asked = f"at {'least' if column.higher_is_better else 'most'} {at_least:g}"
+    return Decision(verdict, found.value, found.lower, found.upper, level, _reason(verdict, found, asked))
+
+
+def decided_drop(found: GateLimits, max_drop: float, *, strict: bool, level: float) -> Decision:
+    """Return the decision on a drop by these limits of the improvement."""
+    verdict = _drop(found, max_drop, strict=strict)
     excluded = None if found.lower is None else max(0.0, -found.lower)
     reason = _reason(verdict, found, f"a drop of at most {max_drop:g}")
     if verdict is GateVerdict.CANNOT_TELL and excluded is not None:
         reason = f"{reason[:-1]}; a drop of more than {excluded:.3g} can be excluded."
-    return Decision(verdict, found.value, found.lower, found.upper, level, reason, excluded, deciding, would)
+    return Decision(verdict, found.value, found.lower, found.upper, level, reason, excluded)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
-    """Store these labels with the run and seal them. They replace earlier labels of tasks for the same metrics.
+    """Store these labels with the run and seal them.
 
-    Return the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
+    They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). Return
+    the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
     """
-    metrics = {each.ticket.metric for each in labels}
-    earlier = [each for each in _attached(run) if each.ticket.metric not in metrics]
+    replaced = {_purpose(each) for each in labels}
+    earlier = [each for each in _attached(run) if _purpose(each) not in replaced]
     lines = [
         json.dumps(
             {
@@ -58,12 +59,36 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
     return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
 
 
+def _purpose(label: HumanLabel) -> tuple[str, str, str]:
+    """Return the metric and the runs that a label's task was drawn for."""
+    ticket = label.ticket
+    return (ticket.metric, ticket.fingerprint, ticket.other)
+
+
 def _attached(run: Run) -> Sequence[HumanLabel]:
     """Return the labels stored with the run; empty if there are none, or if they cannot be read."""
     try:
         return () if run.labels is None else read_people([run.labels]).labels
     except DataError:
         return ()
+
+
+def labels_of(run: Run) -> list[HumanLabel]:
+    """Return the labels stored with the run; empty if none are stored.
+
+    Raises RunError for labels that cannot be read, or that were drawn from other samples than the run has now.
+    """
+    path = run.labels
+    if path is None:
+        return []
+    try:
+        labels = read_people([path]).labels
+    except DataError as error:
+        raise _unusable(path, str(error)) from error
+    own = [each for each in labels if each.ticket.drawn_from(run.manifest.fingerprint)]
+    if not own:
+        raise _unusable(path, "They were drawn from other samples than the run has now.")
+    return own
 
 
 def corrected_of(
@@ -74,16 +99,9 @@ def corrected_of(
     Metrics for which the labels cannot be used are left out. `cluster`: as in `read_scores`.
     Raises RunError for labels that cannot be read, or that were drawn from other samples than the run has now.
     """
-    path = run.labels
-    if path is None:
-        return {}
-    try:
-        labels = read_people([path]).labels
-    except DataError as error:
-        raise _unusable(path, str(error)) from error
-    own = [each for each in labels if each.ticket.fingerprint == run.manifest.fingerprint]
+    own = labels_of(run)
     if not own:
-        raise _unusable(path, "They were drawn from other samples than the run has now.")
+        return {}
     scores = read_scores(run, cluster=cluster)
     try:
         found = match(scores, own, tuple(scores.columns))

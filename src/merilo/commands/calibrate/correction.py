@@ -42,7 +42,14 @@ def match(
     for text, own in usable.items():
         draw, taken, aside = chosen(own, text)
         mine = {sample: case for (sample, metric), case in cases.items() if metric == text}
-        result = matched(draw, taken, mine, _clusters(scores, mine), scores.columns[text].span)
+        result = matched(
+            draw,
+            taken,
+            mine,
+            _clusters(scores, mine),
+            scores.columns[text].span,
+            fingerprint=scores.run.manifest.fingerprint,
+        )
         result.aside = aside
         result.elsewhere = drawn_elsewhere(draw, scores.columns[draw.metric], scores.ids)
         if result.samples or draw.metric == text:

@@ -7,7 +7,7 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
-from merilo.commands.label.tasks import Unit, population_mark
+from merilo.commands.label.tasks import Unit, population_mark, side_mark
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
@@ -31,6 +31,8 @@ class LabelDraw(NamedTuple):
     stratified: bool
     among: str = ""
     """Digest of the samples that could have been drawn; empty in tickets of version 1."""
+    other: str = ""
+    """Fingerprint of the second run's samples, for tasks of a pair of runs."""
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
     found: dict[LabelDraw, list[HumanLabel]] = {}
     for each in labels:
         ticket = each.ticket
-        draw = LabelDraw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among)
+        draw = LabelDraw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among, ticket.other)
         found.setdefault(draw, []).append(each)
     return found
 
@@ -129,11 +131,13 @@ def matched(
     cases: Mapping[str, JudgedSample],
     clusters: Mapping[str, Hashable],
     span: tuple[float, float],
+    *,
+    fingerprint: str,
 ) -> MatchedLabels:
     """Match the labels of one metric, sample by sample.
 
     `cases`: the labelled samples that the metric scored, by id. `clusters`: the cluster of each of these samples, or
-    the sample itself.
+    the sample itself. `fingerprint`: of the run's samples, which tells the two runs of a pair apart.
     """
     found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population)
     found.unfit = _unfit(draw.unit, [case for case in cases.values() if case.items])
@@ -148,7 +152,11 @@ def matched(
         if case is None:
             found.unscored += 1
             continue
-        pair = _value(found, own, span) if draw.unit is Unit.VALUE else _by_items(found, case, own, clusters[sample])
+        pair: tuple[float, float | None] | None
+        if draw.unit is Unit.VALUE:
+            pair = _value(found, [each for each in own if each.ticket.mark in {"", side_mark(fingerprint)}], span)
+        else:
+            pair = _by_items(found, case, own, clusters[sample])
         if pair is not None:
             found.samples.append(sample)
             found.people.append(_within(pair[0], span))
@@ -196,8 +204,9 @@ def _by_items(
     The second is None if it equals the sample's score.
     """
     if not case.items:
-        found.unmatched += sum(not each.ticket.settled for each in labels)
-        return (case.value, None) if case.by_rule and any(each.ticket.settled for each in labels) else None
+        found.unmatched += sum(not each.ticket.settled and not each.ticket.other for each in labels)
+        drawn = any(each.ticket.settled or each.ticket.other for each in labels)
+        return (case.value, None) if case.by_rule and drawn else None
     by_mark = _labels_by_mark(found, case, labels)
     if not by_mark:
         return None
@@ -224,7 +233,7 @@ def _labels_by_mark(found: MatchedLabels, case: JudgedSample, labels: Sequence[H
     for each in labels:
         item = items.get(each.ticket.mark)
         if item is None:
-            found.unmatched += 1
+            found.unmatched += not each.ticket.other  # a task of a pair may be about the other run
             continue
         label = item.form.label(each.label)
         if label is None:

@@ -116,7 +116,7 @@ def calibrate_run(
 
 def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:
     """Return the labels whose tasks were drawn from the run's samples. Raises DataError if there are none."""
-    own = [each for each in people.labels if each.ticket.fingerprint == run.manifest.fingerprint]
+    own = [each for each in people.labels if each.ticket.drawn_from(run.manifest.fingerprint)]
     if any(not each.ticket.settled for each in own):
         return own
     problems = "".join(f" {problem.message}" for problem in people.problems[:_PROBLEMS_SHOWN])

@@ -1,4 +1,4 @@
-"""Sampling of items for annotators: drawn from a run with known probabilities, without the judge's verdicts."""
+"""Sampling of items for annotators: drawn from a run or a pair of runs, without the judge's verdicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.label.tasks import SETTLED, TaskLine, Ticket, Unit, population_mark, task_format, write_tasks
+from merilo.commands.label.tasks import (
+    SETTLED,
+    TaskLine,
+    Ticket,
+    Unit,
+    population_mark,
+    side_mark,
+    task_format,
+    write_tasks,
+)
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition
@@ -21,7 +30,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.data.sample import Sample
-    from merilo.results.judged_samples import JudgedSample
+    from merilo.results.judged_samples import Item, JudgedSample
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
 
@@ -64,16 +74,21 @@ def label_run(
     items: int = ITEMS,
     stratify: bool = False,
     seed: int = 0,
+    other: Run | str | PathLike[str] | None = None,
 ) -> Tasks:
     """Draw tasks for annotators from a run and write them to `out`; documented at `merilo.api.label`."""
     if samples < 1 or items < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
     if out is not None:
         task_format(Path(out))
-    this = opened(run)
-    text = metric_to_label(this, metric)
-    drawing = _Drawing(this, text, samples, items, seed, stratify)
-    tasks = drawing.tasks()
+    if other is not None and stratify:
+        raise UsageError("Tasks for a pair of runs are drawn uniformly. Leave --stratify out.")
+    runs = [opened(each) for each in (run, other) if each is not None]
+    text = metric_to_label(runs[0], metric)
+    for each in runs:
+        if text not in each.manifest.metrics:
+            raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
+    tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify).tasks()
     if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
@@ -113,9 +128,9 @@ class _Among(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The settings of one draw of tasks; equal settings give equal tasks."""
+    """The settings of one draw of tasks from a run or a pair of runs; equal settings give equal tasks."""
 
-    run: Run
+    runs: tuple[Run, ...]
     metric: str
     samples: int
     items: int
@@ -123,31 +138,43 @@ class _Drawing:
     stratified: bool
 
     def tasks(self) -> Tasks:
-        scores = read_scores(self.run, metrics=(self.metric,), cluster="")
-        column = scores.columns[self.metric]
-        places = [place for place, scored in enumerate(column.scored.tolist()) if scored]
+        scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
+        column = scores[0].columns[self.metric]
+        common = set[str].intersection(*(_scored(each, self.metric) for each in scores))
+        places = [place for place, sample in enumerate(scores[0].ids) if sample in common]
         if not places:
-            raise UsageError(
-                f"No sample of {self.run.path} has a score of {self.metric}, so there is nothing to label."
-            )
+            where = " and ".join(str(run.path) for run in self.runs)
+            both = "in both " if len(self.runs) > 1 else ""
+            raise UsageError(f"No sample of {where} has a score of {self.metric} {both}that could be labelled.")
         strata, remarks = self._strata(places, column)
-        ids = [[scores.ids[place] for place in each] for each in strata]
-        drawn_from = _Among(len(places), population_mark(scores.ids[place] for place in places), len(strata) > 1)
+        ids = [[scores[0].ids[place] for place in each] for each in strata]
+        drawn_from = _Among(len(places), population_mark(scores[0].ids[place] for place in places), len(strata) > 1)
         chances = drawn(ids, wanted=min(self.samples, len(places)), key=self._name("draw"))
-        with JudgedRun(self.run) as judged:
-            found = judged.samples((self.metric,), chances)
-            cases = {sample: found[sample, self.metric] for sample in chances if (sample, self.metric) in found}
-            unit = self._unit(cases)
-            if unit is Unit.VALUE:
-                remarks.append(f"{self.metric}: {_WHY_VALUE}.")
-            lines = [
-                line
-                for sample in self._shuffled(cases)
-                for line in self._lines(cases[sample], unit, chances[sample], drawn_from, column.span)
-            ]
+        sides = [self._cases(run, chances) for run in self.runs]
+        drawn_samples = {sample: [cases[sample] for cases in sides] for sample in chances if all(sample in cases for cases in sides)}
+        unit = self._unit([case for cases in drawn_samples.values() for case in cases])
+        if unit is Unit.VALUE:
+            remarks.append(f"{self.metric}: {_WHY_VALUE}.")
+        lines = [
+            line
+            for sample in self._shuffled(drawn_samples)
+            for line in self._lines(drawn_samples[sample], unit, chances[sample], drawn_from, column.span)
+        ]
         return Tasks(
-            self.metric, unit, len(cases), len(places), tuple(lines), self.seed, len(strata) > 1, tuple(remarks)
+            self.metric,
+            unit,
+            len(drawn_samples),
+            len(places),
+            tuple(lines),
+            self.seed,
+            len(strata) > 1,
+            tuple(remarks),
         )
+
+    def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
+        with JudgedRun(run) as judged:
+            found = judged.samples((self.metric,), samples)
+        return {sample: found[sample, self.metric] for sample in samples if (sample, self.metric) in found}
 
     def _strata(self, places: list[int], column: Column) -> tuple[list[list[int]], list[str]]:
         """Return the samples by stratum: minimum of the range, in between, maximum; one group unless stratified."""
@@ -163,11 +190,15 @@ class _Drawing:
         why = "all scores fall into one stratum" if len(strata) == 1 else "too few samples for one per stratum"
         return [places], [f"Drawn uniformly, not stratified: {why}."]
 
-    def _unit(self, cases: Mapping[str, JudgedSample]) -> Unit:
-        asked = [cases[sample] for sample in self._shuffled(cases) if not cases[sample].by_rule][:_TESTED]
+    def _unit(self, cases: Sequence[JudgedSample]) -> Unit:
+        by_id: dict[str, list[JudgedSample]] = {}
+        for case in cases:
+            if not case.by_rule:
+                by_id.setdefault(case.sample.id, []).append(case)
+        asked = [case for sample in self._shuffled(by_id)[:_TESTED] for case in by_id[sample]]
         if any(not case.items or not case.reads_labels() for case in asked):
             return Unit.VALUE
-        if not asked and any(case.metric is None for case in cases.values()):
+        if not asked and any(case.metric is None for case in cases):
             return Unit.VALUE
         return Unit.ITEMS if all(case.adds_up() for case in asked) else Unit.WHOLE
 
@@ -175,13 +206,21 @@ class _Drawing:
         return sorted(samples, key=lambda each: self._key("order", each))
 
     def _lines(
-        self, case: JudgedSample, unit: Unit, chance: float, drawn_from: _Among, span: tuple[float, float]
+        self,
+        cases: Sequence[JudgedSample],
+        unit: Unit,
+        chance: float,
+        drawn_from: _Among,
+        span: tuple[float, float],
     ) -> list[TaskLine]:
+        """Return the tasks of one sample. Those of a pair are shuffled, and a question of both is asked once."""
+        first, *others = (run.manifest.fingerprint for run in self.runs)
+
         def ticket(mark: str, labels: tuple[str, ...] = ()) -> Ticket:
             return Ticket(
-                fingerprint=self.run.manifest.fingerprint,
+                fingerprint=first,
                 metric=self.metric,
-                sample=case.sample.id,
+                sample=cases[0].sample.id,
                 unit=unit,
                 mark=mark,
                 probability=chance,
@@ -190,24 +229,47 @@ class _Drawing:
                 stratified=drawn_from.stratified,
                 labels=labels,
                 among=drawn_from.mark,
+                other=others[0] if others else "",
             )
 
         if unit is Unit.VALUE:
-            return [TaskLine(ticket(""), *_value_asked(self.metric, case.sample, span))]
-        if not case.items:
+            return [
+                TaskLine(ticket(mark), *_value_asked(self.metric, case.sample, span))
+                for mark, case in self._sides(cases)
+            ]
+        items = {item.mark: item for case in cases for item in self._drawn_items(case, unit)}
+        if not items:
             return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
-        drawn = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
-        items = drawn[: self.items] if unit is Unit.ITEMS else drawn
+        order = sorted(items, key=lambda mark: self._key("item", f"{cases[0].sample.id} {mark}"))
         return [
-            TaskLine(ticket(each.mark, each.form.labels), each.form.asked, each.form.texts, each.form.explained())
-            for each in items
+            TaskLine(ticket(mark, form.labels), form.asked, form.texts, form.explained())
+            for mark, form in ((mark, items[mark].form) for mark in order)
         ]
+
+    def _drawn_items(self, case: JudgedSample, unit: Unit) -> list[Item]:
+        """Return the items of one sample to label."""
+        # The order depends on the item alone, so that items of both runs of a pair are mostly drawn in both.
+        found = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
+        return found[: self.items] if unit is Unit.ITEMS else found
+
+    def _sides(self, cases: Sequence[JudgedSample]) -> list[tuple[str, JudgedSample]]:
+        """Return the samples whose value is asked, with the mark of their task, in random order."""
+        prints = [run.manifest.fingerprint for run in self.runs]
+        if len(set(prints)) == 1:
+            return [("", cases[0])]
+        found = [(side_mark(fingerprint), case) for fingerprint, case in zip(prints, cases, strict=True)]
+        return sorted(found, key=lambda each: self._key("item", f"{cases[0].sample.id} {each[0]}"))
 
     def _key(self, what: str, name: str) -> bytes:
         return _dice(self._name(what), name)
 
     def _name(self, what: str) -> str:
         return f"{what} {self.seed} {self.metric}"
+
+
+def _scored(scores: RunScores, metric: str) -> set[str]:
+    """Return the ids of the samples with a score."""
+    return {sample for sample, there in zip(scores.ids, scores.columns[metric].scored.tolist(), strict=True) if there}
 
 
 def drawn(strata: Sequence[Sequence[str]], *, wanted: int, key: str) -> dict[str, float]:

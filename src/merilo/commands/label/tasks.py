@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-_VERSIONS: Final = (1, 2)
-"""Versions of the ticket format: without and with the digest of the population."""
+_VERSIONS: Final = (1, 2, 3)
+"""Versions of the ticket format: the second added the digest of the population, the third the second run of a pair."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
@@ -70,12 +70,19 @@ class Ticket:
     """The possible answers; empty if the answer is a number."""
     among: str = ""
     """Digest of the samples that could have been drawn, 16 hexadecimal digits; empty in tickets of version 1."""
+    other: str = ""
+    """Fingerprint of the second run's samples if the task was drawn from a pair of runs; empty otherwise."""
+
+    def drawn_from(self, fingerprint: str) -> bool:
+        """Return True if the task was drawn from a run over the samples with this fingerprint."""
+        return fingerprint in {self.fingerprint, self.other or self.fingerprint}
 
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
         # Encoded, so that annotators do not see by accident which stratum (and so which score) a sample comes from.
-        *fields, among = astuple(self)
-        record = [_VERSIONS[1], *fields, among] if among else [_VERSIONS[0], *fields]
+        *fields, among, other = astuple(self)
+        added = [among, other] if other else [among] if among else []
+        record = [_VERSIONS[len(added)], *fields, *added]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -99,6 +106,7 @@ def unsealed(text: str) -> Ticket | None:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
         fields: Any = json.loads(raw)  # Any: JSON, not validated yet
         version, *fields = fields
+        other = str(fields.pop()) if version == _VERSIONS[2] else ""
         among = "" if version == _VERSIONS[0] else str(fields.pop())
         fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
         if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
@@ -115,6 +123,7 @@ def unsealed(text: str) -> Ticket | None:
             bool(stratified),
             tuple(str(label) for label in labels),
             among,
+            other,
         )
     except (binascii.Error, ValueError, TypeError, IndexError, RecursionError, OverflowError):
         return None
@@ -127,6 +136,11 @@ def population_mark(samples: Iterable[str]) -> str:
         text = sample.encode("utf-8", "surrogatepass")
         found.update(b"%d:%s" % (len(text), text))
     return found.hexdigest()
+
+
+def side_mark(fingerprint: str) -> str:
+    """Return the mark of a task that asks for the metric's value in the run with this fingerprint, if there are two."""
+    return f"value {fingerprint}"
 
 
 @dataclass(frozen=True, slots=True)
