@@ -217,6 +217,7 @@ def compare(
     across_judges: bool = False,
     across_data: bool = False,
     samples: int = SHOWN,
+    judge_only: bool = False,
 ) -> RunComparison:
     """Compare each run with the first one, over the samples that all runs share (equal id and question).
 
@@ -236,6 +237,8 @@ def compare(
         across_data: also compare if more than one in ten of the common ids belong to different questions. Samples with
             different questions are never compared.
         samples: number of samples with the largest changes to return.
+        judge_only: leave out the human labels attached to the runs. By default, from 20 labelled pairs on, they
+            correct the means, the difference, its interval and the conclusion.
 
     Raises:
         UsageError: a metric or argument cannot be used, or the runs' judges or questions differ. The message lists the
@@ -255,6 +258,7 @@ def compare(
         across_judges=across_judges,
         across_data=across_data,
         samples=samples,
+        judge_only=judge_only,
     )
     return compare_runs(runs, wanted)
 
@@ -272,6 +276,9 @@ def gate(
     cluster: str | None = None,
     level: float | None = None,
     across_data: bool = False,
+    judge_only: bool = False,
+    trust_judge: bool | None = None,
+    holm: bool | None = None,
 ) -> Gates:
     """Check a run against minimum scores or a baseline. Assert the result's `passed`.
 
@@ -291,6 +298,10 @@ def gate(
         level: confidence level of each one-sided limit. None: 0.95.
         across_data: compare the samples that match, even if more than one in ten of the baseline's samples are missing
             in the run, or more than one in ten of the common ids belong to different questions.
+        judge_only: leave out the human labels attached to the runs. By default, from 20 labelled samples on (pairs for
+            a drop), they correct the numbers and decide.
+        trust_judge: let the embedded judge alone decide minimums, although its level is not calibrated.
+        holm: fail only if the failure is shown for all gates together (Holm's method).
 
     Raises:
         UsageError: no gate is given, a metric or argument cannot be used, or the runs' judges or questions differ.
@@ -309,8 +320,10 @@ def gate(
         undefined=undefined,
         cluster=cluster,
         level=level,
+        trust_judge=trust_judge,
+        holm=holm,
     )
-    return gate_run(run, asked, baseline=baseline, across_data=across_data)
+    return gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
 
 
 def label(
@@ -322,8 +335,12 @@ def label(
     items: int = 3,
     stratify: bool = False,
     seed: int = 0,
+    other: Run | str | PathLike[str] | None = None,
 ) -> Tasks:
     """Sample items of a run for annotators, with known probabilities, to measure the judge's error.
+
+    With `other`, items are sampled from a pair of runs: samples that both runs scored, and the items of both in random
+    order. Their labels correct a comparison of the two runs.
 
     An item is a context or a statement if the metric is a sum over these. If the metric needs whole samples, all items
     of a sample are taken. If its value does not follow from such labels, the item is the value itself. Neither the
@@ -338,6 +355,7 @@ def label(
         stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one
             sample from each.
         seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.
+        other: the second run of a pair, or its directory; samples are then drawn uniformly.
 
     Raises:
         UsageError: an argument cannot be used, no sample has a score, or the file exists.
@@ -345,7 +363,7 @@ def label(
     """
     from merilo.commands.label.run import label_run
 
-    return label_run(run, out, metric=metric, samples=samples, items=items, stratify=stratify, seed=seed)
+    return label_run(run, out, metric=metric, samples=samples, items=items, stratify=stratify, seed=seed, other=other)
 
 
 def calibrate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merilo.stats.correction import Labels, Reported, fitted_tuning, correct
+from merilo.stats.correction import Labels, Reported, correct, fitted_tuning
 from merilo.stats.intervals import wilson_ends
 from merilo.stats.means import mean_interval
 

@@ -31,6 +31,9 @@ AcrossData = Annotated[
     bool,
     typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
 ]
+JudgeOnly = Annotated[
+    bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 
 

@@ -303,3 +303,9 @@ def known_metric(text: str) -> Metric | None:
     return (
         None if found is None or is_composite(found) else cast("Metric", found)
     )  # a definition is either a composite or a metric
+
+
+def asks_judge(text: str) -> bool:
+    """Return True if a metric's values come from a judge, or if the metric is not known here."""
+    found = known_definition(text)
+    return found is None or (not is_composite(found) and bool(getattr(found, "asks", True)))

@@ -145,10 +145,7 @@ def compare(
         )
     codes = None if clusters is None else coded(clusters)
     given = {} if labels is None else labels
-    found = {
-        key: _compared(first, second, codes, undefined, level, given.get(key))
-        for key, (first, second) in pairs.items()
-    }
+    found = {key: _compared(pair, codes, undefined, level, given.get(key)) for key, pair in pairs.items()}
     return _read(found, [key for key in pairs if key in named], level)
 
 
@@ -229,9 +226,14 @@ class _Pairing:
             first, second = first.filled(first.worst, lacking[0]), second.filled(second.worst, lacking[1])
         return cls(first, second, first.scored & second.scored, first.scored ^ second.scored)
 
+    @property
+    def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The values of both over the pairs scored in both."""
+        return self.first.values[self.both], self.second.values[self.both]
+
     def differences(self) -> NDArray[np.float64]:
         """Return the differences over the pairs scored in both."""
-        return differences_of(self.first.values[self.both], self.second.values[self.both])
+        return differences_of(*self.values)
 
     def at(self, low: float, high: float) -> NDArray[np.float64]:
         """Return the differences with missing outcomes of the first at `low` and of the second at `high`."""
@@ -242,35 +244,30 @@ class _Pairing:
 
 
 def _compared(
-    first: Column,
-    second: Column,
+    pair: tuple[Column, Column],
     codes: NDArray[np.int64] | None,
     policy: Policy,
     level: float,
     labels: PairLabels | None,
 ) -> Comparison:
+    first, second = pair
     pairing = _Pairing.of(first, second, policy)
     if codes is not None:
         same_length(len(first), len(codes), "clusters")
     differences = pairing.differences()
-    codes_of_pairs = None if codes is None else codes[pairing.both]
-    test, correction, span = None, None, difference_span(first.span)
-    if labels is not None:
-        labels = labels.among(pairing.both)
-        correction = corrected_pairs_of(differences, labels.differences(), codes_of_pairs, span, level)
-        test = correction.corrected if correction.decides else correction.judged
-    test = test or paired_of(differences, codes_of_pairs, span, level)
-    corrected = correction is not None and correction.decides
-    deviation = float(differences.std(ddof=1)) if len(differences) > 1 and test.error is not None else 0.0
+    own = None if labels is None else labels.among(pairing.both)
+    correction = None if own is None else _correction(pairing, differences, own, codes, level)
+    corrected = None if correction is None or not correction.decides else correction.corrected
+    by_judge = _means(pairing)
+    means = by_judge
+    if own is not None and corrected is not None and correction is not None:
+        means = own.means(pairing.values, correction.tuning or 0.0)
+    test = corrected or _paired(pairing, differences, codes, level)
+    deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
     counts = _counts(first, second, pairing, differences)
-    judged = pairing.first.values[pairing.both], pairing.second.values[pairing.both]
-    means: tuple[float, float] | None = (float(judged[0].mean()), float(judged[1].mean())) if len(differences) else None
-    shown = means
-    if labels is not None and correction is not None and correction.decides:
-        shown = labels.means(judged, correction.tuning or 0.0)
     return Comparison(
-        first=None if shown is None else shown[0],
-        second=None if shown is None else shown[1],
+        first=None if means is None else means[0],
+        second=None if means is None else means[1],
         difference=test.difference,
         interval=test.interval,
         p=test.p,
@@ -282,11 +279,35 @@ def _compared(
         superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
         detectable=_detectable(test, level),
         clusters=test.units if codes is not None else None,
-        least=_extreme(pairing, codes, level, test if corrected else None, least=True),
-        most=_extreme(pairing, codes, level, test if corrected else None, least=False),
-        by_judge=means if corrected else None,
+        least=_extreme(pairing, codes, level, corrected, least=True),
+        most=_extreme(pairing, codes, level, corrected, least=False),
+        by_judge=None if corrected is None else by_judge,
         correction=correction,
     )
+
+
+def _paired(
+    pairing: _Pairing, differences: NDArray[np.float64], codes: NDArray[np.int64] | None, level: float
+) -> PairedTest:
+    own = None if codes is None else codes[pairing.both]
+    return paired_of(differences, own, difference_span(pairing.first.span), level)
+
+
+def _correction(
+    pairing: _Pairing,
+    differences: NDArray[np.float64],
+    labels: PairLabels,
+    codes: NDArray[np.int64] | None,
+    level: float,
+) -> PairedCorrection:
+    own = None if codes is None else codes[pairing.both]
+    return corrected_pairs_of(differences, labels.differences(), own, difference_span(pairing.first.span), level)
+
+
+def _means(pairing: _Pairing) -> tuple[float, float] | None:
+    """Return the two means over the pairs; None without a pair."""
+    first, second = pairing.values
+    return (float(first.mean()), float(second.mean())) if len(first) else None
 
 
 def _detectable(test: PairedTest, level: float) -> float | None:

@@ -34,9 +34,7 @@ def corrected_minimum(
     outcomes count at the ends of the range, in proportion to their number: the labels were drawn from scored samples
     and say nothing about the others. No deciding samples are named.
     """
-    import numpy as np
-
-    if len(np.unique(labels.sample)) < DECIDING_LABELLED or not all(map(isfinite, column.span)):
+    if labels.samples < DECIDING_LABELLED or not all(map(isfinite, column.span)):
         return None
     scored = column.scored
     names = None if clusters is None else [name for name, own in zip(clusters, scored.tolist(), strict=True) if own]

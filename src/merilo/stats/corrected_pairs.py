@@ -216,9 +216,7 @@ def _typical(judged: Floats, labels: Labels, span: tuple[float, float]) -> float
     return half * half if isfinite(half) else 1.0
 
 
-def with_missing(
-    test: PairedTest, pairs: int, missing: Floats, span: tuple[float, float], level: float
-) -> PairedTest:
+def with_missing(test: PairedTest, pairs: int, missing: Floats, span: tuple[float, float], level: float) -> PairedTest:
     """Return a corrected difference together with pairs whose difference is not corrected.
 
     `missing`: these differences, such as missing outcomes at an end of the range. `pairs`: the number of pairs that

@@ -80,6 +80,13 @@ class Labels:
             raise ValueError("The sampling probability of an item must be above 0 and at most 1.")
         return cls(places, people, judged, 1 / chances)
 
+    @property
+    def samples(self) -> int:
+        """The number of labelled samples."""
+        import numpy as np
+
+        return len(np.unique(self.sample))
+
     def by_sample(self) -> Labels:
         """Return one item for each labelled sample, with the means of its items; samples are in ascending order."""
         import numpy as np

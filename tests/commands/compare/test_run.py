@@ -12,7 +12,6 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
-from merilo.commands.calibrate.attached_labels import LABELS
 from merilo.commands.compare.html import comparison_html, comparison_table
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
@@ -370,18 +369,6 @@ def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Pa
     assert "without the correction for 2 metrics; with it, the difference must be larger" in said(both)
     assert "It is that of a single test" in " ".join(str(both).split())
     assert "single test" not in str(alone).partition("Statistics")[2]
-
-
-def test_attached_labels_are_said_to_change_nothing(tmp_path: Path) -> None:
-    """The numbers are the judge's own, labels of people or not; of each run with some it is said once."""
-    runs = [graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 1))]
-    before = compare_runs(runs)
-    (remove_seal(runs[1].path) / LABELS).write_text("", encoding="utf-8")
-    after = compare_runs([runs[0], runs[1].path])
-    assert (before.notes, after.metrics) == ((), before.metrics)
-    note, _ = after.notes
-    assert note.startswith(f"Human labels are attached to {runs[1].path}, ")
-    assert f"merilo show {runs[1].path}" in note
 
 
 def test_what_was_written_stands_above_what_is_next(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
-from merilo.commands.calibrate.attached_labels import LABELS
 from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
@@ -102,18 +101,6 @@ def test_scored_samples_are_never_named_as_those_that_would_decide(tmp_path: Pat
     text = " ".join(str(gates_page(found, 100)).split())
     assert "How to decide context_relevance: use more samples." in text
     assert "best score" not in text
-
-
-def test_attached_labels_are_said_to_change_nothing(tmp_path: Path) -> None:
-    """The limits are those of the judge's own scores, labels of people or not; it is said where to see the others."""
-    run = graded(tmp_path / "run", grades(40, 40, 120))
-    before = gate_run(run, Suite(minimums={METRIC: 0.6}))
-    (remove_seal(run.path) / LABELS).write_text("", encoding="utf-8")
-    after = gate_run(run.path, Suite(minimums={METRIC: 0.6}))
-    assert (before.notes, after.gates) == ((), before.gates)
-    note, _ = after.notes
-    assert "the judge's own" in note
-    assert f"merilo show {run.path}" in note
 
 
 def test_undefined_outcomes_are_reckoned_both_ways_unless_told_otherwise(tmp_path: Path) -> None:
@@ -465,13 +452,13 @@ def test_the_headline_counts_what_could_not_be_decided(tmp_path: Path) -> None:
     """A suite that lets undecided gates pass says how many it let pass: on the page, in JSON and in JUnit."""
     run = graded(tmp_path / "run", grades(40, 40, 120), metrics=[METRIC, SHARE])
     found = gate_run(run, Suite(minimums={METRIC: 0.7, SHARE: 0.1}, cannot_tell=CannotTell.PASS))
-    assert found.headline == "pass: 1 met, 1 undecided"
-    assert str(gates_page(found, 80)).startswith("pass: 1 met, 1 undecided\n")
+    assert found.headline == "pass: 1 met, 1 undecided, by the judge alone"
+    assert str(gates_page(found, 80)).startswith("pass: 1 met, 1 undecided, by the judge alone\n")
     assert str(found).startswith(found.headline)
-    assert repr(found) == "<pass: 1 met, 1 undecided>"
+    assert repr(found) == "<pass: 1 met, 1 undecided, by the judge alone>"
     assert gates_record(found)["counts"] == {"failed": 0, "met": 1, "undecided": 1}
     assert 'errors="0" skipped="1"' in junit_text(found)
-    assert "<system-out>pass: 1 met, 1 undecided</system-out>" in junit_text(found)
+    assert "<system-out>pass: 1 met, 1 undecided, by the judge alone</system-out>" in junit_text(found)
 
 
 @pytest.mark.parametrize(("max_drop", "verdict"), [(0.5, PASS), (0.22, CANNOT_TELL)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.label.run import has_judge
+from merilo.metrics.registry import asks_judge
 from merilo.results.scores import read_scores
 from merilo.stats.agreement_intervals import MIN_SYSTEMS, system_agreement
 
@@ -43,7 +43,7 @@ def rankings(
     scores = [(read_scores(one, cluster=field or ""), read_scores(other, cluster="")) for one, other in pairs]
     for metric, version in pairs[0][0].manifest.metrics.items():
         alike = all(run.manifest.metrics.get(metric) == version for pair in pairs for run in pair)
-        if alike and has_judge(metric):
+        if alike and asks_judge(metric):
             yield _ranking(metric, names, scores, resampling)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.correction import correction_of, match
+from merilo.commands.calibrate.correction import correction_of, labels_among, match
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.errors import DataError, RunError, UsageError
 from merilo.results.scores import read_scores
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import write_file
-from merilo.runs.run import LABELS
+from merilo.runs.run import LABELS, opened
 from merilo.runs.seal import publish, recover
 from merilo.stats.intervals import LEVEL, SEED
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.calibrate.human_labels import HumanLabel
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
-    from merilo.stats.correction import Correction
+    from merilo.stats.correction import Correction, Labels
 
 
 def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
@@ -59,6 +61,19 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
     return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
 
 
+def attach_file(runs: Sequence[str], labels: str) -> int:
+    """Store the labels of a file with each run that their tasks were drawn from; return the number of labels.
+
+    Raises DataError if the file cannot be read, RunError if the labels cannot be stored.
+    """
+    found = read_people([labels]).labels
+    given = sum(not each.ticket.settled for each in found)
+    for path in runs if given else ():
+        run = opened(path, labels=False)
+        attach_labels(run, [each for each in found if each.ticket.drawn_from(run.manifest.fingerprint)])
+    return given
+
+
 def _purpose(label: HumanLabel) -> tuple[str, str, str]:
     """Return the metric and the runs that a label's task was drawn for."""
     ticket = label.ticket
@@ -89,6 +104,32 @@ def labels_of(run: Run) -> list[HumanLabel]:
     if not own:
         raise _unusable(path, "They were drawn from other samples than the run has now.")
     return own
+
+
+@dataclass(frozen=True, slots=True)
+class UsableLabels:
+    """The labels stored with a run that can correct the means of its metrics."""
+
+    labels: Mapping[str, Labels]
+    """By the metric's full text; samples are positions among the scored ones."""
+    notes: tuple[str, ...]
+    """The reason why labels cannot be used, a sentence for each metric."""
+
+
+def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels:
+    """Return the labels stored with the run of these scores, for each of these metrics. Raises RunError as
+    `labels_of`.
+    """
+    own = labels_of(scores.run)
+    try:
+        found = match(scores, own, metrics) if own else {}
+    except UsageError:  # they are for other metrics
+        found = {}
+    notes = tuple(
+        f"The labels for {text} are not used. {each.elsewhere}." for text, each in found.items() if each.elsewhere
+    )
+    labels = {text: labels_among(scores, text, each) for text, each in found.items() if not each.elsewhere}
+    return UsableLabels(labels, notes)
 
 
 def corrected_of(

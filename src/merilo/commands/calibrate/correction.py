@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.label_matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
-from merilo.commands.label.run import has_judge
 from merilo.errors import UsageError
+from merilo.metrics.registry import asks_judge
 from merilo.results.judged_samples import JudgedRun
 from merilo.stats.correction import Correction, Labels, correct
 from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
@@ -33,7 +33,7 @@ def match(
     usable = {
         text: own
         for text in metrics
-        if has_judge(text)
+        if asks_judge(text)
         and (own := {draw: each for draw, each in draws.items() if usable_for(draw, text, scores.columns)})
     }
     with JudgedRun(scores.run) as judged:
@@ -79,11 +79,16 @@ def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level
         )
         reason = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}. Draw tasks from this run."
         return replace(nothing, labelled=len(found.samples), reason=reason)
+    labels = labels_among(scores, metric, found)
+    return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
+
+
+def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels:
+    """Return the labels of a metric, with the positions of their samples among the scored ones."""
     place = _places(scores, metric)
-    labels = Labels.of(
+    return Labels.of(
         [place[each] for each in found.samples], found.people, found.judge, probability=found.probabilities
     )
-    return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
 
 
 def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float) -> CorrectedRate | None:

@@ -76,7 +76,9 @@ def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
     found: dict[LabelDraw, list[HumanLabel]] = {}
     for each in labels:
         ticket = each.ticket
-        draw = LabelDraw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among, ticket.other)
+        draw = LabelDraw(
+            ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among, ticket.other
+        )
         found.setdefault(draw, []).append(each)
     return found
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.attached_labels import labels_of
 from merilo.commands.calibrate.label_matching import LabelDraw, MatchedLabels, chosen, draws_of, matched, usable_for
-from merilo.commands.label.run import has_judge
 from merilo.commands.label.tasks import population_mark
+from merilo.metrics.registry import asks_judge
+from merilo.rendering.overview import command
 from merilo.rendering.wording import count
 from merilo.results.judged_samples import JudgedRun
 from merilo.stats.corrected_pairs import PairLabels
@@ -45,6 +46,8 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     read.
     """
     usable = _usable(first, second, metrics)
+    if not usable and any(asks_judge(text) for text in metrics):
+        return PairedLabels({}, {}, _labels_of_one(first, second))
     ids = {each.ticket.sample for found in usable.values() for each in found.labels}
     sides = [_matched(scores, usable, ids) for scores in (first, second)]
     labels: dict[str, PairLabels] = {}
@@ -81,12 +84,24 @@ def _usable(first: RunScores, second: RunScores, metrics: Sequence[str]) -> dict
         fitting = {
             draw: own
             for draw, own in draws.items()
-            if has_judge(text) and all(usable_for(draw, text, each.columns) for each in (first, second))
+            if asks_judge(text) and all(usable_for(draw, text, each.columns) for each in (first, second))
         }
         if fitting:
             draw, own, _ = chosen(fitting, text)
             found[text] = _Usable(draw, own)
     return found
+
+
+def _labels_of_one(first: RunScores, second: RunScores) -> tuple[str, ...]:
+    """Return a sentence if labels are attached that were not drawn from this pair."""
+    paths = [str(each.run.path) for each in (first, second)]
+    some = [path for path, each in zip(paths, (first, second), strict=True) if each.run.labels is not None]
+    if not some:
+        return ()
+    advice = command("label", *paths, "-o", "FILE", "--ask")
+    which = " and ".join(some)
+    text = f"The human labels of {which} are not of this pair, so they correct no difference. To label it: {advice}"
+    return (text,)
 
 
 def _matched(scores: RunScores, usable: Mapping[str, _Usable], ids: set[str]) -> dict[str, MatchedLabels]:

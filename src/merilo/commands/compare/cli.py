@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.result import SHOWN
-from merilo.commands.flags import AcrossData, Cluster, Debug, Json, metric_texts
+from merilo.commands.flags import AcrossData, Cluster, Debug, Json, JudgeOnly, metric_texts
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def compare(
         bool, typer.Option("--across-judges", help="Compare even if judges, rubrics or versions differ.")
     ] = False,
     across_data: AcrossData = False,
+    judge_only: JudgeOnly = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
@@ -85,6 +86,7 @@ def compare(
             level=level,
             across_judges=across_judges,
             across_data=across_data,
+            judge_only=judge_only,
             samples=SHOWN if samples is None else samples,
         ),
     )

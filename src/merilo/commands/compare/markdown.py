@@ -16,6 +16,7 @@ from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WEAK_LEGEND
 from merilo.rendering.wording import count, number
+from merilo.results.basis import BY_JUDGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,8 @@ def fenced(text: str) -> str:
 def _blocks(found: RunComparison) -> list[str]:
     """Return all parts except the samples."""
     first, *others = (code(name) for name in found.names)
-    blocks = [f"### {first} vs. {' and '.join(others)}: {count(found.common, 'sample')} in common"]
+    alone = f", {BY_JUDGE}" if found.by_judge_alone else ""
+    blocks = [f"### {first} vs. {' and '.join(others)}: {count(found.common, 'sample')} in common{alone}"]
     blocks += [f"> **Warning:** {code(sentence)}" for sentence in words.beware(found)]
     for other in range(1, len(found.sides)):
         blocks.append(_table(found, [row for row in found.rows if row.other == other], other))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
-    from merilo.stats.compare import ExtremeCase
+    from merilo.stats.compare import Comparison, ExtremeCase
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
@@ -36,6 +36,7 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         "undefined": found.undefined.value,
         "cluster": found.cluster,
         "primary": list(found.primary),
+        "by_judge_alone": found.by_judge_alone,
         "left_out": dict(found.left_out),
         "differing": list(found.differing),
         "notes": list(found.notes),
@@ -50,7 +51,7 @@ def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
     """Return one comparison as a flat record, without nested values; the interval's ends are `low` and `high`."""
     record = _row(found, row)
     low, high = record.pop("interval") or (None, None)
-    for name in ("least", "most", "one_sided_ids"):
+    for name in ("least", "most", "one_sided_ids", "labels"):
         record.pop(name)
     return {**record, "low": low, "high": high}
 
@@ -60,6 +61,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
     return {
         "metric": row.metric,
         "weak": row.weak,
+        "basis": row.basis.value,
         "first": found.names[0],
         "second": found.names[row.other],
         "higher_is_better": row.higher_is_better,
@@ -92,6 +94,27 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "one_sided_ids": list(row.one_sided),
         "least": _extreme(each.least),
         "most": _extreme(each.most),
+        "labels": _labels(each),
+    }
+
+
+def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
+    """Return the labelled pairs and the numbers by the judge alone; None without labels."""
+    if each.correction is None:
+        return None
+    alone = each.correction.judged
+    means = each.by_judge or (each.first, each.second)
+    return {
+        "labelled": each.correction.labelled,
+        "human_difference": each.correction.human,
+        "tuning": each.correction.tuning,
+        "by_judge": {
+            "first_mean": means[0],
+            "second_mean": means[1],
+            "difference": alone.difference,
+            "interval": None if alone.interval.ends is None else list(alone.interval.ends),
+            "p": alone.p,
+        },
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from merilo.renderers import render
+from merilo.results.basis import Basis
 from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.intervals import LEVEL
 
@@ -53,6 +54,8 @@ class Row:
     """The first ids of the samples that are scored in one of the two runs only."""
     weak: bool = False
     """True if the metric is weak with the judge of one of the two runs."""
+    basis: Basis = Basis.JUDGE
+    """What the numbers rest on."""
 
     @property
     def ahead(self) -> int | None:
@@ -115,6 +118,12 @@ class RunComparison:
     def names(self) -> tuple[str, ...]:
         """The names of the runs."""
         return tuple(side.name for side in self.sides)
+
+    @property
+    def by_judge_alone(self) -> bool:
+        """True if a judge answered, and human labels correct no number."""
+        found = {row.basis for row in self.rows}
+        return Basis.JUDGE in found and Basis.LABELS not in found
 
     @property
     def weak(self) -> frozenset[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from merilo.commands.calibrate.paired_labels import paired_labels
 from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
-from merilo.rendering.overview import command
 from merilo.rendering.wording import unsealed_notes
+from merilo.results.basis import basis_of
 from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early
 from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of
@@ -20,12 +21,13 @@ from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
+    from merilo.stats.corrected_pairs import PairLabels
 
 
 _NAMED = 5
@@ -52,6 +54,8 @@ class ComparisonRequest:
     """Compare even if more than one in ten of the common ids name other questions, which are left out."""
     samples: int = SHOWN
     """Number of samples that changed most to include."""
+    judge_only: bool = False
+    """Leave human labels out: every number is the judge's own."""
 
 
 def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRequest | None = None) -> RunComparison:
@@ -75,7 +79,8 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     matching = [each.at(questions.positions) for each in paired] if questions.other else paired
     _check_ranges(matching, names)
     primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
-    found = _compared(matching, primary, policy, wanted.level)
+    labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
+    found = _compared(matching, primary, policy, wanted.level, labels.labels)
     rows = tuple(
         Row(
             metric,
@@ -84,6 +89,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             each,
             _one_sided(matching, metric, other),
             weak=any(metric in weak_metrics(run.manifest) for run in (measured[0], measured[other])),
+            basis=basis_of(metric, corrected=each.by_judge is not None),
         )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
@@ -104,7 +110,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         notes=(
             *stopped_early(measured, names),
             *questions.notes,
-            *labels_differ(measured),
+            *labels.notes,
             *unsealed_notes(measured),
         ),
         level=wanted.level,
@@ -257,14 +263,40 @@ def _primary(run: Run, metrics: Sequence[str], named: Sequence[str]) -> list[str
     return found
 
 
+class _Labels(NamedTuple):
+    """The human labels of every pair of runs that is compared."""
+
+    labels: dict[tuple[str, int], PairLabels]
+    notes: tuple[str, ...]
+
+
+def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> _Labels:
+    """Return the labels attached to the runs, by metric and other run."""
+    if judge_only:
+        return _Labels({}, ())
+    found: dict[tuple[str, int], PairLabels] = {}
+    notes: list[str] = []
+    for other in range(1, len(scores)):
+        own = paired_labels(scores[0], scores[other], metrics)
+        notes += own.notes
+        found |= {(metric, other): labels for metric, labels in own.labels.items()}
+    if found and policy is Policy.WORST:
+        return _Labels({}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",))
+    return _Labels(found, tuple(notes))
+
+
 def _compared(
-    scores: Sequence[RunScores], primary: Sequence[str] | None, policy: Policy, level: float
+    scores: Sequence[RunScores],
+    primary: Sequence[str] | None,
+    policy: Policy,
+    level: float,
+    labels: Mapping[tuple[str, int], PairLabels],
 ) -> dict[tuple[str, int], Comparison]:
     pairs = pairs_with_first([each.columns for each in scores])
     chosen = None if primary is None else [key for key in pairs if key[0] in primary]
     clusters: Sequence[Hashable] | None = scores[0].clusters
     try:
-        return compare_columns(pairs, primary=chosen, clusters=clusters, undefined=policy, level=level)
+        return compare_columns(pairs, primary=chosen, clusters=clusters, undefined=policy, level=level, labels=labels)
     except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
         raise UsageError(str(error)) from None
 
@@ -322,16 +354,3 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[M
         for place in chosen
     )
     return shown, int(differ.sum())
-
-
-# -- warnings -----------------------------------------------------------------------------------------
-
-
-def labels_differ(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return a sentence for each run with human labels attached, since they are not used here."""
-    with_labels = dict.fromkeys(str(run.path) for run in runs if run.labels is not None)
-    return tuple(
-        f"Human labels are attached to {path}, but the numbers here are the judge's own. For the corrected means: "
-        f"{command('show', path)}"
-        for path in with_labels
-    )

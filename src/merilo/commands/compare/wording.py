@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
-from merilo.rendering.wording import NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
+from merilo.rendering.wording import HUMAN_LABELS, NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
+from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Conclusion, Policy
+from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ def title(found: RunComparison) -> str:
     first, *others = found.names
     judges = list(dict.fromkeys(judge_name(side.run) for side in found.sides))
     by = "" if judges == [NONE] else f", judged by {' and '.join(judges)}"
+    if found.by_judge_alone:
+        by = f", {BY_JUDGE}" if judges == [NONE] else f", {BY_JUDGE} ({' and '.join(judges)})"
     return f"{first} vs. {' and '.join(others)}: {count(found.common, 'sample')} in common{by}"
 
 
@@ -83,8 +87,9 @@ def better(found: RunComparison, row: Row) -> str | None:
 
 
 def marked(row: Row) -> str:
-    """Return the metric, with a note if lower is better and the marker if it is weak."""
-    shown = row.metric if row.higher_is_better else f"{row.metric} (lower is better)"
+    """Return the metric, with notes if it is corrected and if lower is better, and the marker if it is weak."""
+    notes = ["corrected"] * (row.basis is Basis.LABELS) + ["lower is better"] * (not row.higher_is_better)
+    shown = f"{row.metric} ({', '.join(notes)})" if notes else row.metric
     return f"{shown}{MARK}" if row.weak else shown
 
 
@@ -188,6 +193,7 @@ def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
         return f"{row.metric}, {pair_title(found, row.other)}" if several else row.metric
 
     groups = (
+        (HUMAN_LABELS, [(named(row), label_text(row)) for row in found.rows]),
         (REMARKS, [(named(row), row.comparison.interval.remark) for row in found.rows]),
         ("Scored in one run only", [(named(row), one_sided_text(found, row)) for row in found.rows if row.one_sided]),
         ("In one run only", absences(found)),
@@ -200,6 +206,25 @@ def with_entries(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> lis
     """Return the groups of entries, without empty entries and without groups that have none."""
     notes = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
     return [each for each in notes if each.entries]
+
+
+def label_text(row: Row) -> str:
+    """Return the number of labelled pairs and the numbers by the judge alone; empty without labels."""
+    correction = row.comparison.correction
+    if correction is None:
+        return ""
+    labelled = f"{correction.labelled:,} labelled pairs"
+    if row.comparison.by_judge is None:
+        human = "" if correction.human is None else f", whose mean difference is {signed(correction.human)}"
+        return f"{labelled}{human}; {DECIDING_LABELLED} are needed to correct, so the numbers are {BY_JUDGE}"
+    judged = correction.judged
+    ends = judged.interval.ends
+    between = "" if ends is None else f", {signed(ends[0])} to {signed(ends[1])}"
+    first, second = row.comparison.by_judge
+    return (
+        f"corrected by {labelled}; {BY_JUDGE}: {number(first)} and {number(second)}, difference "
+        f"{signed(judged.difference)}{between}"
+    )
 
 
 def one_sided(row: Row) -> str:
@@ -251,6 +276,9 @@ def basis(found: RunComparison) -> str:
 
 def over(found: RunComparison) -> str:
     """Return which errors the intervals cover."""
+    bases = {row.basis for row in found.rows}
+    if Basis.LABELS in bases:
+        return "cover sampling of questions and the judge's error" + (" if corrected" if len(bases) > 1 else "")
     return OWN_ERROR if any(side.run.manifest.origin is None for side in found.sides) else covers_imported()
 
 

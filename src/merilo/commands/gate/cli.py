@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, Debug, Json, given
+from merilo.commands.flags import AcrossData, Cluster, Debug, Json, JudgeOnly, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot tell.
 
 A gate passes if the lower confidence limit meets the target and fails if the upper limit misses it. For metrics where
-lower is better, --min is a maximum. Samples are paired with the baseline by id if their question is equal. A baseline
-with another judge, rubric or metric version, or with other questions under the same ids, is rejected.
+lower is better, --min is a maximum. Human labels attached to the runs correct means and drops (merilo label). Without
+labels the judge alone decides; the embedded judge cannot decide minimums then (--trust-judge lets it).
+
+Samples are paired with the baseline by id if their question is equal. A baseline with another judge, rubric or metric
+version, or with other questions under the same ids, is rejected.
 
 Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell.
 """
@@ -72,6 +75,15 @@ def gate(
         float | None, typer.Option(metavar="L", help="Confidence level of each one-sided limit. [default: 0.95]")
     ] = None,
     across_data: AcrossData = False,
+    judge_only: JudgeOnly = False,
+    trust_judge: Annotated[
+        bool | None,
+        typer.Option("--trust-judge", help="Let the embedded judge alone decide minimums.", show_default=False),
+    ] = None,
+    holm: Annotated[
+        bool | None,
+        typer.Option("--holm", help="Fail only if it is shown for all gates together.", show_default=False),
+    ] = None,
     no_config: Annotated[bool, typer.Option("--no-config", help="Ignore the suite of merilo.toml.")] = False,
     junit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML, one test per gate.")
@@ -95,8 +107,10 @@ def gate(
         undefined=undefined,
         cluster=cluster,
         level=level,
+        trust_judge=trust_judge,
+        holm=holm,
     )
-    found = gate_run(run, asked, baseline=baseline, across_data=across_data)
+    found = gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
     _report(found, junit, json=json)
     raise typer.Exit({"pass": Exit.DONE, "fail": Exit.GATE_FAILED}.get(found.verdict.value, Exit.CANNOT_TELL))
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from merilo.rendering.weak import WEAK, weak_legend
 from merilo.rendering.wording import count, percent
+from merilo.results.basis import BY_JUDGE, Basis
+from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
@@ -57,6 +59,15 @@ class Gate:
     weak: bool = False
     """True if the metric is weak with the judge."""
 
+    basis: Basis = Basis.JUDGE
+    """What the decision rests on."""
+    labelled: int = 0
+    """Number of labelled samples (pairs for a drop); a correction needs 20."""
+    by_judge: Decision | None = None
+    """The decision by the judge alone, if `decision` is corrected by human labels; otherwise None."""
+    withheld: str = ""
+    """The reason why numbers that would decide do not; otherwise empty."""
+
     @property
     def verdict(self) -> GateVerdict:
         """Pass, fail or cannot tell."""
@@ -66,6 +77,8 @@ class Gate:
     def reading(self) -> str:
         """The result in one line: number, limit, number of samples and requirement."""
         text = _reading(self)
+        if more := _basis_text(self):
+            text = f"{text}{'' if text.endswith('.') else '.'} {more}"
         return f"{text}{'' if text.endswith('.') else '.'} {WEAK.capitalize()}." if self.weak else text
 
     @property
@@ -96,6 +109,8 @@ class Gates:
     """Number of samples of the baseline that the run does not have; they are not compared."""
     foreign: bool = False
     """True if the scores were imported, not computed by merilo."""
+    holm: bool = False
+    """True if failures are those that Holm's method shows for all gates together."""
 
     @property
     def verdict(self) -> GateVerdict:
@@ -141,7 +156,16 @@ class Gates:
         """The verdict with the numbers of gates, such as `pass: 1 met, 8 undecided`."""
         words = {"failed": "failed", "met": "met", "undecided": "undecided"}
         parts = [f"{amount:,} {words[name]}" for name, amount in self.counts.items() if amount]
-        return f"{self.verdict}: {', '.join(parts)}"
+        text = f"{self.verdict}: {', '.join(parts)}"
+        alone = len(self.by_judge_alone)
+        if not alone:
+            return text
+        return f"{text}, {BY_JUDGE}" if alone == len(self.gates) else f"{text} ({alone:,} {BY_JUDGE})"
+
+    @property
+    def by_judge_alone(self) -> tuple[Gate, ...]:
+        """The gates whose numbers are those of a judge, not corrected by human labels."""
+        return tuple(gate for gate in self.gates if gate.basis is Basis.JUDGE)
 
     @property
     def warning(self) -> str:
@@ -176,6 +200,21 @@ def _reading(gate: Gate) -> str:
     if gate.kind is Kind.MINIMUM:
         return _minimum_reading(gate, decision.value, decision.lower, decision.upper)
     return _drop_reading(gate, decision.value, decision.lower, decision.upper)
+
+
+def _basis_text(gate: Gate) -> str:
+    """Return a sentence on why the gate cannot tell, on the labels, or that the judge alone decided; may be empty."""
+    things = "samples" if gate.kind is Kind.MINIMUM else "pairs"
+    if gate.withheld:
+        return f"Cannot tell: {gate.withheld}."
+    if gate.by_judge is not None and gate.by_judge.value is not None:
+        sign = 1 if gate.higher_is_better or gate.kind is Kind.MINIMUM else -1
+        value = gate.by_judge.value
+        alone = f"{value:.3f}" if gate.kind is Kind.MINIMUM else _change(sign * value)
+        return f"Corrected by {gate.labelled:,} labelled {things}; {BY_JUDGE} {alone}."
+    if gate.labelled:
+        return f"{gate.labelled:,} {things} are labelled; a correction needs {DECIDING_LABELLED}."
+    return ""
 
 
 def _same_reading(gate: Gate) -> str:

@@ -26,6 +26,12 @@ MAX_SEED = 2**53
 """Seeds below this are the same number in TOML, YAML and JSON."""
 
 
+class LabelPolicy(StrEnum):
+    """Whether gates need human labels."""
+
+    REQUIRED = "required"
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """The gates of a run. Raises UsageError for an invalid value."""
@@ -48,6 +54,12 @@ class Suite:
     """
     cannot_tell: CannotTell | None = None
     """The final verdict for a gate that cannot tell; None: "cannot tell"."""
+    trust_judge: bool = False
+    """True: the embedded judge alone may decide minimums. Its level is not calibrated, so by default it cannot."""
+    labels: LabelPolicy | None = None
+    """required: without 20 labelled samples (pairs for a drop) a gate cannot tell."""
+    holm: bool = False
+    """True: failures are those that Holm's method shows for all gates together."""
     seed: int = SEED
     """Seed of the order in which `merilo run --until-decided` evaluates samples."""
 
@@ -109,6 +121,9 @@ def suite_of(record: Mapping[str, object], *, source: str) -> Suite:
             cluster=_text(record.get("cluster")),
             undefined=one_of(Policy, record.get("undefined"), "undefined"),
             cannot_tell=one_of(CannotTell, record.get("cannot_tell"), "cannot_tell"),
+            trust_judge=_typed(record.get("trust_judge", False), bool, "trust_judge", "true or false"),
+            labels=one_of(LabelPolicy, record.get("labels"), "labels"),
+            holm=_typed(record.get("holm", False), bool, "holm", "true or false"),
             seed=_seed(record.get("seed", SEED)),
         )
     except UsageError as error:
@@ -125,6 +140,8 @@ def suite_from(
     undefined: str | None = None,
     cluster: str | None = None,
     level: float | None = None,
+    trust_judge: bool | None = None,
+    holm: bool | None = None,
 ) -> Suite:
     """Return the suite in a file, or an empty one; other arguments override its values. Raises UsageError."""
     suite = Suite() if path is None else read_suite(path)
@@ -137,6 +154,8 @@ def suite_from(
         undefined=suite.undefined if undefined is None else one_of(Policy, undefined, "undefined"),
         cluster=suite.cluster if cluster is None else cluster,
         level=suite.level if level is None else level,
+        trust_judge=suite.trust_judge if trust_judge is None else trust_judge,
+        holm=suite.holm if holm is None else holm,
     )
 
 

@@ -12,10 +12,12 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import OWN_ERROR, covers_imported
+from merilo.results.basis import Basis
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from merilo.commands.gate.result import Gate, Gates
+    from merilo.stats.gate import Decision
 
 _TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
 _SHOWN = 5
@@ -36,6 +38,8 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
         "level": found.level,
         "cluster": found.cluster,
         "cannot_tell": None if found.cannot_tell is None else found.cannot_tell.value,
+        "by_judge_alone": bool(found.by_judge_alone),
+        "holm": found.holm,
         "gates": [_record(gate) for gate in found.gates],
         "notes": list(found.notes),
     }
@@ -55,11 +59,19 @@ def gates_page(found: Gates, width: int) -> Page:
     for gate in (*found.obstacles, *passed):
         page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
     page.blank()
-    page.text(f"Limits {covers_imported() if found.foreign else OWN_ERROR}.", tone=Tone.QUIET)
+    page.text(f"Limits {_covered(found)}.", tone=Tone.QUIET)
     for note in filter(None, (found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
     _undecided(page, found)
     return page
+
+
+def _covered(found: Gates) -> str:
+    """Return which errors the limits cover."""
+    bases = {gate.basis for gate in found.gates}
+    if Basis.LABELS in bases:
+        return "cover sampling of questions and the judge's error" + (" if corrected" if len(bases) > 1 else "")
+    return covers_imported() if found.foreign else OWN_ERROR
 
 
 def junit_text(found: Gates) -> str:
@@ -119,8 +131,16 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
         "loss": gate.loss,
         "deciding": list(gate.deciding),
         "would": None if gate.decision.would is None else gate.decision.would.value,
+        "basis": gate.basis.value,
+        "labelled": gate.labelled,
+        "by_judge": None if gate.by_judge is None else _decision(gate.by_judge),
+        "withheld": gate.withheld or None,
         "reading": gate.reading,
     }
+
+
+def _decision(found: Decision) -> dict[str, Any]:  # Any: JSON
+    return {"verdict": found.verdict.value, "value": found.value, "lower": found.lower, "upper": found.upper}
 
 
 def _undecided(page: Page, found: Gates) -> None:
@@ -131,6 +151,8 @@ def _undecided(page: Page, found: Gates) -> None:
     page.heading("How to decide")
     for gate in undecided:
         page.text(f"{gate.metric}: {_advice(gate)}", indent=2)
+        if gate.withheld or gate.basis is Basis.LABELS:
+            page.line("    " + _label_command(found, gate))
         for sample in gate.deciding[:_SHOWN]:
             page.line("    " + command("show", str(found.run), "--sample", sample))
         if len(gate.deciding) > _SHOWN:
@@ -138,7 +160,19 @@ def _undecided(page: Page, found: Gates) -> None:
             page.text(f"and {rest}", indent=4)
 
 
+def _label_command(found: Gates, gate: Gate) -> str:
+    """Return the command that draws and asks for labels."""
+    runs = [str(found.run)]
+    if gate.kind is Kind.DROP and found.baseline is not None:
+        runs.insert(0, str(found.baseline))
+    return command("label", *runs, "--metric", gate.metric, "-o", "labels.jsonl", "--ask")
+
+
 def _advice(gate: Gate) -> str:
+    if gate.withheld:
+        return "label some samples."
+    if gate.basis is Basis.LABELS:
+        return "label more samples (another --seed draws others)."
     if gate.deciding:
         some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
         end = "best" if gate.decision.would is GateVerdict.PASS else "worst"

@@ -14,19 +14,20 @@ from merilo.errors import Interrupted, UsageError
 if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
 
-HELP = """Sample items from a run for people to label, or label a file of items in the terminal.
+HELP = """Sample items from a run, or from a pair of runs, for people to label.
 
-With -o, WHAT is a run directory: the sampled items are written to a .jsonl or .csv file, without the judge's verdicts.
-Fill in the `label` field with any tool, or run `merilo label FILE --ask`. It saves each answer at once; repeat the
-command to resume.
+Items are written to FILE without the judge's verdicts, nor the run they come from. Label them in the terminal (--ask)
+or with any tool that fills in the `label` field. With --ask each answer is saved at once, and the labels are attached
+to the runs at the end; repeat the command to resume. Labels of a pair correct `merilo compare` and `merilo gate
+--baseline`; labels of one run correct `merilo show` and `merilo gate --min`.
 
-Then: merilo calibrate RUN --labels FILE
+Labels from another tool: merilo calibrate RUN --labels FILE --attach
 """
 EXAMPLES = """\b
 Examples:
-  merilo label runs/first --metric faithfulness --sample 60 -o tasks.jsonl
+  merilo label runs/bm25 runs/dense --metric context_relevance -o pairs.jsonl --ask
+  merilo label runs/first --metric faithfulness --sample 60 -o tasks.csv
   merilo label tasks.jsonl --ask --annotator ann
-  merilo label runs/first --metric context_precision -o tasks.csv
 """
 
 
@@ -37,6 +38,10 @@ def label(
             metavar="WHAT", help="A run directory, or with --ask a file of tasks.", callback=given, show_default=False
         ),
     ],
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="OTHER", help="A second run directory, to label a pair of runs.", show_default=False),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="New file for the tasks: .jsonl or .csv."),
@@ -58,7 +63,7 @@ def label(
         bool, typer.Option("--stratify", help="Stratify by score (minimum, maximum, in between), in proportion.")
     ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other samples.")] = 0,
-    ask: Annotated[bool, typer.Option("--ask", help="Label the tasks of the file WHAT in this terminal.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Label the tasks in this terminal.")] = False,
     annotator: Annotated[
         str, typer.Option(metavar="NAME", help="With --ask: name of the annotator, stored with each label.")
     ] = "",
@@ -67,9 +72,11 @@ def label(
 ) -> None:
     """Draw tasks, or ask for their labels."""
     del debug  # main reads it
-    if ask:
-        if output is not None or json:
-            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and --json.")
+    if ask and json:
+        raise UsageError("--ask is a dialogue; leave out --json.")
+    if ask and Path(what).is_file():
+        if output is not None or other is not None:
+            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
         _ask(Path(what), annotator)
         return
     if output is None:
@@ -80,23 +87,56 @@ def label(
         raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
     from merilo.commands.label.run import label_run
 
-    tasks = label_run(what, output, metric=metric, samples=sample, items=items, stratify=stratify, seed=seed)
-    _report(tasks, what, output, json=json)
+    tasks = label_run(
+        what,
+        output,
+        metric=metric,
+        samples=sample,
+        items=items,
+        stratify=stratify,
+        seed=seed,
+        other=other,
+        resume=ask,
+    )
+    runs = [each for each in (what, other) if each is not None]
+    if not ask:
+        _report(tasks, runs, output, json=json)
+        return
+    try:
+        _ask(Path(output), annotator)
+    finally:
+        _attach(runs, output)
 
 
 def _ask(path: Path, annotator: str) -> None:
     from merilo.commands.label.interview import ask_tasks
     from merilo.commands.label.task_file import TaskFile
 
-    if path.is_dir():
-        raise UsageError(f"--ask needs a file of tasks, got the run directory {path}.")
     try:
         ask_tasks(TaskFile(path), annotator=annotator)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. The answers are saved in {path}; repeat the command to resume.") from None
 
 
-def _report(tasks: Tasks, run: str, output: str, *, json: bool) -> None:
+def _attach(runs: list[str], output: str) -> None:
+    """Attach the labels given so far to the runs, and say so."""
+    from merilo.commands.calibrate.attached_labels import attach_file
+    from merilo.rendering.overview import command
+    from merilo.rendering.page import Page
+    from merilo.rendering.terminal import page_width, show
+    from merilo.rendering.wording import count
+
+    labels = attach_file(runs, output)
+    if not labels:
+        return
+    page = Page(page_width())
+    page.text(f"{count(labels, 'label')} attached to {' and '.join(runs)}.")
+    page.heading("Next")
+    page.line("  " + command("compare" if len(runs) > 1 else "show", *runs))
+    show(page)
+
+
+def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page
     from merilo.rendering.sanitize import json_text
@@ -104,23 +144,26 @@ def _report(tasks: Tasks, run: str, output: str, *, json: bool) -> None:
     from merilo.rendering.wording import count
 
     if json:
-        write(json_text(_record(tasks, run, output)) + "\n")
+        write(json_text(_record(tasks, runs, output)) + "\n")
         return
     page = Page(page_width())
-    drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}"
+    scored = "sample scored in both runs" if len(runs) > 1 else "scored sample"
+    drawn = f"{tasks.samples:,} of {count(tasks.population, scored)}"
     how = "stratified by score" if tasks.stratified else "drawn uniformly"
     page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
     for sentence in tasks.remarks:
         page.text(sentence)
     page.heading("Next")
     page.line("  " + command("label", output, "--ask"))
-    page.line("  " + command("calibrate", run, "--labels", output))
+    attach = ["--attach"] if len(runs) > 1 else []
+    page.line("  " + command("calibrate", runs[0], "--labels", output, *attach))
     show(page)
 
 
-def _record(tasks: Tasks, run: str, output: str) -> dict[str, object]:
+def _record(tasks: Tasks, runs: list[str], output: str) -> dict[str, object]:
     return {
-        "run": run,
+        "run": runs[0],
+        "other": runs[1] if len(runs) > 1 else None,
         "file": output,
         "metric": tasks.metric,
         "unit": tasks.unit.value,

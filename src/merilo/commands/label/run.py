@@ -13,14 +13,14 @@ from merilo.commands.label.tasks import (
     TaskLine,
     Ticket,
     Unit,
+    has_tasks,
     population_mark,
     side_mark,
     task_format,
     write_tasks,
 )
 from merilo.errors import UsageError
-from merilo.metrics.base import is_composite
-from merilo.metrics.registry import known_definition
+from merilo.metrics.registry import asks_judge, known_definition
 from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
@@ -75,8 +75,12 @@ def label_run(
     stratify: bool = False,
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
+    resume: bool = False,
 ) -> Tasks:
-    """Draw tasks for annotators from a run and write them to `out`; documented at `merilo.api.label`."""
+    """Draw tasks for annotators and write them to `out`; documented at `merilo.api.label`.
+
+    `resume`: accept a file that already has the same tasks, and leave its labels.
+    """
     if samples < 1 or items < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
     if out is not None:
@@ -89,7 +93,7 @@ def label_run(
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
     tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify).tasks()
-    if out is not None:
+    if out is not None and not (resume and has_tasks(Path(out), tasks.lines)):
         write_tasks(Path(out), tasks.lines)
     return tasks
 
@@ -101,21 +105,15 @@ def metric_to_label(run: Run, metric: str | None) -> str:
     """
     if metric is not None:
         (text,) = read_scores(run, metrics=(metric,), cluster="").columns
-        if not has_judge(text):
+        if not asks_judge(text):
             raise UsageError(f"{text} is computed without a judge, so human labels cannot correct it.")
         return text
-    with_judge = [text for text in run.manifest.metrics if has_judge(text)]
+    with_judge = [text for text in run.manifest.metrics if asks_judge(text)]
     if not with_judge:
         raise UsageError(f"{run.path} has no metric that uses a judge, so there are no verdicts to label.")
     if len(with_judge) > 1:
         raise UsageError(f"Several metrics of {run.path} use a judge; name one with --metric: {', '.join(with_judge)}.")
     return with_judge[0]
-
-
-def has_judge(text: str) -> bool:
-    """Return True if a metric's values come from a judge, or if the metric is not known here."""
-    found = known_definition(text)
-    return found is None or (not is_composite(found) and bool(getattr(found, "asks", True)))
 
 
 class _Among(NamedTuple):
@@ -151,7 +149,9 @@ class _Drawing:
         drawn_from = _Among(len(places), population_mark(scores[0].ids[place] for place in places), len(strata) > 1)
         chances = drawn(ids, wanted=min(self.samples, len(places)), key=self._name("draw"))
         sides = [self._cases(run, chances) for run in self.runs]
-        drawn_samples = {sample: [cases[sample] for cases in sides] for sample in chances if all(sample in cases for cases in sides)}
+        drawn_samples = {
+            sample: [cases[sample] for cases in sides] for sample in chances if all(sample in cases for cases in sides)
+        }
         unit = self._unit([case for cases in drawn_samples.values() for case in cases])
         if unit is Unit.VALUE:
             remarks.append(f"{self.metric}: {_WHY_VALUE}.")

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.label.csv_escaping import escaped
-from merilo.data.source import Format, format_of
+from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import RunError, UsageError
 from merilo.runs.publish import create_file
 
@@ -187,6 +187,14 @@ def write_tasks(path: Path, tasks: Sequence[TaskLine]) -> None:
         ) from None
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror}). Name another file (-o).") from error
+
+
+def has_tasks(path: Path, tasks: Sequence[TaskLine]) -> bool:
+    """Return True if the file exists and has exactly these tasks, in any state of labelling."""
+    if not path.exists():
+        return False
+    found = {str(value.value.get("task", "")) for value in RecordFile(path, task_format(path)).records() if value.value}
+    return found == {task.ticket.task for task in tasks}
 
 
 def task_format(path: Path) -> Format:

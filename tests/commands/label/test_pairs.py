@@ -1,0 +1,376 @@
+"""Labels of a pair of runs: how tasks are drawn, and how comparisons and gates decide by them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import Here
+from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
+
+import merilo
+from merilo import api
+from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.compare.record import comparison_record
+from merilo.commands.gate.run import gate_run
+from merilo.commands.gate.suite import LabelPolicy, Suite
+from merilo.commands.gate.text import gates_page, gates_record, junit_text
+from merilo.commands.label.run import label_run
+from merilo.commands.label.tasks import unsealed
+from merilo.errors import UsageError
+from merilo.judging.kinds.relevance import Relevance
+from merilo.stats.gate import GateVerdict
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+Row = dict[str, Any]
+METRIC = "context_relevance"
+PASS, FAIL, CANNOT_TELL = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.CANNOT_TELL
+
+
+def kind_to_a(question: Question[Any]) -> Row:
+    """People's grade, but one more for most contexts of system A."""
+    assert isinstance(question, Relevance)
+    text = " ".join(question.sentences)
+    grade = grade_of(text)
+    if "System A" in text and int(text.split("luck ")[1][0]) < 7:
+        grade = min(2, grade + 1)
+    return {"grade": grade, "evidence": [0] if grade else [], "probability": grade / 2}
+
+
+def rows(system: str, samples: int, *, seed: int, shared: int = 1, lift: int = 0) -> list[Row]:
+    """Samples of one system: three contexts each, the first `shared` of them the same in every system."""
+    import random
+
+    dice, found = random.Random(f"{system}{seed}"), list[Row]()
+    both = random.Random(seed)
+    for number in range(samples):
+        base = both.choice([0, 1, 1, 2])
+        texts = [f"Shared text {number}-{at}, luck {both.randrange(10)}, is truly {base}." for at in range(shared)]
+        for at in range(3 - shared):
+            grade = min(2, max(0, base + dice.choice([-1, 0, 0, 1]) + (lift if dice.random() < 0.5 else 0)))
+            texts.append(f"System {system}, text {number}-{at}, luck {dice.randrange(10)}, is truly {grade}.")
+        found.append({"id": f"s{number}", "user_input": f"What is {number}?", "retrieved_contexts": texts})
+    return found
+
+
+def pair(folder: Path, samples: int = 300, *, lift: int = 0, shared: int = 1) -> tuple[merilo.Run, merilo.Run]:
+    """The runs of two systems by a judge that is kinder to the first; `lift`: how much better the second is."""
+    first = judged_run(folder / "a", rows("A", samples, seed=5, shared=shared), [METRIC], kind_to_a)
+    second = judged_run(folder / "b", rows("B", samples, seed=5, shared=shared, lift=lift), [METRIC], kind_to_a)
+    return first, second
+
+
+def labelled(first: merilo.Run, second: merilo.Run, path: Path, samples: int, **options: Any) -> int:
+    """Draw tasks from the pair, fill them in, and attach them to both runs."""
+    label_run(first, path, samples=samples, other=second, **options)
+    fill_in(path, by_grade)
+    return attach_file([str(first.path), str(second.path)], str(path))
+
+
+def open_again(*runs: merilo.Run) -> list[merilo.Run]:
+    """The runs as they are on disk now."""
+    return [merilo.Run.open(each.path) for each in runs]
+
+
+# -- drawing ------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_a_pair_ask_about_both_runs_and_show_neither(tmp_path: Path) -> None:
+    """Every drawn sample has contexts of both systems in mixed order; a shared context is asked once."""
+    first, second = pair(tmp_path, 60)
+    tasks = label_run(first, tmp_path / "t.jsonl", samples=20, items=3, other=second)
+    found = read_tasks(tmp_path / "t.jsonl")
+    assert (tasks.samples, tasks.population) == (20, 60)
+    by_sample: dict[str, list[str]] = {}
+    for task in found:
+        ticket = unsealed(task["ticket"])
+        assert ticket is not None
+        by_sample.setdefault(ticket.sample, []).append(task["context"])
+        assert not {"a", "b", str(first.path), str(second.path)} & {str(value) for value in task.values()}
+    assert all(len(set(texts)) == len(texts) == 5 for texts in by_sample.values())
+    leading = Counter(next(text.split()[1].rstrip(",") for text in texts) for texts in by_sample.values())
+    assert min(leading["A"], leading["B"], leading["text"]) > 0
+    assert {task["run"] for task in found} == {first.manifest.fingerprint}
+
+
+def test_a_pair_is_drawn_from_the_samples_that_both_scored(tmp_path: Path) -> None:
+    """A sample without contexts in one run cannot be drawn, and the draw depends on the seed and the ids alone."""
+    one, two = rows("A", 30, seed=1), rows("B", 30, seed=1)
+    one[3]["retrieved_contexts"] = []
+    runs = [judged_run(tmp_path / name, each, [METRIC], kind_to_a) for name, each in (("a", one), ("b", two))]
+    tasks = label_run(runs[0], samples=40, other=runs[1])
+    assert (tasks.samples, tasks.population) == (29, 29)
+    assert {line.ticket.sample for line in tasks.lines} == {f"s{n}" for n in range(30)} - {"s3"}
+    few, fewer = (label_run(runs[0], samples=count, other=runs[1]) for count in (12, 6))
+    assert {each.ticket.sample for each in fewer.lines} < {each.ticket.sample for each in few.lines}
+
+
+def test_a_pair_is_not_stratified_and_needs_the_metric_in_both(tmp_path: Path) -> None:
+    """Strata of one run say nothing about the other."""
+    first, second = pair(tmp_path, 12)
+    with pytest.raises(UsageError, match="drawn uniformly"):
+        label_run(first, other=second, stratify=True)
+    other = judged_run(tmp_path / "c", rows("C", 12, seed=5), ["context_relevance(unit=context)"], kind_to_a)
+    with pytest.raises(UsageError, match="has no metric context_relevance"):
+        label_run(first, metric=METRIC, other=other)
+
+
+# -- comparing ----------------------------------------------------------------------------------------
+
+
+def test_a_judge_that_is_kinder_to_one_run_does_not_decide_after_labels(tmp_path: Path) -> None:
+    """By the judge alone A is better; with 40 labelled pairs the difference shrinks to what people say: none."""
+    first, second = pair(tmp_path)
+    alone = merilo.compare(first, second)
+    assert alone.rows[0].ahead == 0
+    assert "by the judge alone" in str(alone).splitlines()[0]
+    assert comparison_record(alone)["by_judge_alone"] is True
+    labelled(first, second, tmp_path / "t.jsonl", 40)
+    runs = open_again(first, second)
+    found = merilo.compare(*runs)
+    record = comparison_record(found)["comparisons"][0]
+    each = found.metrics[METRIC]
+    assert found.rows[0].ahead is None
+    assert abs(each.difference or 1) < 0.05
+    assert (each.first or 0) - (each.second or 0) == pytest.approx(each.difference)
+    assert (record["basis"], record["labels"]["labelled"]) == ("human labels", 40)
+    assert record["labels"]["by_judge"]["difference"] == pytest.approx(alone.metrics[METRIC].difference)
+    text = " ".join(str(found).split())
+    assert "context_relevance (corrected)" in text
+    assert "corrected by 40 labelled pairs; by the judge alone:" in text
+    assert "by the judge alone" not in str(found).splitlines()[0]
+    uncorrected = merilo.compare(*runs, judge_only=True)
+    assert uncorrected.metrics[METRIC] == alone.metrics[METRIC]
+
+
+def test_labels_find_a_difference_that_the_judge_hides(tmp_path: Path) -> None:
+    """The second system is better, the judge is kinder to the first: labels name the second."""
+    first, second = pair(tmp_path, lift=1, shared=0)
+    assert merilo.compare(first, second).rows[0].ahead != 1
+    labelled(first, second, tmp_path / "t.jsonl", 80)
+    assert merilo.compare(*open_again(first, second)).rows[0].ahead == 1
+
+
+def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(tmp_path: Path) -> None:
+    """HTML and Markdown name the correction and the judge's own difference."""
+    from merilo.commands.compare.html import comparison_html
+    from merilo.commands.compare.markdown import comparison_markdown
+
+    first, second = pair(tmp_path, 60)
+    assert "by the judge alone" in comparison_markdown(merilo.compare(first, second))
+    labelled(first, second, tmp_path / "t.jsonl", 30)
+    found = merilo.compare(*open_again(first, second))
+    for page in (comparison_html(found), comparison_markdown(found)):
+        assert "context_relevance (corrected)" in page
+        assert "corrected by 30 labelled pairs; by the judge alone" in page
+
+
+def test_too_few_labels_are_shown_and_decide_nothing(tmp_path: Path) -> None:
+    """With 12 labelled pairs the numbers stay the judge's, and the page says how many are needed."""
+    first, second = pair(tmp_path, 60)
+    before = merilo.compare(first, second)
+    labelled(first, second, tmp_path / "t.jsonl", 12)
+    found = merilo.compare(*open_again(first, second))
+    assert found.metrics[METRIC].difference == before.metrics[METRIC].difference
+    assert "12 labelled pairs" in " ".join(str(found).split())
+    assert "20 are needed to correct" in " ".join(str(found).split())
+
+
+def test_labels_of_one_run_correct_its_mean_and_no_difference(tmp_path: Path) -> None:
+    """The comparison says that the labels are of one run, and how to draw a pair."""
+    first, second = pair(tmp_path, 40)
+    label_run(first, tmp_path / "t.jsonl", samples=30)
+    fill_in(tmp_path / "t.jsonl", by_grade)
+    calibrate_run(first, tmp_path / "t.jsonl", attach=True)
+    found = merilo.compare(*open_again(first, second))
+    assert found.by_judge_alone
+    assert f"merilo label {first.path} {second.path}" in " ".join(found.notes)
+
+
+def test_labels_of_a_pair_correct_the_means_of_both_runs(tmp_path: Path) -> None:
+    """`show` and a minimum use them too, for the kinder and the fair half of the pair."""
+    first, second = pair(tmp_path, 120)
+    labelled(first, second, tmp_path / "t.jsonl", 60)
+    for run, judged in zip(open_again(first, second), (first, second), strict=True):
+        gate = gate_run(run, Suite(minimums={METRIC: 0.4})).gates[0]
+        mean = judged.metrics[METRIC].mean
+        assert (gate.basis.value, gate.labelled) == ("human labels", 60)
+        assert mean is not None
+        assert (gate.decision.value or 0) < mean + 0.02
+
+
+def test_labels_drawn_before_samples_changed_are_not_used(tmp_path: Path) -> None:
+    """Tasks drawn from the whole pair do not correct a comparison over a part of it."""
+    first, second = pair(tmp_path, 60)
+    labelled(first, second, tmp_path / "t.jsonl", 40)
+    part = judged_run(tmp_path / "part", rows("B", 60, seed=5)[:40], [METRIC], kind_to_a)
+    found = merilo.compare(merilo.Run.open(first.path), part)
+    assert found.by_judge_alone
+
+
+# -- gates --------------------------------------------------------------------------------------------
+
+
+def test_a_minimum_is_decided_by_the_corrected_mean(tmp_path: Path) -> None:
+    """A lenient judge passes the minimum alone; annotators do not, and every output says so."""
+    first, second = pair(tmp_path)
+    mean = first.metrics[METRIC].mean
+    assert mean is not None
+    asked = round(mean - 0.06, 2)
+    assert gate_run(first, Suite(minimums={METRIC: asked})).verdict is PASS
+    labelled(first, second, tmp_path / "t.jsonl", 100)
+    (run, _) = open_again(first, second)
+    found = gate_run(run, Suite(minimums={METRIC: asked}))
+    assert found.verdict is not PASS
+    gate, record = found.gates[0], gates_record(found)["gates"][0]
+    assert gate.by_judge is not None
+    assert gate.by_judge.verdict is PASS
+    assert record["by_judge"]["value"] == pytest.approx(mean)
+    assert f"Corrected by 100 labelled samples; by the judge alone {mean:.3f}." in gate.reading
+    assert "Corrected by 100 labelled samples" in junit_text(found)
+    assert gate_run(run, Suite(minimums={METRIC: asked}), judge_only=True).verdict is PASS
+
+
+def test_a_drop_is_decided_by_the_corrected_difference(tmp_path: Path) -> None:
+    """The judge sees a drop from the system it is kind to; annotators see none of that size."""
+    first, second = pair(tmp_path)
+    assert gate_run(second, Suite(max_drop=0.05), baseline=first).verdict is FAIL
+    labelled(first, second, tmp_path / "t.jsonl", 100)
+    base, new = open_again(first, second)
+    found = gate_run(new, Suite(max_drop=0.05), baseline=base)
+    gate = found.gates[0]
+    assert gate.verdict is not FAIL
+    assert gate.by_judge is not None
+    assert gate.by_judge.verdict is FAIL
+    difference = merilo.compare(base, new).metrics[METRIC].difference
+    assert gate.decision.value == pytest.approx(-(difference or 0))
+
+
+def test_a_suite_may_require_labels(tmp_path: Path) -> None:
+    """Without 20 labels neither a minimum nor a drop is decided; the reason counts them."""
+    first, second = pair(tmp_path, 60)
+    suite = Suite(minimums={METRIC: 0.01}, max_drop=0.5, labels=LabelPolicy.REQUIRED)
+    found = gate_run(second, suite, baseline=first)
+    assert [gate.verdict for gate in found.gates] == [CANNOT_TELL, CANNOT_TELL]
+    assert "the suite requires human labels, and 0 samples are labelled of the 20 needed" in found.gates[0].reading
+    assert f"merilo label {first.path} {second.path} --metric {METRIC}" in str(gates_page(found, 200))
+    labelled(first, second, tmp_path / "t.jsonl", 40)
+    base, new = open_again(first, second)
+    assert gate_run(new, suite, baseline=base).verdict is PASS
+
+
+def embedded(folder: Path, metrics: Sequence[str] = (METRIC,)) -> merilo.Run:
+    """A run by the embedded judge over contexts that repeat the question's words."""
+    data = [
+        {
+            "id": f"s{n}",
+            "user_input": f"Where is bridge {n} in Bern?",
+            "retrieved_contexts": [f"Bridge {n} is in Bern, near the old town."],
+            "retrieved_context_ids": ["x"],
+            "reference_context_ids": ["x"],
+        }
+        for n in range(30)
+    ]
+    return merilo.evaluate(data, metrics=list(metrics), out=folder, cache=False)
+
+
+def test_the_embedded_judge_alone_decides_no_minimum(tmp_path: Path) -> None:
+    """Its level is not calibrated, so the gate cannot tell; `trust_judge` lets it, and other metrics are unaffected."""
+    run = embedded(tmp_path / "run", [METRIC, "reciprocal_rank"])
+    found = gate_run(run, Suite(minimums={METRIC: 0.01, "reciprocal_rank": 0.5}))
+    by_metric = {gate.metric: gate for gate in found.gates}
+    assert by_metric[METRIC].verdict is CANNOT_TELL
+    assert by_metric["reciprocal_rank"].verdict is PASS
+    assert by_metric["reciprocal_rank"].basis.value == "no judge"
+    assert "the level of this judge is not calibrated on this data" in by_metric[METRIC].reading
+    assert found.headline == "cannot tell: 1 met, 1 undecided (1 by the judge alone)"
+    trusted = gate_run(run, Suite(minimums={METRIC: 0.01}, trust_judge=True))
+    assert (trusted.verdict, trusted.headline) == (PASS, "pass: 1 met, by the judge alone")
+
+
+def test_a_drop_by_the_embedded_judge_is_decided_with_a_warning(tmp_path: Path) -> None:
+    """Another retriever may change its error, so the gate says so."""
+    base = embedded(tmp_path / "base")
+    data = [
+        {"id": f"s{n}", "user_input": f"Where is bridge {n} in Bern?", "retrieved_contexts": ["Cows eat grass."]}
+        for n in range(30)
+    ]
+    new = merilo.evaluate(data, metrics=[METRIC], out=tmp_path / "new", cache=False)
+    found = gate_run(new, Suite(max_drop=0.1), baseline=base)
+    assert found.verdict is FAIL
+    assert any("The embedded judge alone decides context_relevance." in note for note in found.notes)
+
+
+def test_holm_lets_one_narrow_failure_among_many_gates_undecided(tmp_path: Path) -> None:
+    """A failure just past its limit is not shown once several gates are asked; a clear one still fails."""
+    first, _ = pair(tmp_path, 200)
+    value = first.metrics[METRIC].mean or 0.0
+    narrow = next(
+        asked / 1000
+        for asked in range(int(value * 1000), 1000)
+        if gate_run(first, Suite(minimums={METRIC: asked / 1000})).verdict is FAIL
+    )
+    metrics = [METRIC, f"{METRIC}(unit=context)"]
+    run = judged_run(tmp_path / "two", rows("A", 200, seed=5), metrics, kind_to_a)
+    limits = {METRIC: narrow, metrics[1]: 0.05}
+    assert gate_run(run, Suite(minimums=limits)).verdict is FAIL
+    found = gate_run(run, Suite(minimums=limits, holm=True))
+    assert (found.verdict, found.holm) == (CANNOT_TELL, True)
+    assert "not shown for all gates together (Holm)" in found.obstacles[0].reading
+    clear = gate_run(run, Suite(minimums={METRIC: min(1.0, narrow + 0.1), metrics[1]: 0.05}, holm=True))
+    assert clear.verdict is FAIL
+
+
+# -- the terminal --------------------------------------------------------------------------------------
+
+
+def test_one_command_draws_asks_resumes_and_attaches(tmp_path: Path) -> None:
+    """Answers on standard input; quitting keeps them, and the same command goes on with the rest."""
+    first, second = pair(tmp_path, 40, shared=0)
+    path = tmp_path / "t.jsonl"
+    arguments = ["label", str(first.path), str(second.path), "-o", str(path), "--sample", "20", "--ask"]
+
+    def answer(count: int, last: str = "") -> subprocess.CompletedProcess[str]:
+        left = [task for task in read_tasks(path) if not task["label"]]
+        typed = [str(by_grade(task)) for task in left[:count]]
+        return Here(tmp_path).merilo(*arguments, stdin="\n".join([*typed, last]) + "\n")
+
+    label_run(first, path, samples=20, other=second)
+    assert answer(30, last="q").returncode == 0
+    assert sum(bool(task["label"]) for task in read_tasks(path)) == 30
+    done = answer(1_000)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"120 labels attached to {first.path} and {second.path}." in " ".join(done.stdout.split())
+    assert f"merilo compare {first.path} {second.path}" in done.stdout
+    found = merilo.compare(*open_again(first, second))
+    assert found.metrics[METRIC].correction is not None
+    assert found.metrics[METRIC].correction.labelled == 20
+
+
+def test_another_file_of_tasks_is_not_overwritten(tmp_path: Path) -> None:
+    """A file with the tasks of another seed is named, not resumed."""
+    first, second = pair(tmp_path, 20)
+    path = tmp_path / "t.jsonl"
+    label_run(first, path, samples=10, other=second)
+    before = path.read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="exists and may contain labels"):
+        label_run(first, path, samples=10, seed=1, other=second, resume=True)
+    assert path.read_text(encoding="utf-8") == before
+    assert json.loads(before.splitlines()[0])["label"] is None
+
+
+def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
+    """`merilo.label(a, out, other=b)` writes what the command writes."""
+    first, second = pair(tmp_path, 20)
+    api.label(first, tmp_path / "one.jsonl", samples=10, other=second)
+    label_run(first, tmp_path / "two.jsonl", samples=10, other=second)
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
