@@ -87,6 +87,7 @@ def test_a_russian_noun_agrees_with_its_number(amount: int, said: str) -> None:
     ("english", "russian"),
     [
         ("data: 1 sample, judged by embedded", "data: 1 образец, судья embedded"),
+        ("data: 2 samples, by the judge alone (embedded)", "data: 2 образца, только по оценке судьи (embedded)"),
         ("my: data, v2: 1,204 samples, judged by a, b", "my: data, v2: 1 204 образца, судья a, b"),
         ("Interrupted. 3 of 20 samples are done. All answers are kept.",
          "Прервано. Готово образцов: 3 из 20. Все ответы сохранены."),

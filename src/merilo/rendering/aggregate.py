@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.rendering.correction import correction_record
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
+from merilo.results.basis import basis_of
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None, *, wea
         "averaged": aggregate.averaged,
         "made_of": list(aggregate.parts),
         "weak": weak,
+        "basis": basis_of(aggregate.metric, corrected=correction is not None and correction.estimate is not None).value,
         "correction": None if correction is None else correction_record(correction),
     }
 

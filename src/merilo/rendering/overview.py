@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.judges.routed import recorded_parts
+from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
@@ -32,6 +33,7 @@ from merilo.rendering.wording import (
     percent,
     span,
 )
+from merilo.results.basis import BY_JUDGE
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
@@ -83,6 +85,8 @@ def overview_record(
         "samples": manifest.samples,
         "skipped": len(manifest.skipped),
         "skipped_records": list(manifest.skipped),
+        "by_judge_alone": not any(each.estimate is not None for each in known.values())
+        and any(asks_judge(each.metric) for each in aggregates),
         "metrics": {
             each.metric: aggregate_record(each, known.get(each.metric), weak=each.metric in weak) for each in aggregates
         },
@@ -115,12 +119,12 @@ def overview_page(
     page = Page(width, language or run.manifest.language)
     known, marks = corrections or {}, WeakMarks.of(run.manifest)
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
-    title(page, run)
+    corrected = {metric for metric, each in known.items() if each.estimate is not None}
+    title(page, run, corrected)
     page.blank()
     table(page, aggregates, marks=marks, corrections=known)
     page.blank()
     by = run.manifest.cluster if cluster is None else cluster
-    corrected = {metric for metric, each in known.items() if each.estimate is not None}
     covered = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
     notes = (
         less_is_better(run.manifest, aggregates),
@@ -266,10 +270,17 @@ def _counted(aggregate: Aggregate) -> str:
     return "\n".join([*([counts_text(rest)] if rest else []), *lines])
 
 
-def title(page: Page, run: Run) -> None:
-    """Add the title: data, number of samples and judge; and whether the run is incomplete or has no seal."""
+def title(page: Page, run: Run, corrected: Collection[str] = ()) -> None:
+    """Add the title: data, number of samples and judge; and whether the run is incomplete or has no seal.
+
+    `corrected`: metrics whose means human labels correct.
+    """
     manifest = run.manifest
-    by = f"scores of {manifest.origin}" if manifest.origin else f"judged by {judge_name(run)}"
+    by = f"judged by {judge_name(run)}"
+    if manifest.origin:
+        by = f"scores of {manifest.origin}"
+    elif not corrected and any(asks_judge(text) for text in manifest.metrics):
+        by = f"{BY_JUDGE} ({judge_name(run)})"
     what = f"{manifest.data}: {count(manifest.samples, 'sample')}, {by}"
     page.text(what, tone=Tone.STRONG)
     if not run.complete:

@@ -46,9 +46,13 @@ def corrected_minimum(
     fixed = int(column.undefined.sum()) if worst else 0
     unknown = int(column.failed.sum()) if undefined is not None else int((~scored).sum())
     count = int(scored.sum())
+    # Labels of 0 and 1 take few values, so a limit of a score interval is wrong too often on one side near the ends of
+    # the range. Half a label of continuity correction makes it about as safe as an exact limit.
+    step = (column.span[1] - column.span[0]) / (2 * labels.samples)
+    ends = max(found.interval.ends[0] - step, column.span[0]), min(found.interval.ends[1] + step, column.span[1])
     limits = [
         (count * end + fixed * column.worst + unknown * extreme) / (count + fixed + unknown)
-        for end, extreme in zip(found.interval.ends, column.span, strict=True)
+        for end, extreme in zip(ends, column.span, strict=True)
     ]
     return decided_minimum(GateLimits(limits[0], limits[1], found.value), at_least, column, level)
 

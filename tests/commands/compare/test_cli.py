@@ -40,7 +40,7 @@ def two(here: Here) -> Here:
 
 
 PAGE = """\
-new vs. old: 10 samples in common, judged by scripted:script.jsonl
+new vs. old: 10 samples in common, by the judge alone (scripted:script.jsonl)
 
 mean over the pairs    new    old  difference, 95 % interval
 context_relevance    0.700  0.000   +0.700, +0.333 to +1.000

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from command_line import Here
 
 SUMMARY = """\
-data: 4 samples, judged by scripted:script.jsonl
+data: 4 samples, by the judge alone (scripted:script.jsonl)
 
 metric              mean  95 % interval  scored undef failed
 context_relevance  0.250  0.027 - 0.802       2     1      1

@@ -74,7 +74,7 @@ def test_a_run_and_its_pages_are_russian(data: Here) -> None:
     ran = data.merilo("run", "data.jsonl", "--language", "ru", "--out", "runs/ru", "--no-cache")
     assert ran.returncode == 0
     assert "7 из 7 образцов (100%)" in ran.stderr
-    assert ran.stdout.startswith("data: 7 образцов, судья embedded\n")
+    assert ran.stdout.startswith("data: 7 образцов, только по оценке судьи (embedded)\n")
     pages = [("show", "runs/ru"), ("show", "runs/ru", "--worst", "2"), ("show", "runs/ru", "--sample", "р1")]
     shown = [data.merilo(*page) for page in pages]
     full = data.merilo("run", "data.jsonl", "--language", "ru", "--out", "runs/ru", "--full")
@@ -121,7 +121,7 @@ def test_show_takes_another_language(data: Here) -> None:
     """--language of show sets the screen alone; without it, the page is in the language of the run."""
     data.merilo("run", "data.jsonl", "--out", "en", "--no-cache", "--metrics", "faithfulness")
     data.merilo("run", "data.jsonl", "--out", "ru", "--no-cache", "--metrics", "faithfulness", "--language", "ru")
-    assert "judged by" in data.merilo("show", "en").stdout
+    assert "by the judge alone" in data.merilo("show", "en").stdout
     assert "судья" in data.merilo("show", "en", "--language", "ru").stdout
-    assert "judged by" in data.merilo("show", "ru", "--language", "en").stdout
+    assert "by the judge alone" in data.merilo("show", "ru", "--language", "en").stdout
     assert "судья" in data.merilo("show", "ru").stdout

@@ -32,7 +32,7 @@ def test_every_command_takes_the_routes(routed: Here) -> None:
     assert routed.json("plan", "data.jsonl", *ROUTES, *metrics)["judge"] == NAME
     done = routed.merilo("run", "data.jsonl", *ROUTES, *metrics, "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert f"judged by {NAME}" in done.stdout.replace("\n", " ")
+    assert f"by the judge alone ({NAME})" in done.stdout.replace("\n", " ")
     shown = routed.merilo("show", "out", "--sample", "tower")
     assert "It names the year." in shown.stdout
     assert "all 9 are bit-equal" in routed.merilo("replay", "out").stdout

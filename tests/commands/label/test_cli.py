@@ -113,8 +113,8 @@ def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
     [
         (("out",), "Name a new file for the tasks"),
         (("data.jsonl", "-o", "t.jsonl"), "Expected a run directory, got the file data.jsonl."),
-        (("out", "--ask"), "--ask needs a file of tasks, got the run directory out."),
-        (("data.jsonl", "--ask", "--json"), "leave out --output and --json"),
+        (("out", "--ask"), "To draw tasks from out and label them, name a new file"),
+        (("data.jsonl", "--ask", "--json"), "leave out --json"),
         (("data.jsonl", "--ask"), "No task to label in data.jsonl."),
         (("none.jsonl", "--ask"), "No such file: none.jsonl."),
         (("out", "-o", "t.parquet", "--metric", "faithfulness"), "A file of tasks ends in .jsonl or .csv"),

@@ -55,6 +55,8 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     for text, found in usable.items():
         common = _common(first, second, found.draw.metric)
         if population_mark(common) != found.draw.among:
+            if found.draw.metric != text:
+                continue
             notes.append(
                 f"The labels for {text} are not used: their tasks were drawn from "
                 f"{count(found.draw.population, 'sample')} of the pair, but {len(common):,} are compared here. Draw "
@@ -63,7 +65,8 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
             continue
         pair = sides[0][text], sides[1][text]
         if any(each.unfit for each in pair):
-            notes.append(f"The labels cannot be used for {text}. {pair[0].unfit or pair[1].unfit}")
+            if found.draw.metric == text:  # labels that were drawn for another metric need not fit this one
+                notes.append(f"The labels cannot be used for {text}. {pair[0].unfit or pair[1].unfit}")
             continue
         labels[text] = _pair_labels(first, *pair)
     return PairedLabels(labels, {text: (sides[0][text], sides[1][text]) for text in labels}, tuple(notes))

@@ -10,6 +10,7 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
+from merilo.results.basis import Basis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,5 +138,9 @@ def _next(page: Page, found: RunComparison, *, html: bool) -> None:
     if found.moved:
         for path in paths[:2]:
             page.line("  " + command("show", path, "--sample", found.moved[0].sample))
+    if found.by_judge_alone and len(paths) == 2:
+        judged = [row.metric for row in found.rows if row.basis is Basis.JUDGE]
+        metric = next((text for text in judged if text in found.primary), judged[0])
+        page.line("  " + command("label", *paths, "--metric", metric, "-o", "labels.jsonl", "--ask"))
     if not html:
         page.line("  " + command("compare", *paths, "--html", "comparison.html"))

@@ -74,9 +74,11 @@ def label(
     del debug  # main reads it
     if ask and json:
         raise UsageError("--ask is a dialogue; leave out --json.")
-    if ask and Path(what).is_file():
-        if output is not None or other is not None:
+    if ask and (output is None or Path(what).is_file()):
+        if output is not None or (other is not None and Path(what).is_file()):
             raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
+        if Path(what).is_dir():
+            raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
         _ask(Path(what), annotator)
         return
     if output is None:
@@ -147,8 +149,8 @@ def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
         write(json_text(_record(tasks, runs, output)) + "\n")
         return
     page = Page(page_width())
-    scored = "sample scored in both runs" if len(runs) > 1 else "scored sample"
-    drawn = f"{tasks.samples:,} of {count(tasks.population, scored)}"
+    both = " of both runs" if len(runs) > 1 else ""
+    drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
     how = "stratified by score" if tasks.stratified else "drawn uniformly"
     page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
     for sentence in tasks.remarks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, Debug, Json, given
+from merilo.commands.flags import Cluster, Debug, Json, JudgeOnly, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def show(
     language: Annotated[
         str | None, typer.Option(metavar="CODE", help="Language of the screen, en or ru. [default: that of the run]")
     ] = None,
+    judge_only: JudgeOnly = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -81,11 +82,11 @@ def show(
     elif worst is not None or metric is not None:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     elif again:
-        shown = _summarised(run, cluster, undefined, level, language, json=json)
+        shown = _summarised(run, cluster, undefined, level, language, json=json, judge_only=judge_only)
     else:
-        shown = _overview(run, language, json=json)
+        shown = _overview(run, language, json=json, judge_only=judge_only)
     if html is not None:
-        _write_html(run, html, worst, metric)
+        _write_html(run, html, worst, metric, judge_only=judge_only)
     if isinstance(shown, dict):
         write(json_text(shown) + "\n")
     else:
@@ -130,7 +131,7 @@ def _worst(
     return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
 
 
-def _write_html(path: str, html: str, most: int | None, metric: str | None) -> None:
+def _write_html(path: str, html: str, most: int | None, metric: str | None, *, judge_only: bool) -> None:
     """Write the HTML page, with the worst samples of `metric`, or of each metric in turn."""
     from pathlib import Path
 
@@ -143,24 +144,32 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None) -> N
     run = Run.open(path)
     chosen = None if metric is None else metric_of(run, metric)
     most = SHOWN if most is None else most
-    write_page(Path(html), run_html(run, metric=chosen, samples=most, corrections=corrected_of(run)))
+    corrections = {} if judge_only else corrected_of(run)
+    write_page(Path(html), run_html(run, metric=chosen, samples=most, corrections=corrections))
 
 
-def _overview(path: str, language: str | None, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _overview(path: str, language: str | None, *, json: bool, judge_only: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    corrections = corrected_of(run)
+    corrections = {} if judge_only else corrected_of(run)
     if json:
         return overview_record(run, corrections=corrections)
     return overview_page(run, page_width(), corrections=corrections, language=language)
 
 
 def _summarised(
-    path: str, cluster: str | None, undefined: str | None, level: float | None, language: str | None, *, json: bool
+    path: str,
+    cluster: str | None,
+    undefined: str | None,
+    level: float | None,
+    language: str | None,
+    *,
+    json: bool,
+    judge_only: bool,
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.commands.show.run import summarise
@@ -174,7 +183,7 @@ def _summarised(
     level = LEVEL if level is None else level
     found = summarise(run, cluster=cluster, level=level, undefined=policy)
     corrections: Mapping[str, Correction] = {}
-    if policy == "drop":  # labels correct means over scored samples alone
+    if policy == "drop" and not judge_only:  # labels correct means over scored samples alone
         corrections = corrected_of(run, cluster=cluster, level=level)
     if json:
         return overview_record(run, metrics=found, corrections=corrections)

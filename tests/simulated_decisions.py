@@ -1,0 +1,281 @@
+"""Synthetic studies of decisions by a judge with a few human labels: means, paired differences, gates, comparisons.
+
+Shared by tests/stats (small) and benchmarks/coverage.py (large). The estimator of paired differences was chosen on
+other generators: samples with beta-distributed quality and errors that depend on a binary difficulty. Here quality is
+logistic, and a judge reads a noisy copy of it with its own threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from merilo.stats.column import Column
+from merilo.stats.corrected_gates import corrected_drop, corrected_minimum
+from merilo.stats.corrected_pairs import PairLabels, correct_pairs
+from merilo.stats.correction import Labels, correct
+from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
+from merilo.stats.means import mean_interval
+from merilo.stats.paired import paired_test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+UNIT = (0.0, 1.0)
+PAIR = (-1.0, 1.0)
+SCORES = ("0/1", "graded", "5 contexts")
+JUDGES = ("fair", "lenient", "kinder")
+LABELLED = (20, 40, 100, 200)
+CONTEXTS, CONTEXTS_LABELLED = 5, 3
+GRADES = 5
+"""Steps of a graded score: 0, 0.2 ... 1."""
+_LARGE = 400_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is repeated: the scores, the judge's error, the number of labels, and the design."""
+
+    scores: str
+    judge: str
+    """fair: errs as often both ways; lenient: says yes too often; kinder: lenient for the first system only."""
+    labelled: int
+    samples: int = 600
+    clusters: int = 0
+    """Number of clusters; 0 for independent samples."""
+    level: float = 0.5
+    """Location of quality: larger values give means nearer to 1."""
+    effect: float = 0.0
+    """By how much the first system's quality is above the second's."""
+    stratified: bool = False
+    """True: means are labelled in proportion to strata of the judge's scores."""
+
+    def __str__(self) -> str:
+        clustered = f" in {self.clusters} clusters" if self.clusters else ""
+        drawn = "stratified" if self.stratified else "uniform"
+        return (
+            f"{self.scores}, {self.judge} judge, {self.labelled} of {self.samples:,}{clustered}, level {self.level:g}, "
+            f"effect {self.effect:g}, {drawn}"
+        )
+
+
+def cells() -> Iterator[Cell]:
+    """All cells of the benchmark."""
+    for scores in SCORES:
+        for judge in JUDGES:
+            for labelled in LABELLED:
+                yield Cell(scores, judge, labelled)
+                yield Cell(scores, judge, labelled, samples=1_500, level=2.5, effect=0.6)
+            for labelled in (40, 100):
+                yield Cell(scores, judge, labelled, effect=0.6, samples=300)
+                yield Cell(scores, judge, labelled, clusters=60)
+                yield Cell(scores, judge, labelled, clusters=20, effect=0.6)
+            yield Cell(scores, judge, 40, stratified=True, samples=1_000, level=1.5)
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The scores of two systems by humans and by the judge: one row per sample, one column per context."""
+
+    human: tuple[Numbers, Numbers]
+    judge: tuple[Numbers, Numbers]
+    clusters: NDArray[np.int64] | None
+
+
+def systems(
+    cell: Cell, source: np.random.Generator, samples: int | None = None, clusters: int | None = None
+) -> Systems:
+    """The two systems of one study."""
+    size, groups = samples or cell.samples, cell.clusters if clusters is None else clusters
+    ease = source.logistic(size=size)
+    codes = None
+    if groups:
+        codes = source.integers(0, groups, size)
+        ease = 0.7 * source.logistic(size=groups)[codes] + 0.7 * ease
+    columns = CONTEXTS if cell.scores == "5 contexts" else 1
+    found: list[tuple[Numbers, Numbers]] = []
+    for first in (True, False):
+        quality = cell.level + cell.effect * first + ease[:, None] + source.logistic(size=(size, columns))
+        shift = {"fair": 0.0, "lenient": 1.2, "kinder": 1.2 * first}[cell.judge]
+        read = quality + shift + 1.3 * source.standard_t(4, size=quality.shape)
+        if cell.scores == "graded":
+            found.append((_grades(quality), _grades(read)))
+        else:
+            found.append(((quality > 0).astype(float), (read > 0).astype(float)))
+    (one, two) = found
+    return Systems((one[0], two[0]), (one[1], two[1]), codes)
+
+
+def _grades(quality: Numbers) -> Numbers:
+    return np.round(GRADES / (1 + np.exp(-quality / 2))) / GRADES
+
+
+@cache
+def truth(cell: Cell) -> tuple[float, float]:
+    """The true means of the two systems by annotators, from a large sample of independent clusters."""
+    found = systems(cell, np.random.default_rng(77), _LARGE, _LARGE // 10 if cell.clusters else 0)
+    return float(found.human[0].mean()), float(found.human[1].mean())
+
+
+@dataclass
+class Tally:
+    """Counts over the studies of a cell; rates are per study."""
+
+    studies: int = 0
+    covered: int = 0
+    covered_alone: int = 0
+    widths: list[float] = field(default_factory=list)
+    widths_alone: list[float] = field(default_factory=list)
+    ratios_alone: list[float] = field(default_factory=list)
+    """Error of the labels-only estimate over the half-width of its interval."""
+    decided: int = 0
+    """Decisions (of any direction) at the true state of affairs."""
+    decided_alone: int = 0
+    wrong_pass: int = 0
+    wrong_fail: int = 0
+    right: int = 0
+    """Right decisions of a gate whose target is away from the truth."""
+    right_alone: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """Coverage of the corrected interval."""
+        return self.covered / self.studies
+
+    @property
+    def width(self) -> float:
+        """Mean width over that of a labels-only interval with the same coverage."""
+        # The labels-only interval is stretched about its centre until it covers as often.
+        stretch = float(np.quantile(self.ratios_alone, min(1.0, self.coverage)))
+        return float(np.mean(self.widths)) / (float(np.mean(self.widths_alone)) * stretch)
+
+
+def _interval(tally: Tally, truth_: float, ends: tuple[float, float] | None) -> None:
+    low, high = ends or PAIR
+    tally.covered += low <= truth_ <= high
+    tally.widths.append(high - low)
+
+
+def _alone(tally: Tally, truth_: float, value: float, ends: tuple[float, float] | None) -> None:
+    low, high = ends or PAIR
+    half = max((high - low) / 2, 1e-9)
+    tally.covered_alone += low <= truth_ <= high
+    tally.widths_alone.append(high - low)
+    # The interval need not be symmetric, so its own centre counts.
+    tally.ratios_alone.append(abs(truth_ - (low + high) / 2) / half)
+
+
+@dataclass(frozen=True)
+class Study:
+    """The labelled samples of one study."""
+
+    places: NDArray[np.int64]
+    probability: Numbers
+    human: tuple[Numbers, Numbers]
+    judge: tuple[Numbers, Numbers]
+
+    @property
+    def pairs(self) -> PairLabels:
+        """The labels of the pair."""
+        return PairLabels(self.places, (self.human[0], self.judge[0]), (self.human[1], self.judge[1]), self.probability)
+
+    def of_first(self) -> Labels:
+        """The labels of the first system alone."""
+        return Labels.of(self.places.tolist(), self.human[0], self.judge[0], probability=self.probability)
+
+
+def drawn(cell: Cell, found: Systems, source: np.random.Generator) -> Study:
+    """Draw samples, and up to three contexts of each."""
+    size = len(found.judge[0])
+    if cell.stratified:
+        scores = found.judge[0].mean(axis=1)
+        groups = [np.flatnonzero(each) for each in (scores <= 0, (scores > 0) & (scores < 1), scores >= 1)]
+        groups = [each for each in groups if len(each)]
+    else:
+        groups = [np.arange(size)]
+    sizes = [max(1, round(cell.labelled * len(each) / size)) for each in groups]
+    sizes[int(np.argmax(sizes))] += cell.labelled - sum(sizes)
+    places = np.concatenate(
+        [source.choice(each, amount, replace=False) for each, amount in zip(groups, sizes, strict=True)]
+    )
+    probability = np.concatenate(
+        [np.full(amount, amount / len(each)) for each, amount in zip(groups, sizes, strict=True)]
+    )
+    sides = []
+    for human, judge in zip(found.human, found.judge, strict=True):
+        chosen = np.argsort(source.random((len(places), human.shape[1])), axis=1)[:, :CONTEXTS_LABELLED]
+        sides.append([np.take_along_axis(each[places], chosen, axis=1).mean(axis=1) for each in (human, judge)])
+    (one, two) = sides
+    return Study(places, probability, (one[0], two[0]), (one[1], two[1]))
+
+
+def column(values: Numbers) -> Column:
+    """Scores of every sample, in [0, 1]."""
+    every = np.ones(len(values), np.bool_)
+    return Column(values, every, ~every, UNIT, True)
+
+
+def pair_tally(cell: Cell, studies: int, seed: int) -> Tally:
+    """Paired differences, comparisons and drops of one cell; labels are uniform."""
+    tally, source = Tally(), np.random.default_rng(seed)
+    first, second = truth(cell)
+    true = first - second
+    for _ in range(studies):
+        found = systems(cell, source)
+        study = drawn(cell, found, source)
+        one, two = (column(each.mean(axis=1)) for each in found.judge)
+        labels = study.pairs.differences()
+        names = None if found.clusters is None else found.clusters.tolist()
+        own = None if found.clusters is None else found.clusters[study.places].tolist()
+        corrected = correct_pairs(one.values - two.values, labels, PAIR, clusters=names).corrected
+        alone = paired_test(labels.human, PAIR, clusters=own)
+        tally.studies += 1
+        _interval(tally, true, corrected.interval.ends)
+        _alone(tally, true, alone.difference or 0.0, alone.interval.ends)
+        tally.decided += corrected.p is not None and corrected.p <= 0.05
+        tally.decided_alone += alone.p is not None and alone.p <= 0.05
+        # The second system is the new build; a drop equal to the allowed one must neither pass nor fail.
+        allowed = max(true, 0.0)
+        limit = corrected_drop(one, two, allowed, study.pairs, clusters=names)
+        if limit is not None and true >= 0:
+            tally.wrong_pass += limit.verdict is GateVerdict.PASS
+            tally.wrong_fail += limit.verdict is GateVerdict.FAIL
+        wide = allowed + 0.15
+        far = corrected_drop(one, two, wide, study.pairs, clusters=names)
+        tally.right += far is not None and far.verdict is GateVerdict.PASS
+        people = [column(each) for each in study.human]
+        tally.right_alone += gate_drop(people[0], people[1], wide, clusters=own).verdict is GateVerdict.PASS
+    return tally
+
+
+def mean_tally(cell: Cell, studies: int, seed: int) -> Tally:
+    """Corrected means and minimums of the first system of one cell."""
+    tally, source = Tally(), np.random.default_rng(seed)
+    true, _ = truth(cell)
+    for _ in range(studies):
+        found = systems(cell, source)
+        study = drawn(cell, found, source)
+        one, labels = column(found.judge[0].mean(axis=1)), study.of_first()
+        names = None if found.clusters is None else found.clusters.tolist()
+        own = None if found.clusters is None else found.clusters[study.places].tolist()
+        corrected = correct(one.values, labels, UNIT, clusters=names).corrected
+        alone = mean_interval(study.human[0], UNIT, clusters=own)
+        tally.studies += 1
+        _interval(tally, true, corrected.interval.ends)
+        _alone(tally, true, alone.value or 0.0, alone.interval.ends)
+        limit = corrected_minimum(one, true, labels, clusters=names)
+        if limit is not None:
+            tally.wrong_pass += limit.verdict is GateVerdict.PASS
+            tally.wrong_fail += limit.verdict is GateVerdict.FAIL
+        low = true - 0.12
+        far = corrected_minimum(one, low, labels, clusters=names)
+        tally.right += far is not None and far.verdict is GateVerdict.PASS
+        tally.right_alone += gate_minimum(column(study.human[0]), low, clusters=own).verdict is GateVerdict.PASS
+    return tally
