@@ -7,7 +7,7 @@ logistic, and a judge reads a noisy copy of it with its own threshold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -120,7 +120,8 @@ def _grades(quality: Numbers) -> Numbers:
 @cache
 def truth(cell: Cell) -> tuple[float, float]:
     """The true means of the two systems by annotators, from a large sample of independent clusters."""
-    found = systems(cell, np.random.default_rng(77), _LARGE, _LARGE // 10 if cell.clusters else 0)
+    large = replace(cell, samples=_LARGE, clusters=_LARGE // 10 if cell.clusters else 0)
+    found = systems(large, np.random.default_rng(77))
     return float(found.human[0].mean()), float(found.human[1].mean())
 
 
@@ -244,7 +245,7 @@ def pair_tally(cell: Cell, studies: int, seed: int) -> Tally:
         # The second system is the new build; a drop equal to the allowed one must neither pass nor fail.
         allowed = max(true, 0.0)
         limit = corrected_drop(one, two, allowed, study.pairs, clusters=names)
-        if limit is not None and true >= 0:
+        if limit is not None:
             tally.wrong_pass += limit.verdict is GateVerdict.PASS
             tally.wrong_fail += limit.verdict is GateVerdict.FAIL
         wide = allowed + 0.15

@@ -34,6 +34,8 @@ def corrected_minimum(
     outcomes count at the ends of the range, in proportion to their number: the labels were drawn from scored samples
     and say nothing about the others. No deciding samples are named.
     """
+    import numpy as np
+
     if labels.samples < DECIDING_LABELLED or not all(map(isfinite, column.span)):
         return None
     scored = column.scored
@@ -46,9 +48,10 @@ def corrected_minimum(
     fixed = int(column.undefined.sum()) if worst else 0
     unknown = int(column.failed.sum()) if undefined is not None else int((~scored).sum())
     count = int(scored.sum())
-    # Labels of 0 and 1 take few values, so a limit of a score interval is wrong too often on one side near the ends of
-    # the range. Half a label of continuity correction makes it about as safe as an exact limit.
-    step = (column.span[1] - column.span[0]) / (2 * labels.samples)
+    # Labels on a coarse scale take few values, so a limit of a score interval is wrong too often on one side near the
+    # ends of the range. Half a step of one label (a continuity correction) makes it about as safe as an exact limit.
+    steps = max(1, len(np.unique(labels.by_sample().human)) - 1)
+    step = (column.span[1] - column.span[0]) / (2 * labels.samples * steps)
     ends = max(found.interval.ends[0] - step, column.span[0]), min(found.interval.ends[1] + step, column.span[1])
     limits = [
         (count * end + fixed * column.worst + unknown * extreme) / (count + fixed + unknown)

@@ -75,6 +75,7 @@ true difference that 80 % of such comparisons show.
 Next
   merilo show runs/new --sample q0
   merilo show runs/old --sample q0
+  merilo label runs/new runs/old --metric context_relevance -o labels.jsonl --ask
   merilo compare runs/new runs/old --html comparison.html
 """
 
