@@ -68,7 +68,8 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
             if found.draw.metric == text:  # labels that were drawn for another metric need not fit this one
                 notes.append(f"The labels cannot be used for {text}. {pair[0].unfit or pair[1].unfit}")
             continue
-        labels[text] = _pair_labels(first, *pair)
+        if (both := _pair_labels(first, *pair)) is not None:
+            labels[text] = both
     return PairedLabels(labels, {text: (sides[0][text], sides[1][text]) for text in labels}, tuple(notes))
 
 
@@ -131,8 +132,8 @@ def _common(first: RunScores, second: RunScores, metric: str) -> list[str]:
     return [sample for sample, there in zip(first.ids, both.tolist(), strict=True) if there]
 
 
-def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> PairLabels:
-    """Return the labels of the samples that are labelled in both runs, by their positions."""
+def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> PairLabels | None:
+    """Return the labels of the samples that are labelled in both runs, by their positions; None without any."""
     places = {sample: place for place, sample in enumerate(first.ids)}
     theirs = {sample: at for at, sample in enumerate(other.samples)}
     rows = [
@@ -141,4 +142,4 @@ def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> 
         for at, sample in enumerate(own.samples)
         if sample in theirs and sample in places
     ]  # fmt: skip
-    return PairLabels.of(rows)
+    return PairLabels.of(rows) if rows else None
