@@ -257,11 +257,12 @@ def _compared(
     differences = pairing.differences()
     own = None if labels is None else labels.among(pairing.both)
     correction = None if own is None else _correction(pairing, differences, own, codes, level)
-    corrected = None if correction is None or not correction.decides else correction.corrected
+    used = correction if correction is not None and correction.decides else None
+    corrected = None if used is None else used.corrected
     by_judge = _means(pairing)
     means = by_judge
-    if own is not None and corrected is not None and correction is not None:
-        means = own.means(pairing.values, correction.tuning or 0.0)
+    if own is not None and used is not None:
+        means = own.means(pairing.values, used.tuning or 0.0)
     test = corrected or _paired(pairing, differences, codes, level)
     deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
     counts = _counts(first, second, pairing, differences)
@@ -279,8 +280,8 @@ def _compared(
         superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
         detectable=_detectable(test, level),
         clusters=test.units if codes is not None else None,
-        least=_extreme(pairing, codes, level, corrected, least=True),
-        most=_extreme(pairing, codes, level, corrected, least=False),
+        least=_extreme(pairing, codes, level, used, least=True),
+        most=_extreme(pairing, codes, level, used, least=False),
         by_judge=None if corrected is None else by_judge,
         correction=correction,
     )
@@ -334,7 +335,7 @@ def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArr
 
 
 def _extreme(
-    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, corrected: PairedTest | None, *, least: bool
+    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, corrected: PairedCorrection | None, *, least: bool
 ) -> ExtremeCase | None:
     low, high = pairing.first.span
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):

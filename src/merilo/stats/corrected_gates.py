@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,6 @@ def corrected_minimum(
     outcomes count at the ends of the range, in proportion to their number: the labels were drawn from scored samples
     and say nothing about the others. No deciding samples are named.
     """
-    import numpy as np
-
     if labels.samples < DECIDING_LABELLED or not all(map(isfinite, column.span)):
         return None
     scored = column.scored
@@ -48,16 +47,26 @@ def corrected_minimum(
     fixed = int(column.undefined.sum()) if worst else 0
     unknown = int(column.failed.sum()) if undefined is not None else int((~scored).sum())
     count = int(scored.sum())
-    # Labels on a coarse scale take few values, so a limit of a score interval is wrong too often on one side near the
-    # ends of the range. Half a step of one label (a continuity correction) makes it about as safe as an exact limit.
-    steps = max(1, len(np.unique(labels.by_sample().human)) - 1)
-    step = (column.span[1] - column.span[0]) / (2 * labels.samples * steps)
+    step = _continuity(labels) * (column.span[1] - column.span[0])
     ends = max(found.interval.ends[0] - step, column.span[0]), min(found.interval.ends[1] + step, column.span[1])
     limits = [
         (count * end + fixed * column.worst + unknown * extreme) / (count + fixed + unknown)
         for end, extreme in zip(ends, column.span, strict=True)
     ]
     return decided_minimum(GateLimits(limits[0], limits[1], found.value), at_least, column, level)
+
+
+def _continuity(labels: Labels) -> float:
+    """Return the continuity correction of a limit, as a fraction of the range.
+
+    Labels on a coarse scale take few values, so a limit of a score interval is wrong too often on one side near the
+    ends of the range. Half a step of one label makes it about as safe as an exact limit. With few labels the limits
+    already allow for values that were not seen, so the correction grows from 16 to 40 labels (design/correction.md).
+    """
+    import numpy as np
+
+    count, steps = labels.samples, max(1, len(np.unique(labels.by_sample().human)) - 1)
+    return min(1.0, (count - 16) / 24) / (2 * count * steps)
 
 
 def corrected_drop(
@@ -84,7 +93,7 @@ def corrected_drop(
     sign = 1.0 if new.higher_is_better else -1.0
     own = labels.among(paired)
     differences = own.differences()
-    turned = Labels(differences.sample, -sign * differences.human, -sign * differences.judge, differences.weight)
+    turned = replace(differences, human=-sign * differences.human, judge=-sign * differences.judge)
     found = corrected_pairs_of(
         pairing.differences[paired],
         turned,
@@ -98,7 +107,7 @@ def corrected_drop(
     ends: list[float | None] = []
     for side, extremes in enumerate((pairing.lowest, pairing.highest)):
         others = np.concatenate((more, extremes[pairing.missing]))
-        test = with_missing(found.corrected, int(paired.sum()), others, pairing.span, 2 * level - 1)
+        test = with_missing(found, int(paired.sum()), others, pairing.span, 2 * level - 1)
         ends.append(None if test.interval.ends is None else test.interval.ends[side])
     limits = GateLimits(ends[0], ends[1], found.corrected.difference)
     return decided_drop(limits, max_drop, strict=strict, level=level)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Labels, fitted_tuning
 from merilo.stats.distributions import t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
+from merilo.stats.looks import level_at_look
 from merilo.stats.paired import PairedTest, paired_of
 from merilo.stats.sums import coded, numbers, same_length, summed
 
@@ -35,9 +36,13 @@ class PairLabels:
     second: tuple[Floats, Floats]
     probability: Floats
     """Probability with which each sample was drawn."""
+    sequential: bool = False
+    """As in `Labels`."""
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, float, float, float, float, float]]) -> PairLabels:
+    def of(
+        cls, rows: Sequence[tuple[int, float, float, float, float, float]], *, sequential: bool = False
+    ) -> PairLabels:
         """Return the labels of rows: position; human and judge of the first; human and judge of the second;
         probability.
         """
@@ -45,7 +50,7 @@ class PairLabels:
 
         columns = np.array(rows, dtype=np.float64).reshape(len(rows), 6).T
         places = columns[0].astype(np.int64)
-        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]), columns[5])
+        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]), columns[5], sequential)
 
     def among(self, counting: NDArray[np.bool_]) -> PairLabels:
         """Return the labels of the samples for which `counting` is true, with their positions among these."""
@@ -54,12 +59,12 @@ class PairLabels:
         own = counting[self.places]
         places = (np.cumsum(counting) - 1)[self.places[own]]
         first, second = ((each[0][own], each[1][own]) for each in (self.first, self.second))
-        return PairLabels(places, first, second, self.probability[own])
+        return PairLabels(places, first, second, self.probability[own], self.sequential)
 
     def differences(self) -> Labels:
         """Return the labels of the differences, first - second."""
         human, judge = (one - two for one, two in zip(self.first, self.second, strict=True))
-        return Labels(self.places, human, judge, 1 / self.probability)
+        return Labels(self.places, human, judge, 1 / self.probability, self.sequential)
 
     def means(self, judged: tuple[Floats, Floats], tuning: float) -> tuple[float, float]:
         """Return the two corrected means whose difference is the corrected difference.
@@ -88,6 +93,8 @@ class PairedCorrection:
     """λ: the weight of the judge's differences, 0 to 1; None if there is no corrected difference."""
     labelled: int
     """Labelled pairs."""
+    nominal: float
+    """The level of the corrected interval at this look; that of the request unless labels are sequential."""
 
     @property
     def decides(self) -> bool:
@@ -141,13 +148,22 @@ def corrected_pairs_of(
     alone = paired_of(differences, codes, span, level)
     found = labels.by_sample()
     labelled = len(found.sample)
+    nominal = level_at_look(labelled, level) if labels.sequential else level
     human = float(found.weight @ found.human / found.weight.sum()) if labelled else None
     why = _why_not(found, codes)
     if why:
         nothing = PairedTest(None, Interval(None, why, level=level), None, None, labelled)
-        return PairedCorrection(alone, nothing, human, None, labelled)
-    corrected, tuning = _corrected(differences, found, codes, span, level)
-    return PairedCorrection(alone, corrected, human, tuning, labelled)
+        return PairedCorrection(alone, nothing, human, None, labelled, nominal)
+    corrected, tuning = _corrected(differences, found, codes, span, nominal)
+    corrected = replace(
+        corrected, interval=replace(corrected.interval, level=level), p=_over_looks(corrected.p, level, nominal)
+    )
+    return PairedCorrection(alone, corrected, human, tuning, labelled, nominal)
+
+
+def _over_looks(p: float | None, level: float, nominal: float) -> float | None:
+    """Return a p-value that is at most 1 - level exactly if the given one is at most 1 - nominal."""
+    return None if p is None else min(1.0, p * (1 - level) / (1 - nominal))
 
 
 def _why_not(labels: Labels, codes: NDArray[np.int64] | None) -> str:
@@ -216,19 +232,22 @@ def _typical(judged: Floats, labels: Labels, span: tuple[float, float]) -> float
     return half * half if isfinite(half) else 1.0
 
 
-def with_missing(test: PairedTest, pairs: int, missing: Floats, span: tuple[float, float], level: float) -> PairedTest:
-    """Return a corrected difference together with pairs whose difference is not corrected.
+def with_missing(
+    found: PairedCorrection, pairs: int, missing: Floats, span: tuple[float, float], level: float
+) -> PairedTest:
+    """Return the corrected difference together with pairs whose difference is not corrected.
 
-    `missing`: these differences, such as missing outcomes at an end of the range. `pairs`: the number of pairs that
-    `test` is about. The variance of the missing differences and of their fraction is added.
+    `pairs`: the number of pairs that `found` is about. `missing`: the differences of the others, such as missing
+    outcomes at an end of the range. Their variance, and that of their fraction, is added.
     """
+    test = found.corrected
     if test.difference is None or test.error is None or test.freedom is None or not len(missing):
         return test
     share, centre = pairs / (pairs + len(missing)), float(missing.mean())
     value = share * test.difference + (1 - share) * centre
     spread = float(missing.var()) * (1 - share) + share * (1 - share) * (test.difference - centre) ** 2
     error = sqrt((share * test.error) ** 2 + spread / (pairs + len(missing)))
-    half = t_quantile(test.freedom, level) * error
+    half = t_quantile(test.freedom, found.nominal) * error
     ends = (max(value - half, span[0]), min(value + half, span[1]))
-    p = 2 * t_cdf(test.freedom, -abs(value) / error)
+    p = _over_looks(2 * t_cdf(test.freedom, -abs(value) / error), level, found.nominal)
     return replace(test, difference=value, error=error, p=p, interval=replace(test.interval, ends=ends))

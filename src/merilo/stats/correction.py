@@ -18,6 +18,7 @@ from merilo.stats.intervals import (
     t_quantile,
     too_few_clusters,
 )
+from merilo.stats.looks import level_at_look
 from merilo.stats.means import MeanEstimate, mean_interval
 from merilo.stats.strata import Stratum, stratified_limits
 from merilo.stats.sums import coded, numbers, same_length, summed
@@ -53,6 +54,8 @@ class Labels:
     judge: NDArray[np.float64]
     weight: NDArray[np.float64]
     """1 over the probability with which the item's sample was selected."""
+    sequential: bool = False
+    """True if labels were given until they decided, so that limits must hold at every planned look."""
 
     @classmethod
     def of(
@@ -62,11 +65,12 @@ class Labels:
         judge: Sequence[float],
         *,
         probability: Sequence[float] | None = None,
+        sequential: bool = False,
     ) -> Labels:
         """Return labels of items, in any order; each item once. A sample's number is the mean of its labelled items.
 
-        `probability`: with which the item's sample was selected, in (0, 1]; by default all are equal. Raises
-        ValueError for unequal lengths and impossible values.
+        `probability`: with which the item's sample was selected, in (0, 1]; by default all are equal. `sequential`:
+        as in the attribute. Raises ValueError for unequal lengths and impossible values.
         """
         import numpy as np
 
@@ -78,7 +82,7 @@ class Labels:
             same_length(len(places), len(each), what)
         if len(places) and (chances.min() <= 0 or chances.max() > 1):
             raise ValueError("The sampling probability of an item must be above 0 and at most 1.")
-        return cls(places, people, judged, 1 / chances)
+        return cls(places, people, judged, 1 / chances, sequential)
 
     @property
     def samples(self) -> int:
@@ -95,7 +99,7 @@ class Labels:
         human, judge, weight = (
             summed(own, each, len(places)) / items for each in (self.human, self.judge, self.weight)
         )
-        return Labels(places, human, judge, weight)
+        return Labels(places, human, judge, weight, self.sequential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,9 @@ def correct(
     raw = mean_interval(numbers_of_judge, span, clusters=names, level=level, seed=seed)
     design = _Design.of(numbers_of_judge, labels, codes)
     human = _human(design, span, level, seed)
-    corrected, tuning = _corrected(design, span, level, seed)
+    nominal = level_at_look(len(design.places), level) if labels.sequential else level
+    corrected, tuning = _corrected(design, span, nominal, seed)
+    corrected = replace(corrected, interval=replace(corrected.interval, level=level))
     reported, reason = _choice(human, corrected, len(design.places))
     return Correction(raw, human, corrected, tuning, len(design.places), reported, reason, seed)
 

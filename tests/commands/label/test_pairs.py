@@ -374,3 +374,42 @@ def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
     api.label(first, tmp_path / "one.jsonl", samples=10, other=second)
     label_run(first, tmp_path / "two.jsonl", samples=10, other=second)
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+
+
+# -- until decided -------------------------------------------------------------------------------------
+
+
+def test_labels_stop_at_the_first_planned_look_that_decides(tmp_path: Path) -> None:
+    """A large difference is decided after 40 of 320 samples; the labels stay at the level of that look."""
+    first, second = pair(tmp_path, 320, lift=2, shared=0)
+    path = tmp_path / "t.jsonl"
+    runs = [str(first.path), str(second.path)]
+    label_run(first, path, samples=320, other=second, sequential=True)
+    typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
+    arguments = ["label", *runs, "-o", str(path), "--ask", "--until-decided", "compare"]
+    done = Here(tmp_path).merilo(*arguments, stdin=typed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "b is better: decided by context_relevance." in done.stdout
+    assert sum(bool(task["label"]) for task in read_tasks(path)) == 40 * 6
+    found = merilo.compare(*open_again(first, second))
+    correction = found.metrics[METRIC].correction
+    assert correction is not None
+    assert (correction.labelled, found.rows[0].ahead) == (40, 1)
+    assert correction.nominal > 0.97
+
+
+def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None:
+    """A minimum far below the corrected mean is met at the first look."""
+    first, second = pair(tmp_path, 120, shared=0)
+    suite = tmp_path / "gates.toml"
+    suite.write_text(f"[minimums]\n{METRIC} = 0.1\n", encoding="utf-8")
+    path = tmp_path / "t.jsonl"
+    label_run(first, path, samples=320, sequential=True)
+    typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
+    options = ["-o", str(path), "--ask", "--until-decided", str(suite)]
+    done = Here(tmp_path).merilo("label", str(first.path), *options, stdin=typed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pass: context_relevance" in " ".join(done.stdout.split())
+    assert sum(bool(task["label"]) for task in read_tasks(path)) == 40 * 3
+    wrong = Here(tmp_path).merilo("label", str(second.path), "-o", "u.jsonl", "--ask", "--until-decided", "compare")
+    assert "needs two runs" in wrong.stderr

@@ -87,7 +87,11 @@ def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels
     """Return the labels of a metric, with the positions of their samples among the scored ones."""
     place = _places(scores, metric)
     return Labels.of(
-        [place[each] for each in found.samples], found.people, found.judge, probability=found.probabilities
+        [place[each] for each in found.samples],
+        found.people,
+        found.judge,
+        probability=found.probabilities,
+        sequential=found.sequential,
     )
 
 

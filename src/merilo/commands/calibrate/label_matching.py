@@ -33,6 +33,8 @@ class LabelDraw(NamedTuple):
     """Digest of the samples that could have been drawn; empty in tickets of version 1."""
     other: str = ""
     """Fingerprint of the second run's samples, for tasks of a pair of runs."""
+    sequential: bool = False
+    """True if the tasks are labelled until they decide."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,8 @@ class MatchedLabels:
     """Reason why the labels cannot be used for the metric; empty if they can."""
     elsewhere: str = ""
     """Reason why the labels cannot correct this run's mean: they were drawn from other samples. Empty if they can."""
+    sequential: bool = False
+    """True if labels were given until they decided."""
     aside: int = 0
     """Number of labels from other calls of `merilo label` for the metric, which cannot be combined with these."""
 
@@ -77,7 +81,14 @@ def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
     for each in labels:
         ticket = each.ticket
         draw = LabelDraw(
-            ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among, ticket.other
+            ticket.metric,
+            ticket.unit,
+            ticket.population,
+            ticket.seed,
+            ticket.stratified,
+            ticket.among,
+            ticket.other,
+            ticket.sequential,
         )
         found.setdefault(draw, []).append(each)
     return found
@@ -141,7 +152,7 @@ def matched(
     `cases`: the labelled samples that the metric scored, by id. `clusters`: the cluster of each of these samples, or
     the sample itself. `fingerprint`: of the run's samples, which tells the two runs of a pair apart.
     """
-    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population)
+    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population, sequential=draw.sequential)
     found.unfit = _unfit(draw.unit, [case for case in cases.values() if case.items])
     if found.unfit:
         return found

@@ -142,4 +142,4 @@ def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> 
         for at, sample in enumerate(own.samples)
         if sample in theirs and sample in places
     ]  # fmt: skip
-    return PairLabels.of(rows) if rows else None
+    return PairLabels.of(rows, sequential=own.sequential) if rows else None

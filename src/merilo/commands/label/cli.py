@@ -13,6 +13,7 @@ from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
+    from merilo.commands.label.until import UntilDecided
 
 HELP = """Sample items from a run, or from a pair of runs, for people to label.
 
@@ -50,7 +51,10 @@ def label(
         str | None,
         typer.Option(metavar="M", help="Metric to label. [default: the only one with a judge]"),
     ] = None,
-    sample: Annotated[int, typer.Option(metavar="N", min=1, help="Number of samples to draw.")] = 40,
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 40]", show_default=False),
+    ] = None,
     items: Annotated[
         int,
         typer.Option(
@@ -63,6 +67,14 @@ def label(
         bool, typer.Option("--stratify", help="Stratify by score (minimum, maximum, in between), in proportion.")
     ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other samples.")] = 0,
+    until_decided: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="With --ask: stop once `compare` or the gates of a suite file are decided (after 40, 80, 160, 320).",
+            show_default=False,
+        ),
+    ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Label the tasks in this terminal.")] = False,
     annotator: Annotated[
         str, typer.Option(metavar="NAME", help="With --ask: name of the annotator, stored with each label.")
@@ -72,6 +84,8 @@ def label(
 ) -> None:
     """Draw tasks, or ask for their labels."""
     del debug  # main reads it
+    if until_decided is not None and not (ask and output is not None):
+        raise UsageError("--until-decided needs --ask and a file for the tasks: -o tasks.jsonl.")
     if ask and json:
         raise UsageError("--ask is a dialogue; leave out --json.")
     if ask and (output is None or Path(what).is_file()):
@@ -87,41 +101,49 @@ def label(
         )
     if Path(what).is_file():
         raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
-    from merilo.commands.label.run import label_run
+    from merilo.commands.label.run import SAMPLES, label_run
+    from merilo.stats.looks import LABEL_LOOKS
 
+    sequential = until_decided is not None
     tasks = label_run(
         what,
         output,
         metric=metric,
-        samples=sample,
+        samples=sample or (LABEL_LOOKS[-1] if sequential else SAMPLES),
         items=items,
         stratify=stratify,
         seed=seed,
         other=other,
         resume=ask,
+        sequential=sequential,
     )
     runs = [each for each in (what, other) if each is not None]
     if not ask:
         _report(tasks, runs, output, json=json)
         return
+    until = None
+    if until_decided is not None:
+        from merilo.commands.label.until import UntilDecided
+
+        until = UntilDecided.of(until_decided, runs, tasks.metric, output)
     try:
-        _ask(Path(output), annotator)
+        _ask(Path(output), annotator, until)
     finally:
-        _attach(runs, output)
+        _attach(runs, output, "" if until is None else until.result)
 
 
-def _ask(path: Path, annotator: str) -> None:
+def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> None:
     from merilo.commands.label.interview import ask_tasks
     from merilo.commands.label.task_file import TaskFile
 
     try:
-        ask_tasks(TaskFile(path), annotator=annotator)
+        ask_tasks(TaskFile(path), annotator=annotator, decided=until)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. The answers are saved in {path}; repeat the command to resume.") from None
 
 
-def _attach(runs: list[str], output: str) -> None:
-    """Attach the labels given so far to the runs, and say so."""
+def _attach(runs: list[str], output: str, decision: str) -> None:
+    """Attach the labels given so far to the runs, and report it; `decision`: the decision that ended the labels."""
     from merilo.commands.calibrate.attached_labels import attach_file
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page
@@ -132,6 +154,8 @@ def _attach(runs: list[str], output: str) -> None:
     if not labels:
         return
     page = Page(page_width())
+    if decision:
+        page.text(f"{decision}.".replace("..", "."))
     page.text(f"{count(labels, 'label')} attached to {' and '.join(runs)}.")
     page.heading("Next")
     page.line("  " + command("compare" if len(runs) > 1 else "show", *runs))

@@ -13,6 +13,8 @@ from merilo.rendering.terminal import page_width, show, write
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.commands.label.task_file import OpenTask, TaskFile
 
 _BACK, _SKIP, _QUIT = "b", "s", "q"
@@ -32,16 +34,17 @@ class Key:
     meaning: str
 
 
-def ask_tasks(file: TaskFile, *, annotator: str = "") -> int:
+def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], bool] | None = None) -> int:
     """Ask for a label of every unlabelled task, in file order, until the last task or `q`.
 
-    Return the number of tasks labelled for the first time.
+    Return the number of tasks labelled for the first time. `decided`: called with the number of labelled samples
+    before each task; True ends the dialogue.
     """
     answered = 0
     if file.unread:
         write(f"{count(file.unread, 'line')} without a readable task, left unchanged.\n")
     at = _next(file, -1)
-    while at is not None:
+    while at is not None and not (decided is not None and decided(file.finished)):
         task = file.tasks[at]
         keys = keys_of(task)
         show(_page(file, at, task))

@@ -76,15 +76,19 @@ def label_run(
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
     resume: bool = False,
+    sequential: bool = False,
 ) -> Tasks:
     """Draw tasks for annotators and write them to `out`; documented at `merilo.api.label`.
 
-    `resume`: accept a file that already has the same tasks, and leave its labels.
+    `resume`: accept a file that already has the same tasks, and leave its labels. `sequential`: the tasks are labelled
+    until they decide, so later limits must hold at every planned look.
     """
     if samples < 1 or items < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
     if out is not None:
         task_format(Path(out))
+    if sequential and stratify:
+        raise UsageError("Labels until they decide are drawn uniformly. Leave --stratify out.")
     if other is not None and stratify:
         raise UsageError("Tasks for a pair of runs are drawn uniformly. Leave --stratify out.")
     runs = [opened(each) for each in (run, other) if each is not None]
@@ -92,7 +96,7 @@ def label_run(
     for each in runs:
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
-    tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify).tasks()
+    tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify, sequential).tasks()
     if out is not None and not (resume and has_tasks(Path(out), tasks.lines)):
         write_tasks(Path(out), tasks.lines)
     return tasks
@@ -134,6 +138,7 @@ class _Drawing:
     items: int
     seed: int
     stratified: bool
+    sequential: bool = False
 
     def tasks(self) -> Tasks:
         scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
@@ -230,6 +235,7 @@ class _Drawing:
                 labels=labels,
                 among=drawn_from.mark,
                 other=others[0] if others else "",
+                sequential=self.sequential,
             )
 
         if unit is Unit.VALUE:

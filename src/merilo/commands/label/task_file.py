@@ -38,6 +38,8 @@ class OpenTask:
     """The same with their meanings, as text for annotators."""
     label: str
     """The label; empty if there is none yet."""
+    sample: str
+    """The id of the sample that the task is about."""
 
 
 class TaskFile:
@@ -62,6 +64,12 @@ class TaskFile:
                 f"No task to label in {path}. Draw tasks from a run: merilo label RUN --metric M -o NEW_FILE."
             )
 
+    @property
+    def finished(self) -> int:
+        """The number of samples whose tasks are all labelled."""
+        every, left = {task.sample for task in self.tasks}, {task.sample for task in self.tasks if not task.label}
+        return len(every) - len(left)
+
     def answer(self, task: int, label: str, annotator: str = "") -> None:
         """Save the label of a task, by its position in `tasks`; an empty label removes it."""
         old = self.tasks[task]
@@ -83,7 +91,7 @@ class TaskFile:
             return None
         texts = tuple((name, text) for name, text in fields.items() if name not in COLUMNS and text)
         question, explained = fields.get("question", ""), fields.get("labels", "")
-        return OpenTask(row, question, texts, ticket.labels, explained, fields.get("label", "").strip())
+        return OpenTask(row, question, texts, ticket.labels, explained, fields.get("label", "").strip(), ticket.sample)
 
     def _save(self) -> None:
         """Replace the file atomically, so that a reader or a crash sees the old or the new version."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSIONS: Final = (1, 2, 3)
-"""Versions of the ticket format: the second added the digest of the population, the third the second run of a pair."""
+"""Versions of the ticket format: the second added the digest of the population, the third the second run of a pair and
+planned looks."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
@@ -72,6 +73,8 @@ class Ticket:
     """Digest of the samples that could have been drawn, 16 hexadecimal digits; empty in tickets of version 1."""
     other: str = ""
     """Fingerprint of the second run's samples if the task was drawn from a pair of runs; empty otherwise."""
+    sequential: bool = False
+    """True if the tasks are labelled until they decide, with planned looks."""
 
     def drawn_from(self, fingerprint: str) -> bool:
         """Return True if the task was drawn from a run over the samples with this fingerprint."""
@@ -80,9 +83,10 @@ class Ticket:
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
         # Encoded, so that annotators do not see by accident which stratum (and so which score) a sample comes from.
-        *fields, among, other = astuple(self)
-        added = [among, other] if other else [among] if among else []
-        record = [_VERSIONS[len(added)], *fields, *added]
+        *fields, among, other, sequential = astuple(self)
+        version = 3 if other or sequential else 2 if among else 1
+        added = [among, other, sequential] if version == 3 else [among] if among else []
+        record = [version, *fields, *added]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -106,7 +110,7 @@ def unsealed(text: str) -> Ticket | None:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
         fields: Any = json.loads(raw)  # Any: JSON, not validated yet
         version, *fields = fields
-        other = str(fields.pop()) if version == _VERSIONS[2] else ""
+        sequential, other = (bool(fields.pop()), str(fields.pop())) if version == _VERSIONS[2] else (False, "")
         among = "" if version == _VERSIONS[0] else str(fields.pop())
         fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
         if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
@@ -124,6 +128,7 @@ def unsealed(text: str) -> Ticket | None:
             tuple(str(label) for label in labels),
             among,
             other,
+            sequential,
         )
     except (binascii.Error, ValueError, TypeError, IndexError, RecursionError, OverflowError):
         return None

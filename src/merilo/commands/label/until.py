@@ -1,0 +1,79 @@
+"""Labels until they decide: a comparison or the gates of a suite are checked after planned numbers of samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.gate.run import gate_run
+from merilo.commands.gate.suite import read_suite
+from merilo.errors import UsageError
+from merilo.results.basis import Basis
+from merilo.stats.compare import Conclusion
+from merilo.stats.gate import GateVerdict
+from merilo.stats.looks import LABEL_LOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.commands.gate.suite import Suite
+
+COMPARE: Final = "compare"
+MOST: Final = LABEL_LOOKS[-1]
+"""Samples that are drawn for labels until they decide."""
+
+
+@dataclass(slots=True)
+class UntilDecided:
+    """The decision that labels are given for: a comparison of the two runs, or the gates of a suite."""
+
+    runs: Sequence[str]
+    metric: str
+    file: str
+    suite: Suite | None
+    """None: the comparison."""
+    result: str = ""
+    """The decision in one sentence; empty before it is made."""
+    _looked: set[int] = field(default_factory=set[int])
+
+    @classmethod
+    def of(cls, what: str, runs: Sequence[str], metric: str, file: str) -> UntilDecided:
+        """Return the decision that `compare` or the path of a suite names. Raises UsageError."""
+        if what == COMPARE:
+            if len(runs) == 1:
+                raise UsageError("--until-decided compare needs two runs: merilo label A B.")
+            return cls(runs, metric, file, None)
+        return cls(runs, metric, file, read_suite(what))
+
+    def __call__(self, labelled: int) -> bool:
+        """Return True once the labels of so many samples decide; checked at the planned looks only."""
+        due = [look for look in LABEL_LOOKS if look <= labelled and look not in self._looked]
+        if not due or self.result:
+            return bool(self.result)
+        self._looked.update(due)
+        # A look counts with its own level, so labels beyond it must wait for the next one.
+        if labelled != due[-1]:
+            return False
+        attach_file(self.runs, self.file)
+        self.result = self._compared() if self.suite is None else self._gated(self.suite)
+        return bool(self.result)
+
+    def _compared(self) -> str:
+        found = compare_runs(self.runs, ComparisonRequest(metrics=[self.metric], samples=0))
+        row = found.rows[0]
+        decided = row.comparison.reading in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}
+        if row.basis is not Basis.LABELS or not decided or row.ahead is None:
+            return ""
+        return f"{found.names[row.ahead]} is better: decided by {self.metric}"
+
+    def _gated(self, suite: Suite) -> str:
+        *baseline, run = self.runs
+        found = gate_run(run, suite, baseline=baseline[0] if baseline else None)
+        own = [gate for gate in found.gates if gate.metric == self.metric]
+        if not own:
+            raise UsageError(f"The suite has no gate on {self.metric}, so labels of it decide nothing.")
+        if any(gate.verdict is GateVerdict.CANNOT_TELL or gate.basis is not Basis.LABELS for gate in own):
+            return ""
+        return "; ".join(f"{gate.verdict}: {gate.reading}" for gate in own)
