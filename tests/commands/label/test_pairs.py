@@ -413,3 +413,28 @@ def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None
     assert sum(bool(task["label"]) for task in read_tasks(path)) == 40 * 3
     wrong = Here(tmp_path).merilo("label", str(second.path), "-o", "u.jsonl", "--ask", "--until-decided", "compare")
     assert "needs two runs" in wrong.stderr
+
+
+def test_plan_tells_how_many_labels_decide(tmp_path: Path) -> None:
+    """Fewer labels are planned once some show that the judge helps; a gate and a comparison are planned alike."""
+    first, second = pair(tmp_path, 300, lift=1, shared=0)
+    (tmp_path / "gates.toml").write_text(f"[minimums]\n{METRIC} = 0.4\n", encoding="utf-8")
+    runs = ["--labels", str(first.path), "--labels", str(second.path)]
+
+    def planned(*options: str) -> Row:
+        done = Here(tmp_path).merilo("plan", *options, "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        (row,) = json.loads(done.stdout)["labels"]
+        return row
+
+    before = planned(*runs, "--difference", "0.1")
+    labelled(first, second, tmp_path / "t.jsonl", 60)
+    after = planned(*runs, "--difference", "0.1")
+    assert (before["labelled"], after["labelled"]) == (0, 60)
+    assert 20 <= after["labels"] < before["labels"] <= 300
+    gate = planned("--labels", str(second.path), "--gates", "gates.toml")
+    assert gate["decides"] == "minimum 0.4"
+    text = Here(tmp_path).merilo("plan", *runs).stdout
+    assert "Labelled samples that decide, with a power of 80 %" in text
+    wrong = Here(tmp_path).merilo("plan", "--labels", str(first.path))
+    assert "--gates SUITE" in wrong.stderr

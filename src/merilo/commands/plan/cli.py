@@ -14,7 +14,18 @@ from merilo.commands.flags import Debug, Json, Qrels
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.plan.options import PlanOptions
-from merilo.commands.power.cli import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
+from merilo.commands.power.cli import (
+    Difference,
+    Gates,
+    Labelled,
+    Pilot,
+    PilotCluster,
+    Pilots,
+    UntilDecided,
+    report_labels,
+    report_power,
+)
+from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from merilo.commands.power.result import Power
@@ -27,6 +38,7 @@ holds already, are not counted again. Once the run has begun, its own tokens and
 
 With --power, a run that is there serves as a pilot: how many samples show a --difference between two runs, and whether
 a run that stops early (--until-decided) can pay. DATA may then be left out.
+With --labels, finished runs show how many human labels decide their comparison, or the gates of a suite (--gates).
 """
 EXAMPLES = """\b
 Examples:
@@ -35,8 +47,19 @@ Examples:
   merilo plan answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1 --prices prices.toml
   merilo plan --power runs/old --power runs/new --difference 0.03
   merilo plan answers.jsonl --judge openai:gpt-4.1-mini --power runs/first --until-decided gates.toml
+  merilo plan --labels runs/old --labels runs/new --metrics faithfulness
 """
-_OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--full": 0, "--debug": 0, "--power": 1, "--difference": 1}
+_OWN = {
+    "--sample": 1,
+    "--latency": 1,
+    "--json": 0,
+    "--full": 0,
+    "--debug": 0,
+    "--power": 1,
+    "--difference": 1,
+    "--labels": 1,
+    "--gates": 1,
+}
 """Options that `merilo run` does not know, or that would change what it prints, and how many words follow each."""
 
 
@@ -76,15 +99,22 @@ def plan(
     difference: Difference = None,
     until_decided: UntilDecided = None,
     cluster: PilotCluster = None,
+    labels: Labelled = None,
+    gates: Gates = None,
     full: Annotated[bool, typer.Option("--full", help="Print the upper bound, however high it is.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Estimate and report."""
     del debug  # main reads it
-    pilot = Pilot(power or [], difference, until_decided, cluster)
+    pilot = Pilot(power or [], difference, until_decided, cluster, tuple(labels or ()), gates)
     pilot.check(data)
     metrics = cast("list[str] | None", options.metrics)  # as the flag reads them
+    if pilot.labels:
+        if data is not None or pilot.runs:
+            raise UsageError("--labels estimates labels alone; leave out DATA and --power.")
+        report_labels(pilot, metrics, json=json)
+        return
     if data is None:
         _report_power(pilot, metrics, json=json)
         return

@@ -25,6 +25,13 @@ PilotCluster = Annotated[
 ]
 
 
+Labelled = Annotated[
+    list[str] | None,
+    typer.Option("--labels", metavar="RUN", help="Run to estimate the needed human labels for; twice: a pair."),
+]
+Gates = Annotated[str | None, typer.Option(metavar="SUITE", help="With --labels: the gates that labels decide.")]
+
+
 class Pilot(NamedTuple):
     """The options about pilot runs."""
 
@@ -32,12 +39,20 @@ class Pilot(NamedTuple):
     difference: float | None
     until_decided: str | None
     cluster: str | None
+    labels: tuple[str, ...] = ()
+    gates: str | None = None
 
     def check(self, data: str | None) -> None:
         """Raise UsageError for options that need a pilot, and if there are neither data nor a pilot."""
-        if self.runs:
+        if self.gates is not None and not self.labels:
+            raise UsageError("--gates needs a run: add --labels RUN.")
+        if self.runs or (self.labels and data is None):
             return
-        named = {"--difference": self.difference, "--until-decided": self.until_decided, "--cluster": self.cluster}
+        named = {
+            "--difference": None if self.labels else self.difference,
+            "--until-decided": self.until_decided,
+            "--cluster": self.cluster,
+        }
         for name, value in named.items():
             if value is not None:
                 raise UsageError(f"{name} needs a pilot run: add --power RUN.")
@@ -53,6 +68,24 @@ class Pilot(NamedTuple):
 
         until = None if self.until_decided is None else until_from(self.until_decided)
         return power_of(self.runs, self.difference, metrics=metrics, until=until, most=most, cluster=self.cluster)
+
+
+def report_labels(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:
+    """Print the number of labels that decide."""
+    from merilo.commands.gate.suite import read_suite
+    from merilo.commands.power.labels import labels_plan, labels_record, labels_section
+    from merilo.rendering.page import Page
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
+    suite = None if pilot.gates is None else read_suite(pilot.gates)
+    found = labels_plan(pilot.labels, suite, pilot.difference, metrics)
+    if json:
+        write(json_text({"labels": labels_record(found)}) + "\n")
+        return
+    page = Page(page_width())
+    labels_section(page, found)
+    show(page)
 
 
 def report_power(found: Power, *, json: bool) -> None:
