@@ -3,7 +3,7 @@
     python benchmarks/coverage.py                 one line per figure, with its limit; about half an hour of CPU
     python benchmarks/coverage.py --studies 200   a tenth
     python benchmarks/coverage.py gates           one part: speed, intervals, clusters, compare, gates, sequential,
-                                                  correction, labels, agreement
+                                                  correction, labels, decisions, agreement
 
 Too long for a plain `make bench`; run it by `make bench ARGS=coverage.py`, or one part by
 `make bench ARGS="coverage.py labels"`.
@@ -23,6 +23,7 @@ from figures import peak_mb, report
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
+import decisions as decision_cells
 import simulated
 import simulated_gates
 import simulated_labels
@@ -180,6 +181,11 @@ def labels(studies: int) -> None:
     report("coverage: labels, mean over all cells", float(np.mean(found)), at_least=0.94)
 
 
+def decisions(studies: int) -> None:
+    """Report comparisons and gates that human labels correct, over the cells of simulated_decisions."""
+    decision_cells.decisions(studies, SEED)
+
+
 def agreement(studies: int) -> None:
     """Report coverage of measures of agreement, and the CPU time of all of them for 10,000 items."""
     agreement_cells.coverage(max(20, studies // 10))
@@ -226,6 +232,7 @@ PARTS = {  # speed first: the peak is that of the whole process
     "sequential": sequential,
     "correction": correction,
     "labels": labels,
+    "decisions": decisions,
     "agreement": agreement,
 }
 

@@ -10,6 +10,7 @@ from merilo.lazy import exports
 if TYPE_CHECKING:
     from merilo.stats.agreement import cohen_kappa, gwet_ac1, kendall_tau_b, krippendorff_alpha
     from merilo.stats.compare import holm
+    from merilo.stats.corrected_pairs import correct_pairs
     from merilo.stats.correction import correct, ppi_mean
     from merilo.stats.gate import gate_drop, gate_minimum
     from merilo.stats.intervals import wilson_ends
@@ -23,6 +24,7 @@ __all__ = [
     "cohen_kappa",
     "confidence_sequence",
     "correct",
+    "correct_pairs",
     "corrected_rate",
     "gate_drop",
     "gate_minimum",
@@ -43,6 +45,7 @@ __getattr__, __dir__ = exports(
     {
         "merilo.stats.agreement": ("cohen_kappa", "gwet_ac1", "kendall_tau_b", "krippendorff_alpha"),
         "merilo.stats.compare": ("holm",),
+        "merilo.stats.corrected_pairs": ("correct_pairs",),
         "merilo.stats.correction": ("correct", "ppi_mean"),
         "merilo.stats.gate": ("gate_drop", "gate_minimum"),
         "merilo.stats.intervals": ("wilson_ends",),
