@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from merilo.data import check
 from merilo.metrics.registry import asks_judge
 
 if TYPE_CHECKING:
@@ -38,4 +39,4 @@ def judged_by_embedded(manifest: Manifest) -> bool:
     """Return True if the embedded judge answers the run's questions."""
     judge: Mapping[str, object] = manifest.judges.get("judge", {})
     fingerprint = judge.get("fingerprint")
-    return isinstance(fingerprint, dict) and fingerprint.get("judge") == EMBEDDED
+    return check.is_record(fingerprint) and fingerprint.get("judge") == EMBEDDED

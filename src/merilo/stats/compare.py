@@ -144,8 +144,10 @@ def compare(
             f"Primary metrics must be among those compared, {list(pairs)}; got {sorted(map(str, unknown))}."
         )
     codes = None if clusters is None else coded(clusters)
-    given = {} if labels is None else labels
-    found = {key: _compared(pair, codes, undefined, level, given.get(key)) for key, pair in pairs.items()}
+    found = {
+        key: _compared(pair, codes, undefined, level, None if labels is None else labels.get(key))
+        for key, pair in pairs.items()
+    }
     return _read(found, [key for key in pairs if key in named], level)
 
 

@@ -48,7 +48,7 @@ class UntilDecided:
         return cls(runs, metric, file, read_suite(what))
 
     def __call__(self, labelled: int) -> bool:
-        """Return True once the labels of so many samples decide; checked at the planned looks only."""
+        """Return True once this number of labelled samples decides; checked at the planned looks only."""
         due = [look for look in LABEL_LOOKS if look <= labelled and look not in self._looked]
         if not due or self.result:
             return bool(self.result)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.rendering.page import Page
+    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
@@ -135,7 +136,6 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None, *, j
     """Write the HTML page, with the worst samples of `metric`, or of each metric in turn."""
     from pathlib import Path
 
-    from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.commands.show.html import SHOWN, run_html
     from merilo.commands.show.worst import metric_of
     from merilo.rendering.html import write_page
@@ -144,18 +144,24 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None, *, j
     run = Run.open(path)
     chosen = None if metric is None else metric_of(run, metric)
     most = SHOWN if most is None else most
-    corrections = {} if judge_only else corrected_of(run)
+    corrections = _corrections(run, judge_only=judge_only)
     write_page(Path(html), run_html(run, metric=chosen, samples=most, corrections=corrections))
 
 
-def _overview(path: str, language: str | None, *, json: bool, judge_only: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _corrections(run: Run, *, judge_only: bool) -> Mapping[str, Correction]:
+    """Return the corrections by the labels attached to the run; none with `judge_only`."""
     from merilo.commands.calibrate.attached_labels import corrected_of
+
+    return {} if judge_only else corrected_of(run)
+
+
+def _overview(path: str, language: str | None, *, json: bool, judge_only: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    corrections = {} if judge_only else corrected_of(run)
+    corrections = _corrections(run, judge_only=judge_only)
     if json:
         return overview_record(run, corrections=corrections)
     return overview_page(run, page_width(), corrections=corrections, language=language)
