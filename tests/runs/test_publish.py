@@ -80,7 +80,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "verify": (("verify", "old"), "old"),
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
     "page": (("show", "run", "--html", "new.html"), "new.html"),
-    "tests": (("gate", "run", "--min", "context_relevance=0.1", "--junit", "new.xml"), "new.xml"),
+    "tests": (
+        ("gate", "run", "--min", "context_relevance=0.1", "--judge-only", "--trust-judge", "--junit", "new.xml"),
+        "new.xml",
+    ),
 }
 """By name: a command, and what it writes."""
 
