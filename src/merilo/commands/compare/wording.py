@@ -126,7 +126,9 @@ def _number_of_contexts(row: Row) -> str:
     ends = each.interval.ends
     if ends is not None and (ends[0] > 0 if reading is Conclusion.FIRST_HIGHER else ends[1] < 0):
         return ""
-    return f"not shown with the same number of contexts per sample, where the difference is {_difference(each)}"
+    return (
+        f"not shown with the same number of contexts per sample, where the difference is {_difference_of_pairs(each)}"
+    )
 
 
 def _detectable(found: RunComparison, row: Row) -> str:
@@ -241,9 +243,15 @@ def _same_contexts(row: Row) -> str:
         return ""
     alone = f", {BY_JUDGE}" if row.basis is Basis.LABELS else ""
     return (
-        f"{number(each.first)} and {number(each.second)}, difference {_difference(each)}, with the same number of "
-        f"contexts per sample ({count(each.counts.pairs, 'pair')}{alone})"
+        f"{number(each.first)} and {number(each.second)}, difference {_difference_of_pairs(each)}, with the "
+        f"same number of contexts per sample ({count(each.counts.pairs, 'pair')}{alone})"
     )
+
+
+def _difference_of_pairs(each: Comparison) -> str:
+    """Return the difference with its interval, which equal pairs do not have."""
+    equal = each.counts.ties == each.counts.pairs
+    return f"{signed(each.difference)}, all pairs equal" if equal else _difference(each)
 
 
 def with_entries(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[ComparisonNotes]:
