@@ -156,6 +156,17 @@ class Metric(Protocol):
         ...
 
 
+@runtime_checkable
+class JudgesContextsAlone(Protocol):
+    """A metric that declares whether each of its questions is about a single context, whose verdict is its evidence.
+
+    From such evidence the value over the first k contexts follows without a request: the plan of the sample with these
+    contexts only asks a part of the same questions. Metrics that read all contexts together do not declare it.
+    """
+
+    contexts_judged_alone: ClassVar[bool]
+
+
 DECLARED: Final = (
     *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
     *("roles", "needs", "asks", "max_questions", "plan"),

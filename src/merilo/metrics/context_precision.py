@@ -62,6 +62,7 @@ class ContextPrecision(MetricDefaults):
 
     name: ClassVar[str] = "context_precision"
     version: ClassVar[int] = 1
+    contexts_judged_alone: ClassVar[bool] = True
     ranked: ClassVar[bool] = True
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
     card: ClassVar[Card] = Card(

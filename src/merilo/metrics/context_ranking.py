@@ -46,6 +46,7 @@ class ContextRanking(MetricDefaults):
 
     name: ClassVar[str] = "context_ranking"
     version: ClassVar[int] = 1
+    contexts_judged_alone: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
     ranked: ClassVar[bool] = True

@@ -61,6 +61,7 @@ class ContextRelevance(MetricDefaults):
 
     name: ClassVar[str] = "context_relevance"
     version: ClassVar[int] = 1
+    contexts_judged_alone: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
     card: ClassVar[Card] = Card(

@@ -48,6 +48,10 @@ class EqualQuestions:
     """Number of common samples that are left out because their questions differ."""
     notes: tuple[str, ...]
     """A sentence for each run whose questions differ from the first run's."""
+    contexts: tuple[tuple[int | None, ...], ...] = ()
+    """By run, the number of retrieved contexts of each sample at `positions`, None without the field; empty if all runs
+    have the same samples.
+    """
 
 
 def equal_questions(
@@ -62,7 +66,11 @@ def equal_questions(
     if len({each.run.manifest.fingerprint for each in scores}) == 1:  # equal samples in equal order
         return EqualQuestions(tuple(range(len(ids))), 0, ())
     fields = _question_fields(metrics)
-    found = [_described(each.run, set(ids), lambda record: _digest(_values(record, fields))) for each in scores]
+    described = [
+        _described(each.run, set(ids), lambda record: (_digest(_values(record, fields)), _context_count(record)))
+        for each in scores
+    ]
+    found = [{sample: digest for sample, (digest, _) in each.items()} for each in described]
     first = found[0]
     messages: list[str] = []
     for place, name in enumerate(names[1:], start=1):
@@ -84,7 +92,12 @@ def equal_questions(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
             f"an id that stays the same. To compare only the {len(equal):,} equal questions, use --across-data."
         )
-    return EqualQuestions(tuple(equal), other, tuple(f"{each}. They are not compared." for each in messages))
+    return EqualQuestions(
+        tuple(equal),
+        other,
+        tuple(f"{each}. They are not compared." for each in messages),
+        tuple(tuple([each[ids[at]][1] for at in equal]) for each in described),
+    )
 
 
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:
@@ -153,6 +166,11 @@ def _value(record: Record, field: str) -> object:
 
 def _context(item: str | Record) -> tuple[object, object, object]:
     return (item, None, None) if isinstance(item, str) else (item["text"], item.get("id"), item.get("language"))
+
+
+def _context_count(record: Record) -> int | None:
+    contexts = record.get("retrieved_contexts")
+    return None if contexts is None else len(contexts)
 
 
 def _digest(value: object) -> bytes:

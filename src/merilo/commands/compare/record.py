@@ -39,6 +39,16 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         "by_judge_alone": found.by_judge_alone,
         "left_out": dict(found.left_out),
         "differing": list(found.differing),
+        "contexts": [
+            {
+                "first": found.names[0],
+                "second": found.names[each.other],
+                "first_mean": each.first,
+                "second_mean": each.second,
+                "samples": each.samples,
+            }
+            for each in found.contexts
+        ],
         "notes": list(found.notes),
         "comparisons": [_row(found, row) for row in found.rows],
         "moved_by": found.moved_by,
@@ -51,7 +61,7 @@ def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
     """Return one comparison as a flat record, without nested values; the interval's ends are `low` and `high`."""
     record = _row(found, row)
     low, high = record.pop("interval") or (None, None)
-    for name in ("least", "most", "one_sided_ids", "labels"):
+    for name in ("least", "most", "one_sided_ids", "labels", "same_contexts"):
         record.pop(name)
     return {**record, "low": low, "high": high}
 
@@ -95,6 +105,21 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "least": _extreme(each.least),
         "most": _extreme(each.most),
         "labels": _labels(each),
+        "same_contexts": _same_contexts(row.same_contexts),
+    }
+
+
+def _same_contexts(each: Comparison | None) -> dict[str, Any] | None:  # Any: JSON
+    """Return the comparison over the same number of contexts; None if there is none."""
+    if each is None:
+        return None
+    return {
+        "first_mean": each.first,
+        "second_mean": each.second,
+        "difference": each.difference,
+        "interval": None if each.interval.ends is None else list(each.interval.ends),
+        "p": each.p,
+        "pairs": each.counts.pairs,
     }
 
 

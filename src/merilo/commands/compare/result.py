@@ -56,6 +56,10 @@ class Row:
     """True if the metric is weak with the judge of one of the two runs."""
     basis: Basis = Basis.JUDGE
     """What the numbers rest on."""
+    same_contexts: Comparison | None = None
+    """The comparison by the judge's verdicts on the same number of contexts in both runs, per sample the smaller one;
+    None if the numbers are equal, or if the metric does not judge each context alone.
+    """
 
     @property
     def ahead(self) -> int | None:
@@ -64,6 +68,18 @@ class Row:
         if reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
             return None
         return 0 if (reading is Conclusion.FIRST_HIGHER) == self.higher_is_better else self.other
+
+
+@dataclass(frozen=True, slots=True)
+class ContextNumbers:
+    """The mean numbers of retrieved contexts of two runs whose samples have different numbers."""
+
+    other: int
+    """The index of the other run, from 1."""
+    first: float
+    second: float
+    samples: int
+    """The number of samples whose contexts are known in both runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +123,8 @@ class RunComparison:
     """Number of common ids that name another question in some run; they are not compared."""
     differing: tuple[str, ...] = ()
     """A phrase for each difference in judge, rubrics or versions; empty unless such differences were allowed."""
+    contexts: tuple[ContextNumbers, ...] = ()
+    """One for each other run that retrieved another number of contexts for some sample."""
     notes: tuple[str, ...] = ()
     """Warnings on the interpretation of the numbers, a sentence each."""
     level: float = LEVEL

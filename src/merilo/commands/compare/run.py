@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.paired_labels import paired_labels
+from merilo.commands.compare.contexts import by_same_contexts
 from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import unsealed_notes
@@ -81,6 +82,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
     labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
     found = _compared(matching, primary, policy, wanted.level, labels.labels)
+    contexts = by_same_contexts(matching, questions.contexts, policy, wanted.level)
     rows = tuple(
         Row(
             metric,
@@ -90,6 +92,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             _one_sided(matching, metric, other),
             weak=any(metric in weak_metrics(run.manifest) for run in (measured[0], measured[other])),
             basis=basis_of(metric, corrected=each.by_judge is not None),
+            same_contexts=contexts.comparisons.get((metric, other)),
         )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
@@ -106,6 +109,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         movers=movers,
         left_out=left_out,
         differing=differing,
+        contexts=contexts.numbers,
         other_questions=questions.other,
         notes=(
             *stopped_early(measured, names),

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from merilo.stats.compare import Comparison
 
 NO_READING = "not primary"
+CONTEXTS = "Different numbers of contexts"
+_READ_BOTH = (
+    "fewer contexts tend to raise relevance and precision, and to lower recall and sufficiency; compare both kinds"
+)
 _CANNOT_TELL = "cannot tell: "
 
 
@@ -45,7 +49,11 @@ def level_text(found: RunComparison) -> str:
 
 def difference(row: Row) -> str:
     """Return the difference with its interval, such as `+0.064, +0.018 to +0.110`."""
-    return f"{signed(row.comparison.difference)}, {interval(row.comparison)}"
+    return _difference(row.comparison)
+
+
+def _difference(comparison: Comparison) -> str:
+    return f"{signed(comparison.difference)}, {interval(comparison)}"
 
 
 def interval(comparison: Comparison) -> str:
@@ -96,7 +104,7 @@ def marked(row: Row) -> str:
 def why(found: RunComparison, row: Row) -> str:
     """Return the explanation of a conclusion, or why there is none and what to do; may be empty."""
     weak = f"{WEAK}, so the difference may be the judge's error" if row.weak else ""
-    return "; ".join(filter(None, (_why(found, row), weak)))
+    return "; ".join(filter(None, (_why(found, row), _number_of_contexts(row), weak)))
 
 
 def _why(found: RunComparison, row: Row) -> str:
@@ -108,6 +116,19 @@ def _why(found: RunComparison, row: Row) -> str:
     if row.ahead is not None and each.counts.left_out:
         return f"holds even if the {one_sided(row)} had the least favourable scores"
     return ""
+
+
+def _number_of_contexts(row: Row) -> str:
+    """Return that the conclusion does not hold over the same number of contexts in both runs; empty if it does."""
+    each, reading = row.same_contexts, row.comparison.reading
+    if each is None or each.difference is None or reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
+        return ""
+    ends = each.interval.ends
+    if ends is not None and (ends[0] > 0 if reading is Conclusion.FIRST_HIGHER else ends[1] < 0):
+        return ""
+    return (
+        f"not shown with the same number of contexts per sample, where the difference is {_difference_of_pairs(each)}"
+    )
 
 
 def _detectable(found: RunComparison, row: Row) -> str:
@@ -193,6 +214,7 @@ def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
         return f"{row.metric}, {pair_title(found, row.other)}" if several else row.metric
 
     groups = (
+        (CONTEXTS, [*_context_numbers(found), *((named(row), _same_contexts(row)) for row in found.rows)]),
         (HUMAN_LABELS, [(named(row), label_text(row)) for row in found.rows]),
         (REMARKS, [(named(row), row.comparison.interval.remark) for row in found.rows]),
         ("Scored in one run only", [(named(row), one_sided_text(found, row)) for row in found.rows if row.one_sided]),
@@ -200,6 +222,36 @@ def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
         ("Not compared", list(found.left_out.items())),
     )
     return with_entries(groups)
+
+
+def _context_numbers(found: RunComparison) -> list[tuple[str, str]]:
+    """Return the mean number of contexts of each two runs that differ in it."""
+    means = [
+        (
+            "mean per sample",
+            f"{each.first:.2f} in {found.names[0]}, {each.second:.2f} in {found.names[each.other]}",
+        )
+        for each in found.contexts
+    ]
+    return [*means, ("how to read", _READ_BOTH)] if means else []
+
+
+def _same_contexts(row: Row) -> str:
+    """Return the means and the difference over the same number of contexts; empty if there is no such comparison."""
+    each = row.same_contexts
+    if each is None or each.difference is None:
+        return ""
+    alone = f", {BY_JUDGE}" if row.basis is Basis.LABELS else ""
+    return (
+        f"{number(each.first)} and {number(each.second)}, difference {_difference_of_pairs(each)}, with the "
+        f"same number of contexts per sample ({count(each.counts.pairs, 'pair')}{alone})"
+    )
+
+
+def _difference_of_pairs(each: Comparison) -> str:
+    """Return the difference with its interval, which equal pairs do not have."""
+    equal = each.counts.ties == each.counts.pairs
+    return f"{signed(each.difference)}, all pairs equal" if equal else _difference(each)
 
 
 def with_entries(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[ComparisonNotes]:

@@ -1,0 +1,73 @@
+"""Compares runs that retrieved different numbers of contexts over the same number, per sample the smaller one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from merilo.commands.compare.result import ContextNumbers
+from merilo.metrics.base import Score
+from merilo.results.first_contexts import scores_of_first
+from merilo.stats.compare import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.metrics.base import Undefined
+    from merilo.results.scores import RunScores
+    from merilo.stats.column import Column
+    from merilo.stats.compare import Comparison, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class SameContexts:
+    """The numbers of contexts of runs that differ in them, and the comparisons over the same number."""
+
+    numbers: tuple[ContextNumbers, ...] = ()
+    comparisons: Mapping[tuple[str, int], Comparison] = field(default_factory=dict[tuple[str, int], "Comparison"])
+    """By metric and other run; only metrics that judge each context alone and whose scores the evidence explains."""
+
+
+def by_same_contexts(
+    scores: Sequence[RunScores], counts: Sequence[Sequence[int | None]], policy: Policy, level: float
+) -> SameContexts:
+    """Compare every other run with the first one over the same number of contexts, if their numbers differ.
+
+    `scores`: of the same samples in one order. `counts`: by run, the number of contexts of each of these samples; empty
+    if all runs have the same samples.
+    """
+    numbers: list[ContextNumbers] = []
+    pairs: dict[tuple[str, int], tuple[Column, Column]] = {}
+    for other in range(1, len(counts)):
+        both = [(a, b) for a, b in zip(counts[0], counts[other], strict=True) if a is not None and b is not None]
+        if all(a == b for a, b in both):
+            continue
+        first, second = (sum(each) / len(both) for each in zip(*both, strict=True))
+        numbers.append(ContextNumbers(other, first, second, len(both)))
+        if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
+            continue
+        cut = _cut(scores[0], counts[0], counts[other]), _cut(scores[other], counts[other], counts[0])
+        pairs |= {(metric, other): (cut[0][metric], cut[1][metric]) for metric in cut[0] if metric in cut[1]}
+    found = compare(pairs, primary=(), clusters=scores[0].clusters, undefined=policy, level=level)
+    return SameContexts(tuple(numbers), found)
+
+
+def _cut(scores: RunScores, own: Sequence[int | None], other: Sequence[int | None]) -> dict[str, Column]:
+    """Return the columns over at most as many contexts as the other run has."""
+    lengths = {
+        sample: b
+        for sample, a, b in zip(scores.ids, own, other, strict=True)
+        if a is not None and b is not None and b < a
+    }
+    places = {sample: place for place, sample in enumerate(scores.ids)}
+    found = scores_of_first(scores.run, tuple(scores.columns), lengths)
+    return {metric: _with(scores.columns[metric], outcomes, places) for metric, outcomes in found.items()}
+
+
+def _with(column: Column, outcomes: Mapping[str, Score | Undefined], places: Mapping[str, int]) -> Column:
+    """Return the column with these outcomes replaced."""
+    values, scored = column.values.copy(), column.scored.copy()
+    for sample, outcome in outcomes.items():
+        values[places[sample]] = outcome.value if isinstance(outcome, Score) else 0.0
+        scored[places[sample]] = isinstance(outcome, Score)
+    return replace(column, values=values, scored=scored)

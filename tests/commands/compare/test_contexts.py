@@ -1,0 +1,163 @@
+"""Runs with different numbers of contexts, compared over the same number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from graded_runs import graded, judge, many
+
+import merilo
+from merilo.commands.compare.html import comparison_html
+from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.record import comparison_record, flat_row
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.stats.paired import paired_test
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.commands.compare.result import Row, RunComparison
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Failure
+
+METRIC = "context_relevance"
+
+
+def grades(count: int, *own: int) -> dict[str, list[int]]:
+    """So many samples with contexts of these grades."""
+    return {f"s{number}": list(own) for number in range(count)}
+
+
+def only(found: RunComparison) -> Row:
+    """Its one row."""
+    (row,) = found.rows
+    return row
+
+
+def text(found: RunComparison) -> str:
+    """Its page in one line."""
+    return " ".join(str(found).split())
+
+
+def judged(out: Path, contexts: Sequence[str], metrics: Sequence[str]) -> merilo.Run:
+    """A run of 30 samples with these contexts, whose sufficiency is that of the best context."""
+
+    def answer(question: Question[Any]) -> dict[str, Any] | Failure:
+        if isinstance(question, Sufficiency):
+            return {"label": "sufficient" if "Grade 2" in " ".join(question.contexts) else "insufficient"}
+        return judge(question)
+
+    rows = [
+        {"id": f"s{number}", "user_input": f"What is {number}?", "retrieved_contexts": list(contexts)}
+        for number in range(30)
+    ]
+    return merilo.evaluate(rows, metrics=metrics, judge=merilo.ScriptedJudge.by(answer), out=out, cache=False)
+
+
+def test_a_run_cut_to_its_first_context_differs_in_the_number_only(tmp_path: Path) -> None:
+    """The shorter run scores 0.75 higher, and with the same number of contexts every pair is equal, on all pages."""
+    short, long = graded(tmp_path / "short", grades(30, 2)), graded(tmp_path / "long", grades(30, 2, 0, 0, 0))
+    found = compare_runs([short, long])
+    row = only(found)
+    assert row.comparison.difference == 0.75
+    assert row.same_contexts is not None
+    assert (row.same_contexts.first, row.same_contexts.second, row.same_contexts.difference) == (1.0, 1.0, 0.0)
+    assert row.same_contexts.counts.ties == 30
+    shown = (
+        "1.000 and 1.000, difference +0.000, all pairs equal, with the same number of contexts per sample (30 pairs)"
+    )
+    refuted = "not shown with the same number of contexts per sample, where the difference is +0.000, all pairs equal"
+    for page in (text(found), comparison_html(found), comparison_markdown(found)):
+        assert "Different numbers of contexts" in page
+        assert "1.00 in short, 4.00 in long" in page
+        assert shown in page
+        assert refuted in page
+
+
+def test_the_difference_over_the_same_number_has_known_values(tmp_path: Path) -> None:
+    """The longer run has the better first context in 12 of 30 samples; the interval is that of the paired test."""
+    long = graded(tmp_path / "long", grades(30, 2, 0))
+    short = graded(tmp_path / "short", {**grades(30, 2), **grades(12, 1)})
+    row = only(compare_runs([long, short]))
+    assert row.comparison.difference == pytest.approx(0.5 - 0.8)
+    assert row.same_contexts is not None
+    assert row.same_contexts.difference == pytest.approx(0.2)
+    expected = paired_test([0.5] * 12 + [0.0] * 18, (-1.0, 1.0))
+    assert row.same_contexts.interval.ends == pytest.approx(expected.interval.ends)
+    assert row.same_contexts.p == pytest.approx(expected.p)
+
+
+def test_a_supported_conclusion_has_no_remark(tmp_path: Path) -> None:
+    """If the same number of contexts gives the same conclusion, the conclusion is not qualified."""
+    long, short = graded(tmp_path / "long", grades(30, 2, 1)), graded(tmp_path / "short", grades(30, 0))
+    found = compare_runs([long, short])
+    assert only(found).same_contexts is not None
+    assert "not shown with the same number" not in text(found)
+
+
+def test_each_sample_is_cut_to_its_own_smaller_number(tmp_path: Path) -> None:
+    """Either run may be the longer one, and pairs without a score in both are not counted."""
+    first = graded(tmp_path / "a", {"s0": [2, 0], "s1": [1], "s2": [2, 2], "s3": [], "s4": [2, 2]})
+    second = graded(tmp_path / "b", {"s0": [0], "s1": [0, 2, 2], "s2": [1, 1], "s3": [2], "s4": [-1]})
+    found = compare_runs([first, second])
+    row = only(found)
+    assert row.same_contexts is not None
+    assert row.same_contexts.counts.pairs == 3
+    assert (row.same_contexts.first, row.same_contexts.second) == pytest.approx(((1 + 0.5 + 1) / 3, (0 + 0 + 0.5) / 3))
+    (numbers,) = found.contexts
+    assert (numbers.first, numbers.second, numbers.samples) == pytest.approx((7 / 5, 8 / 5, 5))
+
+
+def test_recall_and_sufficiency_have_no_such_comparison(tmp_path: Path) -> None:
+    """A verdict on all contexts together says nothing about some of them."""
+    metrics = (METRIC, "context_sufficiency")
+    long = judged(tmp_path / "long", ["Grade 1. One.", "Grade 2. Two."], metrics)
+    short = judged(tmp_path / "short", ["Grade 1. One."], metrics)
+    found = {row.metric: row for row in compare_runs([long, short]).rows}
+    assert found[METRIC].same_contexts is not None
+    assert found["context_sufficiency"].comparison.difference == 1.0
+    assert found["context_sufficiency"].same_contexts is None
+
+
+def test_equal_numbers_are_not_mentioned(tmp_path: Path) -> None:
+    """Runs with as many contexts for every sample have nothing to add."""
+    found = compare_runs([graded(tmp_path / "a", grades(30, 2, 0)), graded(tmp_path / "b", grades(30, 1, 1))])
+    assert found.contexts == ()
+    assert only(found).same_contexts is None
+    assert "Different numbers of contexts" not in text(found)
+
+
+@pytest.mark.parametrize("undefined", ["drop", "worst"])
+def test_samples_without_contexts_are_not_cut(undefined: str, tmp_path: Path) -> None:
+    """If the numbers differ only where nothing was retrieved, they are reported, and no comparison is made."""
+    full, silent = graded(tmp_path / "a", many(30, 1)), graded(tmp_path / "b", {**many(30, 1), "s0": []})
+    found = compare_runs([full, silent], ComparisonRequest(undefined=undefined))
+    assert [(each.first, each.second) for each in found.contexts] == [(1.0, pytest.approx(29 / 30))]
+    assert only(found).same_contexts is None
+
+
+def test_every_other_run_has_its_own_numbers(tmp_path: Path) -> None:
+    """Of three runs, only the one with another number of contexts than the first is cut."""
+    runs = [graded(tmp_path / name, grades(30, *own)) for name, own in (("a", (2, 0)), ("b", (1, 1)), ("c", (2,)))]
+    found = compare_runs(runs)
+    assert [each.other for each in found.contexts] == [2]
+    assert [row.same_contexts is None for row in found.rows] == [True, False]
+
+
+def test_json_has_the_numbers(tmp_path: Path) -> None:
+    """The record has the mean numbers and, in each row, the comparison; a flat row has no nested values."""
+    found = compare_runs([graded(tmp_path / "a", grades(30, 2)), graded(tmp_path / "b", grades(30, 2, 0))])
+    record = comparison_record(found)
+    assert record["contexts"] == [{"first": "a", "second": "b", "first_mean": 1.0, "second_mean": 2.0, "samples": 30}]
+    assert record["comparisons"][0]["same_contexts"] == {
+        "first_mean": 1.0,
+        "second_mean": 1.0,
+        "difference": 0.0,
+        "interval": None,
+        "p": None,
+        "pairs": 30,
+    }
+    assert "same_contexts" not in flat_row(found, only(found))
