@@ -105,7 +105,7 @@ class _Work:
             for probe in probes
             if probe.name not in pointless
         }
-        left_out |= {name: f"the judge {judge.name} always gives the same verdict" for name in sorted(pointless)}
+        left_out |= dict.fromkeys(sorted(pointless), f"the judge {judge.name} always gives the same verdict")
         left_out |= {name: "no case fits it" for name, own in trials.items() if not own}
         trials = {name: own for name, own in trials.items() if own}
         if not trials:
