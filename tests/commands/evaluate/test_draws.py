@@ -141,3 +141,56 @@ def test_labels_stand_for_the_first_draw(here: Here) -> None:
     assert found.first_draw == first
     assert found.with_labels({item.mark: item.judge for item in found.items}) == first
     assert found.reads_labels()
+
+
+def test_the_judge_noise_is_shown(here: Here) -> None:
+    """`show` splits the variance of the scores; a run without draws has no such part."""
+    script = [
+        {"kind": "relevance", "match": {"user_input": {"contains": "T0x"}, "draw": 0}, "verdict": {"grade": 0}},
+        {"kind": "relevance", "match": {"user_input": {"contains": "T0x"}}, "verdict": {"grade": 2, "evidence": [0]}},
+        {"kind": "relevance", "match": {"user_input": {"contains": "T1x"}}, "verdict": {"grade": 2, "evidence": [0]}},
+        {"kind": "relevance", "verdict": {"grade": 0}},
+    ]
+    here.write("script.jsonl", script)
+    here.write("data.jsonl", SAMPLES)
+    words = ["run", "data.jsonl", "--judge", "scripted:script.jsonl", "--metrics", "context_relevance", "--quiet"]
+    assert here.merilo(*words, "--draws", "2", "--out", "two").returncode == 0
+    assert here.merilo(*words, "--out", "one").returncode == 0
+    # one sample has draws 0 and 1, one has 1 and 1, four have 0 and 0
+    within = 0.5 / 6
+    between = sum((mean - 0.25) ** 2 for mean in (0.5, 1, 0, 0, 0, 0)) / 5 - within / 2
+    noise = here.json("show", "two")["judge_noise"]["context_relevance"]
+    assert noise["deviation_within"] == pytest.approx(within**0.5)
+    assert noise["deviation_between"] == pytest.approx(between**0.5)
+    assert (noise["draws"], noise["samples"]) == (2, 6)
+    page = " ".join(here.merilo("show", "two", "--full").stdout.split())
+    assert f"standard deviation {within**0.5:.3f} within a sample, {between**0.5:.3f} between samples; 2 draws" in page
+    assert "judge_noise" not in here.json("show", "one")
+    assert "Judge noise" not in here.merilo("show", "one").stdout
+
+
+def test_a_plan_answers_more_samples_or_more_draws(here: Here) -> None:
+    """`plan --power` on a run with draws needs no difference, and its errors follow from the noise that `show` has."""
+    with JudgeServer(moody) as server:
+        assert run(here, server, "--draws", "2", "--out", "run").returncode == 0
+    noise = here.json("show", "run")["judge_noise"]["context_relevance"]
+    within, between = noise["deviation_within"] ** 2, noise["deviation_between"] ** 2
+    found = here.json("plan", "--power", "run")["power"]["draws"]["context_relevance"]
+    assert (found["samples"], found["draws"]) == (6, 2)
+    assert found["error"] == pytest.approx(((between + within / 2) / 6) ** 0.5)
+    assert found["error_twice_the_samples"] == pytest.approx(found["error"] / 2**0.5)
+    assert found["error_twice_the_draws"] == pytest.approx(((between + within / 4) / 6) ** 0.5)
+    page = " ".join(here.merilo("plan", "--power", "run").stdout.split())
+    assert f"standard error {found['error']:.4f} with 6 samples x 2 draws" in page
+    both = here.json("plan", "--power", "run", "--difference", "0.1")["power"]
+    assert both["draws"]["context_relevance"] == found
+    assert both["needed"]["context_relevance"]["pilot"] == 6
+
+
+def test_a_plan_from_one_draw_still_needs_a_question(here: Here) -> None:
+    """Without draws, `--power` alone is a usage error that names the three ways out."""
+    with JudgeServer(moody) as server:
+        assert run(here, server, "--out", "run").returncode == 0
+    done = here.merilo("plan", "--power", "run")
+    assert done.returncode == 2
+    assert "--draws 3" in done.stderr
