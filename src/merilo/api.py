@@ -109,7 +109,8 @@ def power(
         level: confidence level of the planned comparison.
 
     Raises:
-        UsageError: neither a difference nor a suite is given, or a value cannot be used.
+        UsageError: neither a difference nor a suite is given (unless the first pilot has several draws), or a value
+            cannot be used.
         DataError: two pilots have no sample in common.
         RunError: a pilot cannot be read.
     """

@@ -106,13 +106,14 @@ def _fault(outcome: object, span: tuple[float, float]) -> str | None:
         return None
     if not isinstance(outcome, Score):
         return f"no outcome but a {type(outcome).__name__}"
-    value: object = outcome.value
-    if (
-        not isinstance(value, int | float)
-        or not isfinite(value)
-        or not span[0] - _ROUNDING <= value <= span[1] + _ROUNDING
-    ):
-        return f"a score of {value!r}, outside its range {span}"
+    values: tuple[object, ...] = (outcome.value, *outcome.draws)
+    for value in values:
+        if (
+            not isinstance(value, int | float)
+            or not isfinite(value)
+            or not span[0] - _ROUNDING <= value <= span[1] + _ROUNDING
+        ):
+            return f"a score of {value!r}, outside its range {span}"
     counts: dict[str, object] = dict(outcome.counts)
     if not all(count is None or isinstance(count, int) for count in counts.values()):
         return "counts that are not whole numbers"

@@ -44,6 +44,8 @@ class Judge(Protocol):
 
     - `unavailable_reason: str | None`: why it cannot answer anything here (for example, a missing package), as a
       phrase. It is reported before a run starts;
+    - `deterministic: bool`: True if equal questions always get equal verdicts, whatever their draw. Such a judge has
+      no noise, so a run refuses to ask it several times;
     - `supports_batches: bool`: True if all its requests go to providers that answer batches (`BatchProvider`) and the
       order of the questions does not matter. A run may then ask in rounds;
     - `supports_language: Callable[[Sequence[str]], bool]`: True if it supports the language of these texts, the first

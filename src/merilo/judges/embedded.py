@@ -61,6 +61,11 @@ class EmbeddedJudge:
         return frozenset(RULES)
 
     @property
+    def deterministic(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
     def together(self) -> frozenset[type[Question[Any]]]:
         """Always empty: each statement is judged separately."""
         return frozenset()

@@ -117,6 +117,11 @@ class ScriptedJudge:
         return self.script.cacheable
 
     @property
+    def deterministic(self) -> bool:
+        """True for a file that does not choose answers by the draw."""
+        return isinstance(self.script, FileScript) and not any("draw" in each.match for each in self.script.entries)
+
+    @property
     def supports_batches(self) -> bool:
         """True for a file: it needs no requests, and the order of questions does not matter."""
         return isinstance(self.script, FileScript)

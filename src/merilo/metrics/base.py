@@ -62,6 +62,9 @@ class Score:
     """Problems that were scored anyway, as the published definition does: one short phrase each."""
     averaged: bool = False
     """True if the value averages probabilities of the judge (`DecisionVerdict.averaged`) instead of counting."""
+    draws: tuple[float, ...] = ()
+    """The values of the draws whose mean is the value; empty if each question was asked once. Evidence, counts and
+    flags are those of the first draw."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,10 @@ def _value(outcome: Outcome) -> str:
         case Score():
             counted = counts_text(outcome.counts)
             averaged = ["average of the judge's probabilities"] if outcome.averaged else []
-            return "\n".join([number(outcome.value) + (f" ({counted})" if counted else ""), *averaged, *outcome.flags])
+            each = ", ".join(map(number, outcome.draws))
+            drawn = [f"mean of {len(outcome.draws)} draws: {each}; evidence of the first"] if each else []
+            value = number(outcome.value) + (f" ({counted})" if counted else "")
+            return "\n".join([value, *drawn, *averaged, *outcome.flags])
         case Undefined():
             return f"undefined: {outcome.reason}"
         case Failed():

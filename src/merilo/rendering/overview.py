@@ -15,6 +15,7 @@ from merilo.rendering.aggregate import aggregate_record, averaging, less_is_bett
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.early_stop_note import until_section
+from merilo.rendering.judge_noise import noise_section
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
@@ -34,6 +35,7 @@ from merilo.rendering.wording import (
     span,
 )
 from merilo.results.basis import BY_JUDGE
+from merilo.results.judge_noise import judge_noise, noise_record
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ def overview_record(
         "metrics": {
             each.metric: aggregate_record(each, known.get(each.metric), weak=each.metric in weak) for each in aggregates
         },
+        **({"judge_noise": noise_record(run, noise)} if (noise := judge_noise(run)) else {}),
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
@@ -138,6 +141,7 @@ def overview_page(
         page.heading(HUMAN_LABELS)
         page.entries([(marks.name(metric), text) for metric, text in label_rows(known)])
     until_section(page, run)
+    noise_section(page, run)
     interpret_means(page, run)
     _details(page, aggregates, counts_heading(known), marks)
     _not_evaluated(page, run)

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.engine.plan_run import PlanRun
+from merilo.engine.repeated import STRIDE
 from merilo.errors import RunError
 from merilo.judging.decisions import probability_of
 from merilo.judging.registry import KINDS, LABELLED_KINDS
@@ -76,6 +77,8 @@ class JudgedSample:
     """The recorded answers, by content, draw and role; under a blank role, the answer of the role asked first."""
     averaged: bool = False
     """True if the value averages probabilities of the judge."""
+    first_draw: float | None = None
+    """The value of the first draw if `value` is a mean over draws; otherwise None."""
     _values: dict[tuple[bool | str, ...], float | str] = field(
         default_factory=dict[tuple[bool | str, ...], "float | str"]
     )
@@ -118,7 +121,8 @@ class JudgedSample:
         Verdicts whose probability the value averages stand for themselves.
         """
         own = self.with_labels({item.mark: item.judge for item in self.items if not self._averages(item)})
-        if isinstance(own, str) or abs(own - self.value) > _NEAR:
+        value = self.value if self.first_draw is None else self.first_draw
+        if isinstance(own, str) or abs(own - value) > _NEAR:
             return False
         return all(self.with_labels(probe) == self.with_labels(probe, evidence=True) for probe in self._probes())
 
@@ -247,7 +251,8 @@ class JudgedRun:
         if sample is None:
             raise missing_text_error(self._run.path, record["sample"])
         trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
-        asked = [each for each in trail if each is not None]
+        # Only the first draw of repeated questions: the metric asks each question once when labels are tried.
+        asked = [each for each in trail if each is not None and each.question.draw < STRIDE]
         kinds = {piece["kind"] for piece in record.get("evidence", ())}
         answers: dict[tuple[bytes, int, str], Answer] = {}
         for each in asked:
@@ -266,6 +271,7 @@ class JudgedRun:
             text,
             answers,
             record.get("averaged", False),
+            next(iter(record.get("draws", ())), None),
         )
 
 

@@ -114,6 +114,15 @@ class Manifest:
     """The minimums and the seed of a run that could stop early. Its samples, and so its outcomes, are in the random
     order of that seed. None: all samples were taken, in the order of the data."""
     format: int = FORMAT
+    draws: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Text of each metric that asks its judge several times → number of draws; empty if all ask once."""
+
+    def to_fields(self) -> dict[str, Any]:  # Any: JSON
+        """Return this manifest as it is stored. `draws` is omitted if it is empty, as in older runs."""
+        fields = asdict(self)
+        if not self.draws:
+            del fields["draws"]
+        return fields
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
         """Return the fields that move numbers and differ between two manifests; empty if there are none."""
@@ -126,6 +135,7 @@ class Manifest:
             "language",
             "cluster",
             "until",
+            "draws",
         )
         # Older runs do not record rubrics, and only language models read them.
         if self.rubrics and other.rubrics and _has_language_model(self.judges):

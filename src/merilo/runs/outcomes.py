@@ -39,6 +39,7 @@ class OutcomeRecord(TypedDict):
     evidence: NotRequired[list[EvidenceRecord]]
     flags: NotRequired[list[str]]
     averaged: NotRequired[bool]
+    draws: NotRequired[list[float]]
     reason: NotRequired[str]
     error: NotRequired[dict[str, str]]
     trail: NotRequired[list[str]]
@@ -68,6 +69,8 @@ class Result:
                     record["flags"] = list(self.outcome.flags)
                 if self.outcome.averaged:
                     record["averaged"] = True
+                if self.outcome.draws:
+                    record["draws"] = list(self.outcome.draws)
             case Undefined():
                 record["outcome"] = "undefined"
                 record["reason"] = self.outcome.reason
@@ -91,8 +94,9 @@ class Result:
         evidence = ",".join([self._evidence_text(piece) for piece in outcome.evidence])
         flags = f',"flags":{compact(list(outcome.flags))}' if outcome.flags else ""
         averaged = ',"averaged":true' if outcome.averaged else ""
+        draws = f',"draws":[{",".join(map(_number, outcome.draws))}]' if outcome.draws else ""
         value = _number(outcome.value)
-        return f'{start}"score","value":{value}{counts},"evidence":[{evidence}]{flags}{averaged}{trail}'
+        return f'{start}"score","value":{value}{counts},"evidence":[{evidence}]{flags}{averaged}{draws}{trail}'
 
     def _evidence_text(self, piece: Evidence) -> str:
         key = self.keys.get(id(piece.verdict)) if self.keys else None
@@ -140,8 +144,8 @@ def outcome_from(record: OutcomeRecord) -> Outcome:
         return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
     evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
     flags = tuple(record.get("flags", ()))
-    averaged = record.get("averaged", False)
-    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags, averaged)
+    averaged, draws = record.get("averaged", False), tuple(record.get("draws", ()))
+    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags, averaged, draws)
 
 
 def _evidence_from(record: EvidenceRecord) -> Evidence:

@@ -293,6 +293,7 @@ MANIFEST_FIELDS: Final = record(
         "cluster": optional(text),
         "origin": optional(text),
         "until": optional(_UNTIL),
+        "draws": mapping(whole),
         "format": whole,
     },
 )
@@ -317,6 +318,7 @@ OUTCOME_FIELDS: Final = record(
         "evidence": items(_EVIDENCE),
         "flags": items(text),
         "averaged": flag,
+        "draws": items(number),
         "reason": text,
         "error": record({"kind": text, "message": text}),
         "trail": items(text),

@@ -23,7 +23,7 @@ import json
 import sqlite3
 import zlib
 from contextlib import ExitStack, closing
-from dataclasses import asdict, fields
+from dataclasses import fields
 from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
@@ -114,7 +114,7 @@ class _Writer:
             "cached": store.spent().cached,
         }
         self._line(compact(head))
-        self._named("manifest", asdict(run.manifest))
+        self._named("manifest", run.manifest.to_fields())
         for sample in store.samples():
             self._named("sample", sample.to_record())
         for conversation in _conversations(run, store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,3 +129,44 @@ def test_columns_of_data_are_mapped(here: Here) -> None:
     assert (refused.returncode, "mapped columns: fehlt" in refused.stderr) == (2, True)
     refused = here.merilo("judge", "probe", "--map", "a=response", "--dry")
     assert (refused.returncode, "--data" in refused.stderr) == (2, True)
+
+
+def drifting(asked: Asked) -> object:
+    """Another verdict at every second asking for one tower in three; else the same one."""
+    tower = int(asked.about.split("T")[2].split("x")[0]) if asked.about.count("T") > 1 else 0
+    SEEN[tower] += 1
+    return "not_stated" if tower % 3 == 0 and SEEN[tower] % 2 == 0 else "supported"
+
+
+SEEN = Counter[int]()
+
+
+def test_a_judge_that_drifts_is_measured_by_asking_again(here: Here) -> None:
+    """The repeat probe sends each question twice; its effect is the rate of changed verdicts, with an interval."""
+    SEEN.clear()
+    here.write("ours.jsonl", LABELS)
+    with JudgeServer(drifting) as server:
+        words = ["judge", "probe", "--judge", "openai:test-model", "--base-url", server.base_url, "--labels"]
+        done = here.merilo(*words, "ours.jsonl", "--probe", "repeat", "--json", "--out", "kept", env=KEY)
+        assert server.count == 2 * COUNT
+        assert {each.body["temperature"] for each in server.asked} == {0.0}
+        again = here.merilo(*words, "ours.jsonl", "--probe", "repeat", "--json", env=KEY)
+        assert server.count == 2 * COUNT  # the second draw is cached too
+    assert done.returncode == 1, done.stderr
+    repeat = json.loads(done.stdout)["probes"]["repeat"]
+    assert repeat["value"] == pytest.approx(1 / 3, abs=1e-6)
+    assert repeat["interval"][0] < 1 / 3 < repeat["interval"][1]
+    assert repeat["limit"] == 0.02
+    assert json.loads(again.stdout)["probes"]["repeat"] == repeat
+
+
+def test_a_deterministic_judge_is_not_asked_again(here: Here) -> None:
+    """The embedded judge leaves the repeat probe out with the reason; alone it is a usage error."""
+    here.write("ours.jsonl", LABELS)
+    done = here.merilo("judge", "probe", "--labels", "ours.jsonl", "--probe", "repeat")
+    assert done.returncode == 2
+    assert "the judge embedded always gives the same verdict" in " ".join(done.stderr.split())
+    done = here.merilo("judge", "probe", "--labels", "ours.jsonl", "--probe", "repeat", "--probe", "number", "--json")
+    found = json.loads(done.stdout)
+    assert list(found["probes"]) == ["number"]
+    assert found["left_out"] == {"repeat": "the judge embedded always gives the same verdict"}

@@ -116,8 +116,8 @@ def readings(found: ProbeReport) -> dict[str, Reading]:
 
 
 async def test_a_judge_that_is_not_led_astray_passes_every_probe(tmp_path: Path) -> None:
-    """It passes all ten, with effects of 0."""
-    found = await probed(right, tmp_path, limits={"empty": 0.05, "instructions": 0.05})
+    """It passes all eleven, with effects of 0."""
+    found = await probed(right, tmp_path, limits={"repeat": 0.05, "empty": 0.05, "instructions": 0.05})
     assert readings(found) == dict.fromkeys(BY_NAME, Reading.PASS)
     assert {result.value for result in found.results} == {0.0}
     assert found.verdict is Reading.PASS
@@ -181,7 +181,13 @@ async def test_kinds_that_are_not_answered_are_left_out(tmp_path: Path) -> None:
     """A judge of relevance alone is probed where that is asked, and the rest is left out with the reason."""
     judge = CallableJudge(right, answers=frozenset({Relevance}), title="judge")
     found = await run_probes(ProbeOptions(labels=[file_of(tmp_path)], judge=judge, cache=False))
-    assert {result.probe.name for result in found.results} == {"padding", "stuffing", "question", "instructions"}
+    assert {result.probe.name for result in found.results} == {
+        "repeat",
+        "padding",
+        "stuffing",
+        "question",
+        "instructions",
+    }
     assert found.left_out["support"].endswith("cannot answer 'support' questions")
     assert found.left_out["order"] == "no case fits it"
 
@@ -202,7 +208,7 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (ProbeOptions(probes=["noise"]), "No probe 'noise'; probes: order, "),
+        (ProbeOptions(probes=["noise"]), "No probe 'noise'; probes: repeat, "),
         (ProbeOptions(limits={"noise": 0.1}), "No probe 'noise'"),
         (ProbeOptions(limits={"order": 0.0}), "above 0"),
         (ProbeOptions(sample=0), "at least 1"),

@@ -34,6 +34,7 @@ ABOUT_DATA: Final = (
     *(name for name in flags_of(Options) if name.startswith("embedder")),
     "metrics",
     "cross_encoder",
+    "draws",
     "limit",
     "language",
     "cluster",
@@ -48,7 +49,7 @@ ABOUT_DATA: Final = (
 class CheckOptions(Options):
     """The labelled records with which a judge is compared, and the options of the evaluation.
 
-    Of these, `metrics`, `mapping`, `limit` and `language` have no effect.
+    Of these, `metrics`, `draws`, `mapping`, `limit` and `language` have no effect.
     """
 
     labels: Sequence[str | PathLike[str]] = field(

@@ -196,6 +196,20 @@ class Options:
             ),
         ),
     )
+    draws: int = field(
+        default=1,
+        metadata=option(
+            "number of times that an LLM judge is asked each question, from 1 to 100. A score is the mean over the "
+            "draws, and the values of the draws are stored with it.",
+            Flag(
+                help="Ask an LLM judge each question N times; a score is the mean over the draws.",
+                metavar="N",
+                type=int,
+                default=1,
+                group=_JUDGES,
+            ),
+        ),
+    )
     limit: int | None = field(
         default=None,
         metadata=option(

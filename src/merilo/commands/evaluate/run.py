@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import ExitStack, aclosing, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.gc_tuning import rare_collections
 from merilo.engine.progress import ProgressDispatcher
+from merilo.engine.repeated import draws_for, draws_of, repeated
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
@@ -122,7 +123,9 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
         names = ", ".join(map(repr, dataset.columns.unseen))
         raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
     roles = JudgeRoles(judges)
-    return Prepared(intake, roles, select(options.metrics, intake, roles, lenient=options.lenient))
+    selection = select(options.metrics, intake, roles, lenient=options.lenient)
+    draws = draws_for(selection.metrics, roles, options.draws)
+    return Prepared(intake, roles, replace(selection, metrics=repeated(selection.metrics, draws)))
 
 
 def _limited(judges: Mapping[str, Judge]) -> Judge | None:
@@ -167,11 +170,11 @@ async def _run_in(
         if manifest.cluster is not None:
             check_clusters(store, manifest.cluster)
         if not (path / MANIFEST).exists() or MANIFEST in found.changed:
-            store.put_copy(MANIFEST, json_text(asdict(manifest)))
+            store.put_copy(MANIFEST, json_text(manifest.to_fields()))
         elif store.remark(MANIFEST) is None:  # merilo 0.1.0 stored no copy
             store.put_copy(MANIFEST, (path / MANIFEST).read_text(encoding="utf-8"))
         if not (path / MANIFEST).exists():
-            write_json(path / MANIFEST, asdict(manifest))
+            write_json(path / MANIFEST, manifest.to_fields())
         audience = ProgressDispatcher(options.progress, log)
         for name in found.changed:
             audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
@@ -439,7 +442,7 @@ class _Work:
         """Replace the files of an earlier part of the run, all in one step."""
         texts = {SUMMARY: json_text(summary)}
         if self._rewrite:
-            texts[MANIFEST] = json_text(asdict(self._manifest))
+            texts[MANIFEST] = json_text(self._manifest.to_fields())
         if self._part.exists() or not (self._path / OUTCOMES).exists():
             self._part.touch()
             publish(self._path, texts, streamed=True, usage=usage, store=self._store)
@@ -512,6 +515,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
         rubrics=rubric_versions(selection.kinds),
         scales=scales_of(selection.metrics),
         until=None if options.until is None else options.until.record(),
+        draws=draws_of(selection.metrics),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
 from merilo.judges.route_specs import named_specs
 from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
@@ -27,6 +28,8 @@ def checked(options: Options) -> Options:
         options = replace(options, metrics=[options.metrics])
     if options.metrics is not None and not options.metrics:
         raise UsageError("No metric given. Leave metrics out to compute all that the data and the judge support.")
+    if not 1 <= options.draws <= MOST_DRAWS:
+        raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     _ = options.request_limits, options.budget
     if options.record is not None:
         check_tape_path(Path(options.record))

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
@@ -143,7 +143,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest)
         "seconds": round(time.monotonic() - began, 3),
         "stopped": None,
     }
-    texts = {MANIFEST: json_text(asdict(manifest)), SUMMARY: json_text(summary)}
+    texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
     if not (path / SEAL).exists():
         store.put_copy(MANIFEST, texts[MANIFEST])
         store.put_copy(OUTCOMES, digest_of_file(part_of(path / OUTCOMES)))

@@ -46,6 +46,7 @@ _WRITES_NOTHING = (
     LineageOptions,
     without=(
         "metrics",
+        "draws",
         "max_cost_usd",
         "max_requests",
         "max_seconds",

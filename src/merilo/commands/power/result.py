@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.power.draws import draws_record, draws_section
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from merilo.rendering.page import Page
+    from merilo.stats.judge_noise import VarianceComponents
     from merilo.stats.power import SamplesNeeded
     from merilo.stats.sequential import EarlyStopForecast
 
@@ -62,6 +65,8 @@ class Power:
     early: tuple[Early, ...]
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge of a pilot."""
+    noise: Mapping[str, VarianceComponents | None] = field(default_factory=dict[str, "VarianceComponents | None"])
+    """Metrics whose judge was asked several times in the first pilot → variance components; None: cannot tell."""
 
 
 def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
@@ -85,6 +90,7 @@ def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
             for each in found.needed
         },
         "early": {each.metric: {**_early_record(each), "weak": each.metric in found.weak} for each in found.early},
+        **({"draws": {text: draws_record(each) for text, each in found.noise.items()}} if found.noise else {}),
     }
 
 
@@ -106,8 +112,11 @@ def power_section(page: Page, found: Power) -> None:
     if found.early:
         page.heading("Forecast of early stopping")
         page.entries([(marks.name(each.metric), _early(each)) for each in found.early])
+    draws_section(page, found.noise, marks)
     if legend := weak_legend(
-        sorted(found.weak & {*(each.metric for each in found.needed), *(each.metric for each in found.early)})
+        sorted(
+            found.weak & {*(each.metric for each in found.needed), *(each.metric for each in found.early), *found.noise}
+        )
     ):
         page.text(legend, indent=2)
 

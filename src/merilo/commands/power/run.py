@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.power.result import Early, Needed, Power
 from merilo.errors import DataError, UsageError
 from merilo.results.comparability import not_comparable, score_affecting_differences
+from merilo.results.judge_noise import judge_noise
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import check_asked
@@ -51,18 +52,19 @@ def power_of(
     `difference`: the difference to detect by a paired comparison of two runs over the same samples, on the scale of
     each metric. Its spread is estimated from the two pilots. With one pilot, both runs are assumed to score each sample
     independently and with equal spread, which overestimates the spread of most pairs. `until`: minimums for a forecast
-    of early stopping, with `most` samples (None: as many as the first pilot has).
+    of early stopping, with `most` samples (None: as many as the first pilot has). If the first pilot asked its judge
+    several times, the estimates say whether more samples or more draws reduce the standard error more.
 
     Raises UsageError for invalid arguments, DataError if two pilots have no sample in common.
     """
     if not 1 <= len(pilots) <= _TWO:
         raise UsageError(f"--power: expected one or two pilot runs, got {len(pilots)}.")
-    if difference is None and until is None:
-        raise UsageError(
-            "--power needs the difference to detect (--difference 0.02) or a suite for early stopping (--until-decided "
-            "FILE)."
-        )
     runs = [opened(pilot) for pilot in pilots]
+    if difference is None and until is None and not runs[0].manifest.draws:
+        raise UsageError(
+            "--power needs the difference to detect (--difference 0.02), a suite for early stopping (--until-decided "
+            "FILE), or a run with several draws (merilo run --draws 3)."
+        )
     _check(difference, most, power, level)
     needed: tuple[Needed, ...] = ()
     if difference is not None:
@@ -72,7 +74,8 @@ def power_of(
         needed = _needed(scores, other, difference, power=power, level=level)
     early = () if until is None else _early(runs[0], until, most or runs[0].manifest.samples)
     weak = frozenset[str]().union(*(weak_metrics(run.manifest) for run in runs))
-    return Power(tuple(run.path for run in runs), difference, power, level, needed, early, weak)
+    noise = judge_noise(runs[0], None if metrics is None else [metric_in(runs[0], name) for name in metrics])
+    return Power(tuple(run.path for run in runs), difference, power, level, needed, early, weak, noise)
 
 
 def _check(difference: float | None, most: int | None, power: float, level: float) -> None:

@@ -55,7 +55,9 @@ def trial_sample(probe: Probe, trial: ProbeTrial) -> Sample:
     """Return a trial as a sample: its fields are the original case, its metadata contain every version."""
     case, first = trial.case, trial.versions[0]
     versions: list[JSON] = [
-        {"contexts": list(each.contexts)} | ({"statement": each.statement} if each.statement else {})
+        {"contexts": list(each.contexts)}
+        | ({"statement": each.statement} if each.statement else {})
+        | ({"draw": each.draw} if each.draw else {})
         for each in trial.versions
     ]
     return Sample(
@@ -83,6 +85,6 @@ def questions_of(sample: Sample) -> tuple[Question[Any], ...]:
             contexts=each["contexts"],
             statement=each.get("statement", ""),
             language=sample.resolved_language,
-        )
+        ).at(each.get("draw", 0))
         for each in versions
     )

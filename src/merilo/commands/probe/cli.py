@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 HELP = """Test the robustness of a judge: edit its input where the effect on the verdict is known.
 
-Probes that must not change the verdict: another order of contexts, a duplicate context, padding, an empty context, the
-question or its words in an unrelated context, and instructions hidden in a context (compared with neutral text of equal
-length). Probes that must change the verdict: a negation, another number, another name. Each probe passes, fails or
-cannot tell, by its limit. Without files, uses the labels and examples that ship with merilo.
+Probes that must not change the verdict: the same question again (not for a judge that always answers it equally),
+another order of contexts, a duplicate context, padding, an empty context, the question or its words in an unrelated
+context, and instructions hidden in a context (compared with neutral text of equal length). Probes that must change the
+verdict: a negation, another number, another name. Each probe passes, fails or cannot tell, by its limit. Without files,
+uses the labels and examples that ship with merilo.
 
 Exit codes: 0 every probe passes, 1 one fails, 2 usage error, invalid data or no usable provider, 3 none fails but one
 cannot tell, 4 more than 1% of the pairs failed, 5 limit reached, 130 interrupted.

@@ -53,6 +53,8 @@ class Version:
 
     contexts: tuple[str, ...]
     statement: str = ""
+    draw: int = 0
+    """The draw; another draw of equal texts is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,17 @@ class Probe:
     """The edit, as one sentence."""
     trials: Trials
     """Function that makes trials from cases; unsuitable cases give none."""
+    repeats: bool = False
+    """True if the probe asks the same question again, which is pointless for a deterministic judge."""
+
+
+# -- the same question --------------------------------------------------------------------------------
+
+
+def _repeat(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
+    del sampler
+    for case in cases:
+        yield ProbeTrial(case, tuple(Version(case.contexts, case.statement, draw) for draw in (0, 1)))
 
 
 # -- order and number of contexts ---------------------------------------------------------------------
@@ -195,6 +208,7 @@ def _stated(cases: Sequence[Case]) -> Iterator[Case]:
 # -- the list -----------------------------------------------------------------------------------------
 
 PROBES: Final[tuple[Probe, ...]] = (
+    Probe("repeat", Effect.CHANGED, 0.02, "The same question is asked again.", _repeat, repeats=True),
     Probe("order", Effect.CHANGED, 0.05, "The contexts are reordered.", _order),
     Probe("duplicate", Effect.CHANGED, 0.05, "One context is duplicated.", _duplicate),
     Probe(

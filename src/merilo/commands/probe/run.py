@@ -24,6 +24,7 @@ from merilo.commands.probe.probes import BY_NAME, PROBES
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Dataset
 from merilo.errors import DataError, UsageError
+from merilo.judges.determinism import is_deterministic
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
 from merilo.runs.outcomes import outcome_from
@@ -98,7 +99,13 @@ class _Work:
         cases, left_out = answerable(cases, judge, lambda case: case.asks, lambda case: KINDS[case.asks])
         sampler = SeededSampler(wanted.seed)
         mixed = _spread(sampler.order(cases, "cases"))
-        trials = {probe.name: [*islice(probe.trials(mixed, sampler), wanted.sample)] for probe in probes}
+        pointless = {probe.name for probe in probes if probe.repeats and is_deterministic(judge)}
+        trials = {
+            probe.name: [*islice(probe.trials(mixed, sampler), wanted.sample)]
+            for probe in probes
+            if probe.name not in pointless
+        }
+        left_out |= dict.fromkeys(sorted(pointless), f"the judge {judge.name} always gives the same verdict")
         left_out |= {name: "no case fits it" for name, own in trials.items() if not own}
         trials = {name: own for name, own in trials.items() if own}
         if not trials:

@@ -22,6 +22,7 @@ from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, question_text
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.plan_run import PlanRun
+from merilo.engine.repeated import draws_of, repeated
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
 from merilo.judges.routed import recorded_parts
@@ -183,6 +184,7 @@ class Replaying:
         try:
             recorded = Recorded(store, self.run.manifest, again=self.reread)
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
+            selection = replace(selection, metrics=repeated(selection.metrics, self.run.manifest.draws))
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
             summary = self._stream(store, recorded, selection, manifest)
             if self.run.file(SUMMARY).exists() and self.run.cascades:  # a replay does not run the cascade again
@@ -191,7 +193,7 @@ class Replaying:
             own = self._keep_store(store)
         finally:
             store.close()
-        texts = {MANIFEST: json_text(asdict(manifest)), SUMMARY: json_text(summary)}
+        texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
         if own is not None and not (self.into / SEAL).exists():
             own.put_copy(MANIFEST, texts[MANIFEST])
         with nullcontext() if own is None else closing(own):
@@ -292,6 +294,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         scales=scales_of(selection.metrics),
         left_out=stored.left_out if everything else {},
+        draws=draws_of(selection.metrics),
         judges=_judges(stored, selection),
     )
 

@@ -76,6 +76,11 @@ class LocalJudge:
         return self.model_kinds | _BY_RULES
 
     @property
+    def deterministic(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
     def model_kinds(self) -> frozenset[type[Question[Any]]]:
         """The kinds that the model answers."""
         return frozenset(kind for kind in ANSWERS if kind.kind in self.card.answers.given)

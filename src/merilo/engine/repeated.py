@@ -1,0 +1,146 @@
+"""A metric that asks its judge several times: the mean over K draws of each question is the score of a sample.
+
+The metric's plan runs once per draw, all plans side by side. Draw k of the plan asks each question with its own draw
+number plus `STRIDE * k`, so the first draw asks exactly the questions of a run without draws (same keys, same cached
+answers). Questions for vectors, similarities and sentences measure texts; their draw does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import mean
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from merilo.engine.answer_store import SPECIAL
+from merilo.errors import UsageError
+from merilo.judges.cascade import Cascade
+from merilo.judges.determinism import is_deterministic
+from merilo.judges.routed import parts_of
+from merilo.judging.ask import AskFailed, together
+from merilo.metrics.base import Failed, Score, Undefined, plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.engine.answer_store import JudgeRoles
+    from merilo.judging.ask import Plan, Step
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Metric, Outcome
+
+STRIDE: Final = 1_000
+"""Distance between the draw numbers of two draws of a plan; a plan may use draws below it."""
+MOST_DRAWS: Final = 100
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A metric whose plan runs once per draw; everything else is the metric's own."""
+
+    metric: Metric
+    draws: int
+
+    def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
+        return getattr(self.metric, name)
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return the bound of the metric, for all draws."""
+        return self.draws * self.metric.max_questions(sample)
+
+    def plan(self, sample: Sample) -> Plan[Outcome]:
+        """Run the metric's plan once per draw and return the mean; see `outcome_of_draws`."""
+        outcomes = yield from together([self._draw(sample, draw) for draw in range(self.draws)])
+        return outcome_of_draws(outcomes)
+
+    def _draw(self, sample: Sample, draw: int) -> Plan[Outcome]:
+        plan = plan_of(self.metric, sample)
+        try:
+            step = next(plan)
+            while True:
+                step = plan.send((yield _at_draw(step, draw)))
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+        except AskFailed as error:
+            return Failed(error.failure)
+        finally:
+            plan.close()
+
+
+def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int]) -> dict[str, Metric]:
+    """Return the metrics, those named in `draws` with that number of draws."""
+    return {
+        # a Protocol with class variables cannot describe a wrapper that forwards them
+        text: cast("Metric", Repeated(metric, draws[text])) if text in draws else metric
+        for text, metric in metrics.items()
+    }
+
+
+def draws_for(metrics: Mapping[str, Metric], roles: JudgeRoles, draws: int) -> dict[str, int]:
+    """Return the number of draws of each metric that asks a judge whose answers may vary; empty for one draw.
+
+    Raises UsageError if there is no such metric, since more draws would only repeat the same verdicts.
+    """
+    if draws == 1:
+        return {}
+    if any(isinstance(part, Cascade) for judge in roles.judges.values() for part in parts_of(judge)):
+        raise UsageError(f"--draws {draws} cannot be combined with a cascade, whose thresholds hold for one draw.")
+    found = {text: draws for text, metric in metrics.items() if _may_vary(metric, roles)}
+    if not found:
+        name = roles.judges["judge"].name
+        raise UsageError(
+            f"--draws {draws} needs a judge whose verdicts can vary, and {name} always answers a question equally; use "
+            "an LLM judge (--judge openai:MODEL), or leave --draws out."
+            if any(_judged(metric) for metric in metrics.values())
+            else f"--draws {draws} needs a metric that asks a judge; leave it out for {', '.join(metrics)}."
+        )
+    return found
+
+
+def draws_of(metrics: Mapping[str, Metric]) -> dict[str, int]:
+    """Return the number of draws of each metric that has several."""
+    return {text: metric.draws for text, metric in metrics.items() if isinstance(metric, Repeated)}
+
+
+def outcome_of_draws(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome of a sample from those of its draws.
+
+    A score is the mean over all draws, with the value of each. If a draw failed, the sample failed. If a draw has no
+    value, the sample is undefined: a mean over the other draws would depend on which draws have a value. Evidence,
+    counts and flags are those of the first draw.
+    """
+    failed = [each for each in outcomes if isinstance(each, Failed)]
+    if failed:
+        return failed[0]
+    undefined = [each for each in outcomes if isinstance(each, Undefined)]
+    if len(undefined) == len(outcomes):
+        return undefined[0]
+    if undefined:
+        return Undefined(f"{len(undefined)} of {len(outcomes)} draws have no value: {undefined[0].reason}")
+    scores = [each for each in outcomes if isinstance(each, Score)]
+    if len(scores) < len(outcomes):  # a metric that returned something else; the plan run reports it
+        return next(each for each in outcomes if not isinstance(each, Score))
+    values = tuple(float(each.value) for each in scores)
+    # statistics.mean is exact, so equal draws have their own value as mean, and the mean is within the range
+    return replace(scores[0], value=mean(values), draws=values)
+
+
+def _at_draw(step: Step, draw: int) -> Step:
+    return tuple(tuple(_shifted(question, draw) for question in group) for group in step) if draw else step
+
+
+def _shifted(question: Question[Any], draw: int) -> Question[Any]:
+    if type(question) in SPECIAL:
+        return question
+    if question.draw >= STRIDE:
+        raise ValueError(f"a plan that is repeated may use draws below {STRIDE}, got {question.draw}")
+    return question.at(question.draw + STRIDE * draw)
+
+
+def _judged(metric: Metric) -> bool:
+    return any(kind not in SPECIAL for kind in metric.asks)
+
+
+def _may_vary(metric: Metric, roles: JudgeRoles) -> bool:
+    judges = (roles.judge(kind, role) for kind in metric.asks if kind not in SPECIAL for role in metric.roles)
+    return any(judge is not None and not is_deterministic(judge) for judge in judges)
