@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
+    from merilo.stats.judge_errors import ErrorDifference
 
 SHOWN = 20
 """Default number of samples that changed most in a comparison."""
@@ -56,6 +57,8 @@ class Row:
     """True if the metric is weak with the judge of one of the two runs."""
     basis: Basis = Basis.JUDGE
     """What the numbers rest on."""
+    errors: ErrorDifference | None = None
+    """The judge's mean errors on both runs by the labelled pairs; None without any."""
 
     @property
     def ahead(self) -> int | None:
