@@ -62,32 +62,28 @@ def rates_by_group(
     for place, group in enumerate(groups):
         places.setdefault(group, []).append(place)
     units = clusters or range(len(people))
+    items = [*zip(people, judge, units, strict=True)]
     names = sorted(places, key=lambda name: (-len(places[name]), name is None, name or ""))
-    return tuple(_rates(name, places[name], people, judge, units, resampling or Resampling()) for name in names)
+    own = resampling or Resampling()
+    return tuple(_rates(name, [items[place] for place in places[name]], own) for name in names)
 
 
-def _rates(
-    group: str | None,
-    places: Sequence[int],
-    people: Sequence[bool],
-    judge: Sequence[bool],
-    units: Sequence[Hashable],
-    resampling: Resampling,
-) -> GroupRates:
-    yes, no = ([place for place in places if people[place] == label] for label in (True, False))
-    found, refused = ([judge[place] == label for place in own] for own, label in ((yes, True), (no, False)))
+def _rates(group: str | None, items: Sequence[tuple[bool, bool, Hashable]], resampling: Resampling) -> GroupRates:
+    """Return the rates of items: the human label, the judge's label, the cluster."""
+    yes = [(judged, unit) for human, judged, unit in items if human]
+    no = [(not judged, unit) for human, judged, unit in items if not human]
     return GroupRates(
         group=group,
-        items=len(places),
+        items=len(items),
         yes=len(yes),
-        yes_found=sum(found),
-        no_found=sum(refused),
-        sensitivity=_rate(found, [units[place] for place in yes], resampling),
-        specificity=_rate(refused, [units[place] for place in no], resampling),
+        yes_found=sum(found for found, _ in yes),
+        no_found=sum(found for found, _ in no),
+        sensitivity=_rate(yes, resampling),
+        specificity=_rate(no, resampling),
     )
 
 
-def _rate(flags: Sequence[bool], clusters: Sequence[Hashable], resampling: Resampling) -> Measurement:
-    if len(flags) < MIN_LABELS:
+def _rate(found: Sequence[tuple[bool, Hashable]], resampling: Resampling) -> Measurement:
+    if len(found) < MIN_LABELS:
         return Measurement(None, Interval(None, "too few", level=resampling.level))
-    return clustered_share(flags, clusters=clusters, resampling=resampling)
+    return clustered_share([flag for flag, _ in found], clusters=[unit for _, unit in found], resampling=resampling)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.wording import count
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from merilo.commands.compare.result import Row
+
+_TWO_DIGITS: Final = 0.005
 
 
 def kinder_to(row: Row) -> int | None:
@@ -30,9 +32,10 @@ def _sentence(row: Row, favoured: int, names: Sequence[str]) -> str:
         raise ValueError("Only an interval that excludes 0 names a run.")
     low, high = sorted(abs(each) for each in errors.interval.ends)
     against = names[row.other if favoured == 0 else 0]
+    digits = 2 if low >= _TWO_DIGITS else 3  # an interval that excludes 0 must not be shown with an end of 0.00
     size = "higher" if row.higher_is_better else "lower"
     return (
         f"The judge is kinder to {names[favoured]}: its mean error (judge minus human) in {row.metric} is {size} there "
-        f"than for {against} by {abs(errors.difference):.2f} ({low:.2f} to {high:.2f}), "
+        f"than for {against} by {abs(errors.difference):.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), "
         f"{count(errors.labelled, 'labelled pair')}."
     )

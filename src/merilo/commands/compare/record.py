@@ -122,7 +122,7 @@ def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
 
 
 def _errors(found: RunComparison, row: Row, errors: ErrorDifference) -> dict[str, Any]:  # Any: JSON
-    """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if it may favour none"""
+    """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if none is shown."""
     kinder = kinder_to(row)
     return {
         "first": errors.first,
