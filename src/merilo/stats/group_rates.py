@@ -52,8 +52,8 @@ def rates_by_group(
     """Return the rates of each group, with one entry for each item in every series; the largest group first.
 
     `clusters`: items with equal values are resampled together; if empty, each item is its own cluster. Intervals are
-    those of `clustered_share`; with fewer than 6 clusters there is none. They do not account for the number of groups:
-    of 20 groups without a difference, one interval misses on average. Raises ValueError for series of different
+    those of `clustered_share`; with fewer than 6 clusters there is none. They are not corrected for the number of
+    groups: of 20 intervals at 95 %, one misses the true rate on average. Raises ValueError for series of different
     lengths.
     """
     for series in (judge, groups, clusters or people):

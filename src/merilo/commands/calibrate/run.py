@@ -129,13 +129,13 @@ class _Agreements:
 
     groups: Groups
     resampling: Resampling
-    _found: dict[tuple[LabelledItem | Grouped, ...], tuple[ItemAgreement, ...]] = field(
-        default_factory=dict["tuple[LabelledItem | Grouped, ...]", "tuple[ItemAgreement, ...]"]
+    _found: dict[tuple[tuple[LabelledItem, ...], tuple[Grouped, ...]], tuple[ItemAgreement, ...]] = field(
+        default_factory=dict["tuple[tuple[LabelledItem, ...], tuple[Grouped, ...]]", "tuple[ItemAgreement, ...]"]
     )
 
     def of(self, items: Sequence[LabelledItem], pairs: Sequence[Grouped]) -> tuple[ItemAgreement, ...]:
         """Return the agreement on these items; `pairs`: the items of both runs of a pair."""
-        key = (*items, *pairs)
+        key = (tuple(items), tuple(pairs))
         if key not in self._found:
             resampling = self.resampling
             found = item_agreement(items, level=resampling.level, seed=resampling.seed)
