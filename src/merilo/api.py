@@ -376,6 +376,8 @@ def calibrate(
     level: float = 0.95,
     seed: int = 0,
     attach: bool = False,
+    other: Run | str | PathLike[str] | None = None,
+    by: Sequence[str] = (),
 ) -> Calibrated:
     """Compare the judge of a run with human labels, and correct the run's means.
 
@@ -391,7 +393,10 @@ def calibrate(
         cluster: as in `evaluate`. None: the cluster field of the run. "": none.
         level: confidence level of the intervals.
         seed: seed of the folds of labelled samples, and of the bootstrap of agreement.
-        attach: store the labels with the run; its summary then reports the corrected means.
+        attach: store the labels with the run (and with `other`); its summary then reports the corrected means.
+        other: the other run, for labels of a pair. The judge's errors on both are then compared.
+        by: fields for `metrics[text].agreement[...].groups`, the judge's sensitivity and specificity by group:
+            "language", "length" (split at the median), "system" (needs `other`), or any field or metadata key.
 
     Raises:
         DataError: a file cannot be read, or none of its labels belongs to a sample of this run.
@@ -400,7 +405,17 @@ def calibrate(
     """
     from merilo.commands.calibrate.run import calibrate_run
 
-    return calibrate_run(run, labels, metrics=metrics, cluster=cluster, level=level, seed=seed, attach=attach)
+    return calibrate_run(
+        run,
+        labels,
+        metrics=metrics,
+        cluster=cluster,
+        level=level,
+        seed=seed,
+        attach=attach,
+        other=other,
+        by=by,
+    )
 
 
 @with_options_only(CheckOptions)

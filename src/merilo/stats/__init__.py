@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from merilo.stats.correction import correct, ppi_mean
     from merilo.stats.gate import gate_drop, gate_minimum
     from merilo.stats.intervals import wilson_ends
+    from merilo.stats.judge_errors import judge_error_difference
     from merilo.stats.judge_noise import variance_components
     from merilo.stats.means import mean_interval, ratio_interval
     from merilo.stats.paired import paired_test
@@ -31,6 +32,7 @@ __all__ = [
     "gate_minimum",
     "gwet_ac1",
     "holm",
+    "judge_error_difference",
     "kendall_tau_b",
     "krippendorff_alpha",
     "mean_interval",
@@ -52,6 +54,7 @@ __getattr__, __dir__ = exports(
         "merilo.stats.gate": ("gate_drop", "gate_minimum"),
         "merilo.stats.intervals": ("wilson_ends",),
         "merilo.stats.judge_noise": ("variance_components",),
+        "merilo.stats.judge_errors": ("judge_error_difference",),
         "merilo.stats.means": ("mean_interval", "ratio_interval"),
         "merilo.stats.paired": ("paired_test",),
         "merilo.stats.power": ("samples_needed",),

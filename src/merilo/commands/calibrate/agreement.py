@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from merilo.results.judged_samples import Item
+    from merilo.stats.group_rates import GroupRates
 
 _TWO: Final = 2
 
@@ -35,6 +36,8 @@ class LabelledItem:
     """One label per annotator."""
     cluster: Hashable
     """Its sample, or its sample's cluster."""
+    sample: str
+    """The id of its sample."""
 
     @property
     def consensus(self) -> str:
@@ -60,6 +63,16 @@ class ItemAgreement:
     """Agreement among annotators; None if no item has labels of two annotators."""
     disputed: int
     """Number of items on which annotators disagree."""
+    groups: tuple[FieldRates, ...] = ()
+    """The judge's rates by group, one entry for each requested field; empty for labels that are not yes or no."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRates:
+    """A judge's rates by the values of one field."""
+
+    field: str
+    groups: tuple[GroupRates, ...]
 
 
 def consensus(given: Sequence[str], labels: Sequence[str]) -> str:
@@ -112,15 +125,15 @@ def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgree
 
 def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable], resampling: Resampling) -> Agreement:
     return agreement(
-        [_says_yes(each, each.consensus) for each in items],
-        [_says_yes(each, each.item.judge) for each in items],
+        [says_yes(each, each.consensus) for each in items],
+        [says_yes(each, each.item.judge) for each in items],
         probabilities=[each.item.probability if each.item.form.ordered else None for each in items],
         clusters=clusters,
         resampling=resampling,
     )
 
 
-def _says_yes(each: LabelledItem, label: str) -> bool:
+def says_yes(each: LabelledItem, label: str) -> bool:
     """Return True for "yes": of ordered labels all except the first, of other labels the first."""
     labels = each.item.form.labels
     return label != labels[0] if each.item.form.ordered else label == labels[0]

@@ -14,7 +14,8 @@ HELP = """Compare the judge of a run with human labels, and correct the run's me
 
 The labels are the filled-in tasks that merilo label drew from the run. Shows the judge's mean, the mean of the labels
 and the corrected mean, which merilo reports from 10 labelled samples on. --attach stores the labels with the run, so
-that merilo show reports the corrected means.
+that merilo show reports the corrected means. --by shows where the judge errs: its sensitivity and specificity by
+language, length, system (with OTHER) or any metadata key.
 
 Exit codes: 0 success, 2 usage error or no usable label, 3 too few labels to report a mean.
 """
@@ -22,16 +23,29 @@ EXAMPLES = """\b
 Examples:
   merilo calibrate runs/first --labels tasks.jsonl
   merilo calibrate runs/first --labels ann.csv --labels ben.csv --metric faithfulness --attach
+  merilo calibrate runs/first --labels tasks.jsonl --by language --by length
+  merilo calibrate runs/first runs/second --labels pair.jsonl --by system
 """
 
 
 def calibrate(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory.", callback=given, show_default=False)],
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="OTHER", help="The second run of a labelled pair, for --by system.", show_default=False),
+    ] = None,
     labels: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="File of labelled tasks. Repeatable.")
     ] = None,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="M", help="Only these metrics, comma-separated. Repeatable.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Judge's errors by language, length, system or a metadata key such as source. Repeatable.",
+        ),
     ] = None,
     cluster: Cluster = None,
     level: Annotated[float, typer.Option(metavar="L", help="Confidence level of the intervals.")] = 0.95,
@@ -50,7 +64,14 @@ def calibrate(
     if not labels:
         raise UsageError(f"No labels given. Add --labels FILE; to draw tasks: merilo label {run} -o FILE.")
     found = calibrate_run(
-        run, labels, metrics=metric_texts(metric) if metric else None, cluster=cluster, level=level, attach=attach
+        run,
+        labels,
+        metrics=metric_texts(metric) if metric else None,
+        cluster=cluster,
+        level=level,
+        attach=attach,
+        other=other,
+        by=tuple(by or ()),
     )
     if json:
         write(json_text(calibrated_record(found)) + "\n")

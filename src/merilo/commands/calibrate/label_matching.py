@@ -225,7 +225,7 @@ def _by_items(
         return None
     for item in case.items:
         if item.mark in by_mark:
-            found.items.append(LabelledItem(item, tuple(by_mark[item.mark]), cluster))
+            found.items.append(LabelledItem(item, tuple(by_mark[item.mark]), cluster, case.sample.id))
     if case.adds_up():
         return case.from_some(by_mark), case.by_judge_from_some(by_mark)
     if len(by_mark) < len(case.items):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.attached_labels import attach_labels
 from merilo.commands.calibrate.correction import correction_of, match, rate_of
+from merilo.commands.calibrate.groups import SYSTEM, Grouped, Groups, items_of_pair
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.errors import DataError, UsageError
@@ -16,6 +17,7 @@ from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.stats.intervals import LEVEL, SEED, check_level
+from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -85,6 +87,8 @@ def calibrate_run(
     level: float = LEVEL,
     seed: int = SEED,
     attach: bool = False,
+    other: Run | str | PathLike[str] | None = None,
+    by: Sequence[str] = (),
 ) -> Calibrated:
     """Compare a run with human labels; documented at `merilo.calibrate`."""
     try:
@@ -97,21 +101,55 @@ def calibrate_run(
     scores = read_scores(this, cluster=cluster)
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
-    agreements = dict[tuple[LabelledItem, ...], tuple[ItemAgreement, ...]]()
-    for each in matched.values():  # metrics with the same questions share one agreement
-        if (items := tuple(each.items)) not in agreements:
-            agreements[items] = item_agreement(items, level=level, seed=seed)
+    second = _second(this, other, by)
+    pairs = {} if second is None else items_of_pair(scores, read_scores(second, cluster=cluster), own, matched)
+    fields = by if second is None or SYSTEM in by else (*by, SYSTEM)
+    groups = Groups.of(this, fields, {item.sample for each in matched.values() for item in each.items})
+    agreements = _Agreements(groups, Resampling(seed=seed, level=level))
     found = {
-        text: _metric(scores, text, each, agreements[tuple(each.items)], level=level, seed=seed)
+        text: _metric(scores, text, each, agreements.of(each.items, pairs.get(text, ())), level=level, seed=seed)
         for text, each in matched.items()
     }
     remarks = [*_remarks(people, len(own))]
+    if fields and not any(each.groups for metric in found.values() for each in metric.agreement):
+        remarks.append("There are no rates by group: they need labels of items with a yes and a no.")
     if attach:
         others = attach_labels(this, own)
         remarks += [f"Earlier labels remain: {count(amount, 'label')} for {text}." for text, amount in others.items()]
+        if second is not None:
+            attach_labels(second, _own(second, people))
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
     return Calibrated(this, found, tuple(remarks), people.problems, attach, level)
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreements:
+    """The agreement of the metrics; metrics with the same questions share one."""
+
+    groups: Groups
+    resampling: Resampling
+    _found: dict[tuple[tuple[LabelledItem, ...], tuple[Grouped, ...]], tuple[ItemAgreement, ...]] = field(
+        default_factory=dict["tuple[tuple[LabelledItem, ...], tuple[Grouped, ...]]", "tuple[ItemAgreement, ...]"]
+    )
+
+    def of(self, items: Sequence[LabelledItem], pairs: Sequence[Grouped]) -> tuple[ItemAgreement, ...]:
+        """Return the agreement on these items; `pairs`: the items of both runs of a pair."""
+        key = (tuple(items), tuple(pairs))
+        if key not in self._found:
+            resampling = self.resampling
+            found = item_agreement(items, level=resampling.level, seed=resampling.seed)
+            self._found[key] = self.groups.added(found, items, pairs, resampling)
+        return self._found[key]
+
+
+def _second(run: Run, other: Run | str | PathLike[str] | None, by: Sequence[str]) -> Run | None:
+    """Return the other run of a pair. Raises UsageError if systems are to be compared without one."""
+    if other is not None:
+        return opened(other, labels=False)
+    if SYSTEM in by:
+        raise UsageError(f"--by {SYSTEM} compares two runs. Name the other one: merilo calibrate {run.path} OTHER.")
+    return None
 
 
 def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.commands.calibrate.group_text import group_record, group_tables
 from merilo.rendering.correction import (
     agreement_lines,
     annotator_lines,
@@ -86,6 +87,9 @@ def _agreement(page: Page, found: ItemAgreement) -> None:
     page.entries(rows, indent=4)
     if found.yes_or_no is not None and not found.yes_or_no.has_both:
         page.text("All human labels are equal, so there are rates and no kappa.", indent=4)
+    if found.yes_or_no is not None:
+        level = found.yes_or_no.resampling.level
+        group_tables(page, found.groups, graded=found.grades is not None, level=level)
     if found.annotators is not None:
         both = count(found.annotators.items, "item")
         page.text(f"Annotators with each other on {both} with several labels ({found.disputed:,} disputed):", indent=2)
@@ -112,6 +116,8 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
         names = ("kappa", "ac1", "alpha", "accuracy", "balanced_accuracy", "sensitivity", "specificity", "auroc")
         record |= {"yes": yes.yes, "confusion": _confusion(yes.confusion, ("no", "yes"))}
         record |= {name: measured_record(getattr(yes, name)) for name in names}
+    if found.groups:
+        record["by"] = {each.field: [group_record(group) for group in each.groups] for each in found.groups}
     if (grades := found.grades) is not None:
         record["grades"] = {
             "kappa_quadratic": measured_record(grades.kappa),

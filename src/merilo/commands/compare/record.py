@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.compare.judge_errors import kinder_to
 from merilo.commands.compare.wording import better, reading, why
 from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.frames import frame
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
     from merilo.stats.compare import Comparison, ExtremeCase
+    from merilo.stats.judge_errors import ErrorDifference
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
@@ -61,7 +63,7 @@ def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
     """Return one comparison as a flat record, without nested values; the interval's ends are `low` and `high`."""
     record = _row(found, row)
     low, high = record.pop("interval") or (None, None)
-    for name in ("least", "most", "one_sided_ids", "labels", "same_contexts"):
+    for name in ("least", "most", "one_sided_ids", "labels", "same_contexts", "judge_errors"):
         record.pop(name)
     return {**record, "low": low, "high": high}
 
@@ -106,6 +108,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "most": _extreme(each.most),
         "labels": _labels(each),
         "same_contexts": _same_contexts(row.same_contexts),
+        "judge_errors": None if row.errors is None else _errors(found, row, row.errors),
     }
 
 
@@ -140,6 +143,20 @@ def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
             "interval": None if alone.interval.ends is None else list(alone.interval.ends),
             "p": alone.p,
         },
+    }
+
+
+def _errors(found: RunComparison, row: Row, errors: ErrorDifference) -> dict[str, Any]:  # Any: JSON
+    """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if none is shown."""
+    kinder = kinder_to(row)
+    return {
+        "first": errors.first,
+        "second": errors.second,
+        "difference": errors.difference,
+        "interval": None if errors.interval.ends is None else list(errors.interval.ends),
+        "note": errors.interval.note,
+        "labelled": errors.labelled,
+        "kinder_to": None if kinder is None else found.names[kinder],
     }
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
+    from merilo.stats.judge_errors import ErrorDifference
 
 SHOWN = 20
 """Default number of samples that changed most in a comparison."""
@@ -60,6 +61,8 @@ class Row:
     """The comparison by the judge's verdicts on the same number of contexts in both runs, per sample the smaller one;
     None if the numbers are equal, or if the metric does not judge each context alone.
     """
+    errors: ErrorDifference | None = None
+    """The judge's mean errors on both runs by the labelled pairs; None without any."""
 
     @property
     def ahead(self) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.paired_labels import paired_labels
 from merilo.commands.compare.contexts import by_same_contexts
+from merilo.commands.compare.judge_errors import kinder_notes
 from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import unsealed_notes
@@ -20,6 +21,7 @@ from merilo.runs.weak import weak_metrics
 from merilo.stats.compare import Policy, moved, pairs_with_first
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
+from merilo.stats.judge_errors import judge_error_difference
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
     from merilo.stats.corrected_pairs import PairLabels
+    from merilo.stats.judge_errors import ErrorDifference
 
 
 _NAMED = 5
@@ -93,6 +96,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             weak=any(metric in weak_metrics(run.manifest) for run in (measured[0], measured[other])),
             basis=basis_of(metric, corrected=each.by_judge is not None),
             same_contexts=contexts.comparisons.get((metric, other)),
+            errors=_errors(matching, metric, labels.labels.get((metric, other)), wanted.level),
         )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
@@ -115,6 +119,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             *stopped_early(measured, names),
             *questions.notes,
             *labels.notes,
+            *kinder_notes(rows, names),
             *unsealed_notes(measured),
         ),
         level=wanted.level,
@@ -303,6 +308,17 @@ def _compared(
         return compare_columns(pairs, primary=chosen, clusters=clusters, undefined=policy, level=level, labels=labels)
     except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
         raise UsageError(str(error)) from None
+
+
+def _errors(
+    scores: Sequence[RunScores], metric: str, labels: PairLabels | None, level: float
+) -> ErrorDifference | None:
+    """Return the judge's mean errors on both runs; None without labels."""
+    if labels is None:
+        return None
+    names = scores[0].clusters
+    clusters = None if names is None else [names[place] for place in labels.places.tolist()]
+    return judge_error_difference(labels, scores[0].columns[metric].span, clusters=clusters, level=level)
 
 
 def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:

@@ -1,0 +1,158 @@
+"""A judge that is kinder to one of two runs is named, in every output of a comparison."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
+
+import merilo
+from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.compare.html import comparison_html
+from merilo.commands.compare.judge_errors import kinder_notes, kinder_to
+from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.result import Row as Compared
+from merilo.commands.label.run import label_run
+from merilo.judging.kinds.relevance import Relevance
+from merilo.stats.intervals import Interval
+from merilo.stats.judge_errors import ErrorDifference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+METRIC = "context_relevance"
+SENTENCE = (
+    "The judge is kinder to a: its mean error (judge minus human) in context_relevance is higher there than for b by"
+)
+
+
+def rows(system: str) -> list[Row]:
+    """Sixty samples of one system, each with one context that does not help, in documents of three."""
+    return [
+        {
+            "id": f"s{n}",
+            "user_input": f"What is {n}?",
+            "retrieved_contexts": [f"System {system}, text {n}, is truly 0."],
+            "metadata": {"doc": n // 3, "half": n % 2},
+        }
+        for n in range(60)
+    ]
+
+
+def kind_to_a(question: Question[Any]) -> Row:
+    """One grade more for half of the contexts of A."""
+    assert isinstance(question, Relevance)
+    text = " ".join(question.sentences)
+    extra = int("System A" in text and int(text.split("text ")[1].split(",")[0]) % 2)
+    grade = grade_of(text) + extra
+    return {"grade": grade, "evidence": [0] if grade else []}
+
+
+def kind_to_all(question: Question[Any]) -> Row:
+    """One grade more for every context."""
+    del question
+    return {"grade": 1, "evidence": [0]}
+
+
+def pair(folder: Path, judge: Callable[[Question[Any]], Row], labelled: int) -> tuple[merilo.Run, merilo.Run]:
+    """Both runs with labels attached."""
+    runs = [judged_run(folder / name, rows(name.upper()), [METRIC], judge) for name in ("a", "b")]
+    label_run(runs[0], folder / "t.jsonl", samples=labelled, other=runs[1])
+    fill_in(folder / "t.jsonl", by_grade)
+    attach_file([str(each.path) for each in runs], str(folder / "t.jsonl"))
+    first, second = (merilo.Run.open(each.path) for each in runs)
+    return first, second
+
+
+def test_every_output_names_the_run_that_the_judge_favours(tmp_path: Path) -> None:
+    """Half a grade on half of the samples is 0.25; all 60 pairs are labelled, so the error is known."""
+    first, second = pair(tmp_path, kind_to_a, 60)
+    found = merilo.compare(first, second)
+    (note,) = found.notes
+    assert note.startswith(f"{SENTENCE} 0.25 (0.")
+    assert note.endswith("), 60 labelled pairs.")
+    assert note in " ".join(str(found).split())
+    assert SENTENCE in comparison_html(found)
+    assert SENTENCE in comparison_markdown(found)
+    record = json.loads(json.dumps(comparison_record(found)))
+    errors = record["comparisons"][0]["judge_errors"]
+    assert (errors["first"], errors["second"], errors["difference"]) == pytest.approx((0.25, 0.0, 0.25))
+    assert (errors["labelled"], errors["kinder_to"]) == (60, "a")
+    assert errors["interval"][0] > 0
+    assert note in record["notes"]
+
+
+def test_the_order_of_the_runs_does_not_change_who_is_favoured(tmp_path: Path) -> None:
+    """The interval is mirrored and the sentence is the same."""
+    first, second = pair(tmp_path, kind_to_a, 40)
+    there, back = merilo.compare(first, second), merilo.compare(second, first)
+    assert there.notes == back.notes
+    assert len(there.notes) == 1
+
+
+def test_a_judge_that_is_kind_to_both_favours_none(tmp_path: Path) -> None:
+    """An error of 0.5 on every answer of both runs moves no difference."""
+    first, second = pair(tmp_path, kind_to_all, 40)
+    found = merilo.compare(first, second)
+    assert found.notes == ()
+    errors = comparison_record(found)["comparisons"][0]["judge_errors"]
+    assert (errors["first"], errors["second"], errors["kinder_to"]) == (0.5, 0.5, None)
+
+
+def test_clusters_are_the_units(tmp_path: Path) -> None:
+    """Documents change the interval; with two halves as clusters nothing can be said."""
+    first, second = pair(tmp_path, kind_to_a, 40)
+    alone, documents, halves = (
+        comparison_record(merilo.compare(first, second, cluster=name))["comparisons"][0]["judge_errors"]
+        for name in ("", "doc", "half")
+    )
+    assert alone["interval"] != documents["interval"]
+    assert halves["interval"] is None
+    assert "2 labelled clusters" in halves["note"]
+    assert halves["kinder_to"] is None
+
+
+def test_without_labels_there_are_no_errors(tmp_path: Path) -> None:
+    """The judge alone cannot tell its own error."""
+    first, second = pair(tmp_path, kind_to_a, 40)
+    found = merilo.compare(first, second, judge_only=True)
+    assert found.rows[0].errors is None
+    assert comparison_record(found)["comparisons"][0]["judge_errors"] is None
+    assert not any("kinder" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("ends", "higher", "favoured", "says"),
+    [
+        ((0.02, 0.14), True, 0, "kinder to a: its mean error (judge minus human) in m is higher there than for b"),
+        ((-0.14, -0.02), True, 1, "kinder to b: its mean error (judge minus human) in m is higher there than for a"),
+        ((0.02, 0.14), False, 1, "kinder to b: its mean error (judge minus human) in m is lower there than for a"),
+        ((-0.01, 0.14), True, None, ""),
+        (None, True, None, ""),
+    ],
+)
+def test_kindness_follows_the_direction_of_the_metric(
+    ends: tuple[float, float] | None, favoured: int | None, says: str, *, higher: bool
+) -> None:
+    """Where lower is better, a lower score is a favour."""
+    errors = ErrorDifference(0.1, 0.02, 0.08 if ends is None or ends[1] > 0 else -0.08, Interval(ends), 40)
+    row = Compared("m", 1, higher, comparison=None, errors=errors)  # type: ignore[arg-type]  # not read here
+    assert kinder_to(row) == favoured
+    notes = kinder_notes([row], ("a", "b"))
+    assert bool(notes) == bool(says)
+    if notes:
+        assert says in notes[0]
+        assert notes[0].endswith("by 0.08 (0.02 to 0.14), 40 labelled pairs.")
+
+
+def test_an_end_near_zero_is_not_shown_as_zero() -> None:
+    """An interval that excludes 0 is written so."""
+    errors = ErrorDifference(0.1, 0.0, 0.1, Interval((0.003, 0.197)), 12)
+    row = Compared("m", 1, True, comparison=None, errors=errors)  # type: ignore[arg-type]  # not read here
+    assert "by 0.100 (0.003 to 0.197)" in kinder_notes([row], ("a", "b"))[0]
