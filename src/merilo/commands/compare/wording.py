@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from merilo.commands.compare.absences import absences
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import HUMAN_LABELS, NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
@@ -14,7 +15,7 @@ from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from merilo.commands.compare.result import Row, RunComparison
     from merilo.stats.compare import Comparison
@@ -301,21 +302,6 @@ def one_sided_text(found: RunComparison, row: Row) -> str:
         between = f"{signed(ends[0].difference)} to {signed(ends[1].difference)}"
         text += f"; if they had the lowest or the highest scores, the difference would be {between}"
     return f"{text}. Examples: {', '.join(row.one_sided)}"
-
-
-def absences(found: RunComparison) -> list[tuple[str, str]]:
-    """Return, by run, the samples that are not compared because another run lacks them."""
-    return [
-        (side.name, f"{count(side.absences, 'sample')} that another run lacks: {examples(side.absent, side.absences)}")
-        for side in found.sides
-        if side.absences
-    ]
-
-
-def examples(first: Sequence[str], amount: int) -> str:
-    """Return the first ids of `amount` and the number of the others."""
-    more = amount - len(first)
-    return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
 
 
 def basis(found: RunComparison) -> str:
