@@ -143,8 +143,8 @@ class EarlyStopState:
         """True if every gate has been decided."""
         return all(gate.looking.verdict is not GateVerdict.CANNOT_TELL for gate in self._gates)
 
-    def add(self, results: Sequence[Result], cluster: int | None = None) -> None:
-        """Add the outcomes of the next sample; `cluster`: not used, since clusters have planned looks."""
+    def add(self, results: Sequence[Result], cluster: int | None = None) -> None:  # noqa: ARG002  as planned looks
+        """Add the outcomes of the next sample; `cluster`: always None, since clusters have planned looks."""
         self._samples += 1
         outcomes = {result.metric: result.outcome for result in results}
         for text, outcome in outcomes.items():

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.metrics.base import Metric, Outcome
+    from merilo.results.scores import RunScores
     from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.outcomes import Result
 
@@ -131,10 +132,24 @@ def planned_of(manifest: Manifest) -> PlannedStop | None:
     return None if until is None or "looks" not in until else PlannedStop.of_record(until)
 
 
+def check_planned_clusters(scores: RunScores, planned: PlannedStop) -> None:
+    """Raise UsageError unless the scores of a run have the clusters that its looks were planned for."""
+    looks, clusters = planned.looks, scores.clusters
+    reached = [pair for pair in zip(looks.sizes, looks.units, strict=True) if pair[0] <= len(scores.ids)]
+    if planned.cluster is None:
+        if clusters is not None:
+            raise UsageError(f"{scores.run.path} took single samples until it stopped. Leave --cluster out.")
+    elif clusters is None or any(len(set(clusters[:size])) != units for size, units in reached):
+        raise UsageError(
+            f"{scores.run.path} took whole clusters until it stopped: use --cluster {planned.cluster}, or leave it out."
+        )
+
+
 def after_planned_looks(
     aggregate: Aggregate,
     values: Sequence[float] | NDArray[np.float64],
     span: tuple[float, float],
+    *,
     looks: Looks,
     taken: int,
     clusters: Sequence[Hashable] | None,
@@ -230,7 +245,9 @@ class PlannedStopState:
         if self._stop.cluster is not None:
             pairs = zip(outcomes, self._clusters, strict=True)
             clusters = [cluster for each, cluster in pairs if not isinstance(each, Missing)]
-        return after_planned_looks(aggregate, values, _span(metric), self._stop.looks, self._samples, clusters)
+        return after_planned_looks(
+            aggregate, values, _span(metric), looks=self._stop.looks, taken=self._samples, clusters=clusters
+        )
 
     def _decision(self, gate: _Gate, look: Look) -> Looked:
         stop, metric = self._stop, self._metrics[gate.metric]

@@ -79,7 +79,7 @@ def planned_minimum(
 
     def decide(look: Look) -> Decision:
         groups = None if clusters is None else clusters[: look.size]
-        return gate_minimum(_first(column, look.size), at_least, clusters=groups, undefined=undefined, level=look.level)
+        return gate_minimum(column.first(look.size), at_least, clusters=groups, undefined=undefined, level=look.level)
 
     return _decided(decide, looks)
 
@@ -97,7 +97,7 @@ def planned_drop(
     """Decide as `gate_drop` at the first look that decides, or else at the last of these looks."""
 
     def decide(look: Look) -> Decision:
-        columns = (_first(base, look.size), _first(new, look.size))
+        columns = (base.first(look.size), new.first(look.size))
         groups = None if clusters is None else clusters[: look.size]
         return gate_drop(*columns, max_drop, strict=strict, clusters=groups, undefined=undefined, level=look.level)
 
@@ -115,7 +115,3 @@ def _decided(decide: Callable[[Look], Decision], looks: Sequence[Look]) -> Looke
     reason = f"{found.reason[:-1]} at look {look.number} (one-sided level {look.level:.3f})."
     # No deciding samples are named: more samples decide.
     return Looked(replace(found, reason=reason, deciding=(), would=None), look)
-
-
-def _first(column: Column, size: int) -> Column:
-    return replace(column, values=column.values[:size], scored=column.scored[:size], failed=column.failed[:size])

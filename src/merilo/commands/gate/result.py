@@ -53,7 +53,9 @@ class Gate:
     deciding: tuple[str, ...] = ()
     """If it cannot tell: ids of the fewest failed samples, at most 20, whose scores could decide it."""
     sequential: bool = False
-    """True if the limits are those of a confidence sequence, because the run could stop early."""
+    """True if the run could stop early: limits are those of a confidence sequence, or of a planned look."""
+    look: int = 0
+    """Number of the planned look that the decision was made at, from 1; 0 if no looks were planned."""
     same_outputs: bool = False
     """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
     weak: bool = False
