@@ -256,7 +256,8 @@ def _unscored(gate: Gate) -> str:
 
 def _limits(gate: Gate, low: str, high: str) -> str:
     """Return the confidence limit that the verdict is based on; both limits if the gate cannot tell."""
-    level = percent(gate.decision.level)
+    # the levels of planned looks have many digits
+    level = percent(round(gate.decision.level, 4) if gate.look else gate.decision.level)
     if gate.verdict is GateVerdict.CANNOT_TELL:
         return f"{level} limits {low} to {high}"
     # a pass needs the pessimistic limit, a failure the optimistic one; lower is better swaps the two
