@@ -106,12 +106,10 @@ def planned_drop(
 
 def _decided(decide: Callable[[Look], Decision], looks: Sequence[Look]) -> Looked:
     """Return the first decision. Raises ValueError without a look."""
-    if not looks:
-        raise ValueError("A decision at planned looks needs at least one look.")
     for look in looks:
         found = decide(look)
-        if found.verdict is not GateVerdict.CANNOT_TELL:
-            break
-    reason = f"{found.reason[:-1]} at look {look.number} (one-sided level {look.level:.3f})."
-    # No deciding samples are named: more samples decide.
-    return Looked(replace(found, reason=reason, deciding=(), would=None), look)
+        if found.verdict is not GateVerdict.CANNOT_TELL or look is looks[-1]:
+            reason = f"{found.reason[:-1]} at look {look.number} (one-sided level {look.level:.3f})."
+            # No deciding samples are named: more samples decide.
+            return Looked(replace(found, reason=reason, deciding=(), would=None), look)
+    raise ValueError("A decision at planned looks needs at least one look.")
