@@ -111,8 +111,9 @@ class Manifest:
     origin: str | None = None
     """Source of the scores if merilo did not compute them; otherwise None."""
     until: Mapping[str, object] | None = None
-    """The minimums and the seed of a run that could stop early. Its samples, and so its outcomes, are in the random
-    order of that seed. None: all samples were taken, in the order of the data."""
+    """The gates and the seed of a run that could stop early; with planned looks, also the baseline's outcomes. Its
+    samples, and so its outcomes, are in the random order of that seed. None: all samples were taken, in the order of
+    the data."""
     format: int = FORMAT
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
