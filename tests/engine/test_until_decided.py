@@ -219,8 +219,6 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suite", "arguments", "sentence"),
     [
-        (f"max_drop = 0.1\n[minimums]\n{METRIC} = 0.5\n", {}, "Early stopping supports minimums only"),
-        (f'cluster = "d"\n[minimums]\n{METRIC} = 0.5\n', {}, "does not support clusters"),
         ("level = 0.9\n", {}, "this suite has none"),
         (
             "[minimums]\nfaithfulness = 0.5\n",
@@ -228,13 +226,12 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
             r"No metric 'faithfulness' in this run \(--until-decided\); its metrics: ",
         ),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
-        (f"[minimums]\n{METRIC} = 0.5\n", {"cluster": "user_input"}, "not clusters of them"),
     ],
 )
 def test_a_suite_that_cannot_end_a_run_is_refused_before_it_begins(
     tmp_path: Path, suite: str, arguments: dict[str, Any], sentence: str
 ) -> None:
-    """Drops, clusters, no minimum, an unknown metric, a value outside the range: a sentence, and no run is left."""
+    """No minimum, an unknown metric, a value outside the range: a sentence, and no run is left."""
     (tmp_path / "gates.toml").write_text(suite, encoding="utf-8")
     with pytest.raises(MeriloError, match=sentence):
         evaluated(rows(5), tmp_path / "run", tmp_path / "gates.toml", **arguments)

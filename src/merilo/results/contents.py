@@ -19,7 +19,7 @@ from merilo.runs.run import open_store
 from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
@@ -98,6 +98,20 @@ def equal_questions(
         tuple(f"{each}. They are not compared." for each in messages),
         tuple(tuple([each[ids[at]][1] for at in equal]) for each in described),
     )
+
+
+def other_questions(base: Run, records: Iterable[str], metrics: Sequence[str]) -> list[str]:
+    """Return the ids of the samples that ask another question in a run, by content; each must be in that run.
+
+    `records`: the stored JSON of the samples.
+    """
+    fields = _question_fields(metrics)
+    own: dict[str, bytes] = {}
+    for text in records:
+        record: Record = _DECODE(text)[0]
+        own[record["id"]] = _digest(_values(record, fields))
+    found = _described(base, own, lambda record: _digest(_values(record, fields)))
+    return [sample for sample, digest in own.items() if found[sample] != digest]
 
 
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:

@@ -58,7 +58,7 @@ class EarlyStop:
 
     def place(self, sample_id: str) -> bytes:
         """Return the sort key of a sample in the random order; it depends on its id and the seed only."""
-        return sha256(f"{self.seed}:".encode() + sample_id.encode("utf-8", "surrogatepass")).digest()
+        return random_place(self.seed, sample_id)
 
     def record(self) -> dict[str, object]:
         """Return the record that the manifest stores."""
@@ -86,6 +86,11 @@ class EarlyStop:
                 raise
             gates.append(_gate(text, asked, metrics[text], self.level))
         return EarlyStopState(self, metrics, gates)
+
+
+def random_place(seed: int, name: str) -> bytes:
+    """Return the sort key of a sample id or a cluster name in the random order of a seed."""
+    return sha256(f"{seed}:".encode() + name.encode("utf-8", "surrogatepass")).digest()
 
 
 def after_stopping(
@@ -138,8 +143,8 @@ class EarlyStopState:
         """True if every gate has been decided."""
         return all(gate.looking.verdict is not GateVerdict.CANNOT_TELL for gate in self._gates)
 
-    def add(self, results: Sequence[Result]) -> None:
-        """Add the outcomes of the next sample."""
+    def add(self, results: Sequence[Result], cluster: int | None = None) -> None:  # noqa: ARG002  as planned looks
+        """Add the outcomes of the next sample; `cluster`: always None, since clusters have planned looks."""
         self._samples += 1
         outcomes = {result.metric: result.outcome for result in results}
         for text, outcome in outcomes.items():

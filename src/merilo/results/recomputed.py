@@ -12,6 +12,7 @@ from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_metric
 from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
 from merilo.results.early_stopping import after_stopping
+from merilo.results.planned_stopping import after_planned_looks, check_planned_clusters, planned_of
 from merilo.results.shares import column_shares
 from merilo.stats.compare import Policy
 from merilo.stats.means import mean_interval
@@ -54,8 +55,20 @@ class Recomputed:
         return with_estimate(stored, estimate, column.span, shares=shares, level=self._level)
 
     def after_stopping(self, aggregate: Aggregate) -> Aggregate:
-        """Return the aggregate of a run with early stopping. Raises UsageError for clusters, which it cannot have."""
-        if self._scores.clusters is not None:
+        """Return the aggregate of a run with early stopping. Raises UsageError for other clusters than its own."""
+        planned = planned_of(self._scores.run.manifest)
+        if planned is not None and not aggregate.parts:
+            check_planned_clusters(self._scores, planned)
+            column = self._columns[aggregate.metric]
+            return after_planned_looks(
+                aggregate,
+                column.values[column.scored],
+                column.span,
+                looks=planned.looks,
+                taken=len(column),
+                clusters=_at(self._scores.clusters, column.scored),
+            )
+        if planned is None and self._scores.clusters is not None:
             raise UsageError(
                 f"{self._scores.run.path} could stop early, and early stopping does not support clusters. Leave "
                 "--cluster out."

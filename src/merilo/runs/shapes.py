@@ -167,7 +167,8 @@ _GATE = record(
         "lower": optional(number),
         "upper": optional(number),
         "level": number,
-    }
+    },
+    {"kind": one_of("minimum", "drop"), "look": whole},
 )
 _AGREEMENT = {
     "asked": whole,
@@ -232,7 +233,16 @@ SUMMARY_FIELDS: Final = record(
     {"complete": flag, "samples": whole, "metrics": items(AGGREGATE)},
     {
         "until_decided": optional(
-            record({"decided": flag, "samples": whole, "saved": whole, "gates": items(_GATE), "note": text})
+            record(
+                {"decided": flag, "samples": whole, "saved": whole, "gates": items(_GATE), "note": text},
+                {
+                    "unit": one_of("sample", "cluster"),
+                    "looks": items(whole),
+                    "sizes": items(whole),
+                    "levels": items(number),
+                    "look": whole,
+                },
+            )
         ),
         "cascades": optional(items(_cascade)),
     },
@@ -264,13 +274,28 @@ _JUDGE = record(
         "weak_kinds": items(text),
     },
 )
+
+
+def _baseline_outcome(value: object) -> str:
+    """Check the outcome of a baseline: a score, "undefined" or "failed"."""
+    return "" if value in {"undefined", "failed"} else number(value)
+
+
 _UNTIL = record(
     {
         "minimums": mapping(number),
         "level": number,
         "undefined": one_of(None, "drop", "worst"),
         "seed": whole,
-    }
+    },
+    {
+        "drops": mapping(number),
+        "strict": flag,
+        "cluster": optional(text),
+        "looks": items(whole),
+        "sizes": items(whole),
+        "baseline": mapping(items(_baseline_outcome)),
+    },
 )
 MANIFEST_FIELDS: Final = record(
     {

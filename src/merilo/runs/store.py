@@ -175,6 +175,12 @@ class Store:
             content.replace_samples(self._db)
             self._db.execute("COMMIT")
 
+    def incoming_ids(self) -> Iterator[str]:
+        """Yield the ids of the samples added since `expect_samples`, in the order in which they were added."""
+        self.commit()
+        with self._error_context:
+            yield from (sample_id for (sample_id,) in self._db.execute("SELECT id FROM incoming ORDER BY row"))
+
     def _put_in_order(self, place: Callable[[str], bytes]) -> None:
         """Renumber the incoming samples; first to negative rows, since row numbers are unique at any time."""
         ids = [sample_id for (sample_id,) in self._db.execute("SELECT id FROM incoming")]
@@ -212,10 +218,13 @@ class Store:
         for record in self.sample_records():
             yield self._sample(record)
 
-    def sample_records(self) -> Iterator[str]:
-        """Yield the stored JSON of all samples in dataset order, read in pages."""
-        last = 0
-        page = f"SELECT row, id, record, {self._row_seal} FROM samples WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
+    def sample_records(self, *, incoming: bool = False) -> Iterator[str]:
+        """Yield the stored JSON of all samples in dataset order, read in pages.
+
+        `incoming`: read the samples added since `expect_samples`, before `accept_samples`.
+        """
+        last, table = 0, "incoming" if incoming else "samples"
+        page = f"SELECT row, id, record, {self._row_seal} FROM {table} WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
         while rows := self._all(page, last, _PAGE):
             for _, sample_id, record, sealed in rows:
                 self._check_row(sealed, sample_id, record)

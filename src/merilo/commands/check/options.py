@@ -41,6 +41,7 @@ ABOUT_DATA: Final = (
     "skip_invalid",
     "record",
     "until_decided",
+    "baseline",
 )
 """Options of an evaluation that say nothing about one judge."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from merilo.commands.gate.suite import Suite
     from merilo.engine.budget import Budget, Pricer, Unanswered
     from merilo.engine.progress import Progress
     from merilo.engine.rate_limits import Limits
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
     from merilo.results.early_stopping import EarlyStop
+    from merilo.runs.run import Run
 
 
 def judges_or_default(specs: list[str] | None) -> list[str]:
@@ -428,14 +430,27 @@ class Options:
             ),
         ),
     )
-    until_decided: str | PathLike[str] | EarlyStop | None = field(
+    until_decided: str | PathLike[str] | EarlyStop | Suite | None = field(
         default=None,
         metadata=option(
-            "a suite file (see `gate`). Samples are taken in random order, and the run stops when each minimum of the "
-            "suite is decided. None: all samples are evaluated.",
+            "a suite file (see `gate`). Samples, or whole clusters, are taken in random order, and the run stops when "
+            "each gate of the suite is decided. None: all samples are evaluated.",
             Flag(
-                help="Take samples in random order; stop when each minimum of this suite is decided.",
+                help="Take samples in random order; stop when each gate of this suite is decided.",
                 metavar="SUITE",
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
+        ),
+    )
+    baseline: Run | str | PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "the run, or its directory, that `max_drop` of the suite of `until_decided` compares with. None: the suite "
+            "has no `max_drop`.",
+            Flag(
+                help="The run that max_drop of the suite of --until-decided compares with.",
+                metavar="RUN",
                 group=_OUTPUT,
                 in_project_file=False,
             ),
@@ -477,11 +492,15 @@ class Options:
         )
 
     @property
-    def until(self) -> EarlyStop | None:
-        """The minimums that may end the run early, after `checked` has read them from their file."""
+    def until(self) -> EarlyStop | Suite | None:
+        """The gates that may end the run early, after `checked` has read them from their file.
+
+        A `Suite`: they are decided at planned looks only.
+        """
+        from merilo.commands.gate.suite import Suite
         from merilo.results.early_stopping import EarlyStop
 
-        if isinstance(self.until_decided, EarlyStop | None):
+        if isinstance(self.until_decided, EarlyStop | Suite | None):
             return self.until_decided
         raise TypeError(f"The suite in {str(self.until_decided)!r} has not been read.")
 

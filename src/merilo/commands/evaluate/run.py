@@ -63,11 +63,13 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.evaluate.stopping import Stopping
     from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
     from merilo.results.early_stopping import EarlyStopState
+    from merilo.results.planned_stopping import PlannedStopState
     from merilo.runs.outcomes import Result
 
 _MIN_TIMEOUTS = 3
@@ -155,18 +157,13 @@ async def _run_in(
         store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
         intake, roles, selection = await prepared(dataset, store, judges, options)
-        until = options.until
-        if until is not None and options.cluster:
-            raise UsageError(
-                "A run that may stop early takes single samples in random order, not clusters of them; leave cluster "
-                "out, or run to the end."
-            )
-        if until is not None:
-            until.deciding(selection.metrics)  # raises for a minimum that cannot be decided
         manifest = _manifest(dataset, intake, selection, roles, options)
+        stopping = _stopping(options, manifest, selection, store)
+        if stopping is not None:
+            manifest = replace(manifest, until=stopping.rule.record())
         found = resumed(path, manifest)
         manifest = found.manifest
-        store.accept_samples(None if until is None else until.place)
+        store.accept_samples(None if stopping is None else stopping.place)
         if manifest.cluster is not None:
             check_clusters(store, manifest.cluster)
         if not (path / MANIFEST).exists() or MANIFEST in found.changed:
@@ -208,6 +205,14 @@ async def _run_in(
             raise
         _record(path, options, audience)
     return Run.open(path)
+
+
+def _stopping(options: Options, manifest: Manifest, selection: Selection, store: Store) -> Stopping | None:
+    if options.until is None:
+        return None
+    from merilo.commands.evaluate.stopping import stopping_of
+
+    return stopping_of(options, manifest, selection.metrics, store)
 
 
 def _check_age_of_prices(judges: Mapping[str, Judge], options: Options, audience: ProgressDispatcher) -> None:
@@ -268,7 +273,7 @@ class _Work:
         self._progress = audience
         self._rounds = rounds
         self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
-        self._deciding: EarlyStopState | None = None
+        self._deciding: EarlyStopState | PlannedStopState | None = None
         self._part = part_of(path / OUTCOMES)
         self._shown = 0
         """Number of samples that the progress display has counted as done."""
@@ -335,9 +340,9 @@ class _Work:
 
     def _begin_pass(self) -> None:
         """Reset the aggregates before a pass over all samples."""
-        selection, until = self._selection, self._options.until
+        selection = self._selection
         self._tallies = Tallies(selection.metrics, selection.composites, self._manifest.fingerprint)
-        self._deciding = None if until is None else until.deciding(selection.metrics)
+        self._deciding = _deciding(self._manifest, selection)
         self._done = 0
 
     async def _all(self, dispatcher: Dispatcher) -> None:
@@ -357,7 +362,7 @@ class _Work:
                         self._shown += 1
                         self._progress.sample(results)
                     if self._deciding is not None:
-                        self._decide(self._deciding, results, dispatcher)
+                        self._decide(self._deciding, results, cluster, dispatcher)
                     for notice in (*dispatcher.notices(), *self._answers.notices()):
                         if notice not in quoted:
                             quoted.add(notice)
@@ -367,9 +372,15 @@ class _Work:
     def _decided(self) -> bool:
         return self._deciding is not None and self._deciding.decided
 
-    def _decide(self, deciding: EarlyStopState, results: list[Result], dispatcher: Dispatcher) -> None:
+    def _decide(
+        self,
+        deciding: EarlyStopState | PlannedStopState,
+        results: list[Result],
+        cluster: int | None,
+        dispatcher: Dispatcher,
+    ) -> None:
         """Add a sample to the gates; stop sending once all are decided."""
-        deciding.add(results)
+        deciding.add(results, cluster)
         if deciding.decided:
             dispatcher.halt(Reached("Every gate is decided."))
 
@@ -473,6 +484,15 @@ class _Work:
         return self._decided or self._done == self._manifest.samples
 
 
+def _deciding(manifest: Manifest, selection: Selection) -> EarlyStopState | PlannedStopState | None:
+    """Return what decides the gates of a run; None if it does not stop early."""
+    if manifest.until is None:
+        return None
+    from merilo.results.planned_stopping import stop_of_record
+
+    return stop_of_record(manifest.until).deciding(selection.metrics)
+
+
 def _timeouts(dispatcher: Dispatcher) -> str:
     """Return advice if most requests of this call were not answered in time; otherwise nothing."""
     sent, lost = dispatcher.spending.sent, dispatcher.timed_out
@@ -514,7 +534,6 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         rubrics=rubric_versions(selection.kinds),
         scales=scales_of(selection.metrics),
-        until=None if options.until is None else options.until.record(),
         draws=draws_of(selection.metrics),
     )
 

@@ -35,10 +35,10 @@ def checked(options: Options) -> Options:
         check_tape_path(Path(options.record))
     if options.log_json is not None:
         check_log_path(options.log_json)
-    if options.until_decided is not None:
-        from merilo.commands.gate.suite import until_from
+    if options.until_decided is not None or options.baseline is not None:
+        from merilo.commands.evaluate.stopping import with_stop
 
-        options = replace(options, until_decided=until_from(options.until_decided))
+        options = with_stop(options)
     return options
 
 

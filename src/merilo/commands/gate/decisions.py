@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.attached_labels import UsableLabels, usable_labels
 from merilo.commands.calibrate.paired_labels import PairedLabels, paired_labels
+from merilo.commands.gate.planned import drop_at_looks, minimum_at_looks
 from merilo.commands.gate.result import Gate, Kind
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import DataError, UsageError
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
+from merilo.results.planned_stopping import planned_of
 from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
 from merilo.stats.corrected_gates import corrected_drop, corrected_minimum
@@ -125,7 +127,12 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
     column = scores.columns[text]
     check_asked(text, asked, column.span)
     early, clusters, level = scores.run.manifest.until is not None, scores.clusters, suite.level
-    if early:
+    planned, look = planned_of(scores.run.manifest), 0
+    if planned is not None:
+        policy = _policy(suite, column)
+        decision, (look, size, _) = minimum_at_looks(scores, text, asked, planned, policy=policy, level=level)
+        column = column.first(size)
+    elif early:
         decision = early_minimum(column, asked, undefined=suite.undefined, level=level)
     else:
         decision = gate_minimum(column, asked, clusters=clusters, undefined=_policy(suite, column), level=level)
@@ -147,6 +154,7 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
         missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
         deciding=tuple(scores.ids[place] for place in chosen.deciding),
         sequential=early,
+        look=look,
         basis=basis_of(text, corrected=corrected is not None),
         labelled=0 if labels is None else labels.samples,
         by_judge=decision if corrected is not None else None,
@@ -158,7 +166,12 @@ def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairL
     if (base.span, base.higher_is_better) != (new.span, new.higher_is_better):
         raise DataError(f"{text} has another scale in the baseline. Convert both to one scale.")
     policy, strict, level = _policy(suite, new), suite.strict, suite.level
-    if pair.early:
+    same = text in pair.equal_inputs and _equal_outcomes(base, new)
+    planned, look = planned_of(pair.new.run.manifest), 0
+    if planned is not None:
+        decision, (look, size, _) = drop_at_looks(pair, text, asked, planned, policy=policy, suite=suite)
+        base, new = base.first(size), new.first(size)
+    elif pair.early:
         decision = early_drop(base, new, asked, strict=strict, undefined=policy, level=level)
     else:
         clusters = pair.new.clusters
@@ -169,7 +182,6 @@ def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairL
             base, new, asked, labels, strict=strict, clusters=pair.new.clusters, undefined=policy, level=level
         )
     by_judge, decision = decision, corrected or decision
-    same = text in pair.equal_inputs and _equal_outcomes(base, new)
     if same:
         decision = replace(decision, verdict=GateVerdict.PASS, deciding=(), would=None)
     one_sided = base.scored ^ new.scored
@@ -186,6 +198,7 @@ def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairL
         missing=int(one_sided.sum()),
         deciding=tuple(pair.new.ids[place] for place in decision.deciding),
         sequential=pair.early,
+        look=look,
         same_outputs=same,
         basis=basis_of(text, corrected=corrected is not None),
         labelled=0 if labels is None else len(labels.places),

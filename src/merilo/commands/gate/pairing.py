@@ -9,6 +9,7 @@ from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
+from merilo.results.planned_stopping import planned_of
 from merilo.results.scores import read_scores
 from merilo.stats.column import align
 
@@ -36,6 +37,10 @@ class PairedRuns:
     """Number of samples that only one of the runs has."""
     equal_inputs: frozenset[str]
     """The metrics whose inputs are equal in both runs."""
+    run_places: tuple[int, ...]
+    """The position of each pair among all samples of the run."""
+    run_samples: int
+    """Number of samples of the run, with a pair or without."""
 
 
 def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: bool) -> PairedRuns:
@@ -46,6 +51,11 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
     differences = score_affecting_differences(base.manifest, new.run.manifest, metrics=metrics)
     if differences:
         raise not_comparable(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
+    if planned_of(base.manifest) is not None:
+        raise UsageError(
+            f"The baseline {base.path} could stop at planned looks (--until-decided), so its order of samples is not "
+            "that of this run. Evaluate all its samples and use that run."
+        )
     before = read_scores(base, metrics=metrics, cluster="")
     seeds = [each.manifest.until["seed"] for each in (base, new.run) if each.manifest.until is not None]
     if len(set(map(str, seeds))) > 1:
@@ -74,6 +84,7 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
     pair = (before.at(first), new.at(second))
     questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
     pair = (pair[0].at(questions.positions), pair[1].at(questions.positions))
+    places = tuple(second[each] for each in questions.positions)
     notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline"), *questions.notes]
     return PairedRuns(
         *pair,
@@ -83,6 +94,8 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
         base_only=len(only_base),
         new_only=len(only_new),
         equal_inputs=equal_inputs(*pair, metrics),
+        run_places=places,
+        run_samples=len(new.ids),
     )
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.gate.decisions import AskedGates, with_holm
 from merilo.commands.gate.pairing import PairedRuns, paired_runs
+from merilo.commands.gate.planned import looks_note
 from merilo.commands.gate.result import Gate, Gates, Kind
 from merilo.errors import RunError, UsageError
 from merilo.rendering.overview import command
 from merilo.rendering.wording import count, unsealed_notes
 from merilo.results.basis import Basis, judged_by_embedded
+from merilo.results.planned_stopping import check_planned_clusters, planned_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
 from merilo.runs.weak import weak_metrics
@@ -35,10 +37,10 @@ def gate_run(
     """Check a run against the gates of a suite.
 
     Human labels attached to the runs correct means and drops (from 20 labelled samples or pairs on), unless
-    `judge_only`. All limits of a run that could stop early (`--until-decided`) are those of confidence sequences, and
-    are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite without gates or with
-    a metric that the run does not have, and if runs are not comparable; DataError if the runs have no sample in common
-    or samples lack a cluster; RunError if a run is incomplete or unreadable.
+    `judge_only`. Limits of a run that could stop early (`--until-decided`) are those of confidence sequences, or of its
+    planned looks, and are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite
+    without gates or with a metric that the run does not have, and if runs are not comparable; DataError if the runs
+    have no sample in common or samples lack a cluster; RunError if a run is incomplete or unreadable.
     """
     this = opened(run)
     _check_asked(suite, baseline)
@@ -53,7 +55,10 @@ def gate_run(
     drops = {} if base is None else _drop_names(this, base, suite)
     scores = read_scores(this, metrics=[*suite.minimums, *drops], cluster=suite.cluster)
     early = this.manifest.until is not None
-    if scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
+    planned = planned_of(this.manifest)
+    if planned is not None:
+        check_planned_clusters(scores, planned)
+    elif scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
         raise UsageError("A run that could stop early cannot be gated with clusters. Leave --cluster out.")
     minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
     pair = None if base is None else paired_runs(base, scores, list(largest), across_data=across_data)
@@ -65,7 +70,9 @@ def gate_run(
     if pair is not None:
         notes += [*pair.notes, *_judge_noise(pair, gates), *_embedded_drops(pair, gates)]
     notes += unsealed_notes(runs)
-    if any(gate.sequential for gate in gates):
+    if planned is not None:
+        notes.append(looks_note(planned, gates, suite.level))
+    elif any(gate.sequential for gate in gates):
         notes.append("The run could stop early, so its limits come from confidence sequences, which are wider.")
     return Gates(
         run=this.path,

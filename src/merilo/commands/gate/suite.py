@@ -81,16 +81,16 @@ class Suite:
         return not self.minimums and (self.max_drop is None or self.max_drop == {})
 
     def until(self) -> EarlyStop:
-        """Return the minimums as a rule for early stopping. Raises UsageError for a suite that needs a whole run."""
+        """Return the minimums as a rule that checks after each sample. Raises UsageError for drops and clusters."""
         if self.max_drop is not None and self.max_drop != {}:
             raise UsageError(
-                "Early stopping supports minimums only, but this suite has max_drop. Put the minimums into another "
-                "suite, or use merilo gate after the run."
+                "The forecast of early stopping supports minimums only, but this suite has max_drop. Put the minimums "
+                "into another suite."
             )
         if self.cluster:
             raise UsageError(
-                f"Early stopping does not support clusters, but this suite has cluster = {self.cluster!r}. Use merilo "
-                "gate after the run."
+                "The forecast of early stopping does not support clusters, but this suite has cluster = "
+                f"{self.cluster!r}."
             )
         if not self.minimums:
             raise UsageError(

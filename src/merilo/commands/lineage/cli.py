@@ -54,6 +54,7 @@ _WRITES_NOTHING = (
         "record",
         "prices",
         "until_decided",
+        "baseline",
     ),
 )
 def lineage(

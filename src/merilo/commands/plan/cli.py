@@ -75,6 +75,7 @@ _OWN = {
         "record",
         "log_json",
         "until_decided",
+        "baseline",
     ),
     out=Flag(help="A run that has begun; it is not changed.", metavar="RUN", group=OptionGroup.OUTPUT),
     cache=Flag(

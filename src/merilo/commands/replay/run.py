@@ -32,7 +32,7 @@ from merilo.providers.google import GOOGLE_URL
 from merilo.providers.ollama import OLLAMA_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST
-from merilo.results.early_stopping import EarlyStop
+from merilo.results.planned_stopping import stop_of_record
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import RUN_FILES, SEAL
@@ -202,7 +202,7 @@ class Replaying:
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
         tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
         until = manifest.until
-        deciding = None if until is None else EarlyStop.of_record(until).deciding(selection.metrics, lenient=True)
+        deciding = None if until is None else stop_of_record(until).deciding(selection.metrics, lenient=True)
         done = 0
         clusters = cluster_numbers(store, manifest.cluster)
         with part_of(self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
@@ -216,7 +216,7 @@ class Replaying:
                 tallies.add({result.metric: result.outcome for result in results}, cluster)
                 out.writelines(self._compared(result, outcomes.get(result.metric)) for result in results)
                 if deciding is not None:
-                    deciding.add(results)
+                    deciding.add(results, cluster)
                 done += 1
         aggregates = tallies.aggregates()
         whole = done == manifest.samples
