@@ -12,7 +12,7 @@ from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
 
 import merilo
 from merilo import api
-from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.attached_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.gate.run import gate_run
@@ -122,6 +122,24 @@ def test_a_pair_is_not_stratified_and_needs_the_metric_in_both(tmp_path: Path) -
     other = judged_run(tmp_path / "c", rows("C", 12, seed=5), ["context_relevance(unit=context)"], kind_to_a)
     with pytest.raises(UsageError, match="has no metric context_relevance"):
         label_run(first, metric=METRIC, other=other)
+
+
+def test_labels_of_another_seed_add_to_the_earlier_ones(tmp_path: Path) -> None:
+    """A second uniform draw keeps the labels of the first; the same draw labelled again replaces them."""
+    first, second = pair(tmp_path, 60)
+    counts = list[int]()
+    for name, seed in (("a.jsonl", 0), ("b.jsonl", 1), ("c.jsonl", 1)):
+        labelled(first, second, tmp_path / name, 20, seed=seed)
+        counts.append(len(labels_of(open_again(first)[0])))
+    assert counts == [100, 200, 200]
+
+
+def test_labels_until_a_decision_replace_the_earlier_ones(tmp_path: Path) -> None:
+    """Planned looks count the labels of one draw, so other labels for the same pair do not join them."""
+    first, second = pair(tmp_path, 60)
+    labelled(first, second, tmp_path / "a.jsonl", 20)
+    labelled(first, second, tmp_path / "b.jsonl", 10, seed=1, sequential=True)
+    assert all(each.ticket.sequential for each in labels_of(open_again(first)[0]))
 
 
 # -- comparing ----------------------------------------------------------------------------------------
