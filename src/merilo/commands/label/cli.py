@@ -93,7 +93,8 @@ def label(
             raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
         if Path(what).is_dir():
             raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
-        _ask(Path(what), annotator)
+        if _ask(Path(what), annotator):
+            _how_to_attach(what)
         return
     if output is None:
         raise UsageError(
@@ -132,14 +133,29 @@ def label(
         _attach(runs, output, "" if until is None else until.result)
 
 
-def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> None:
+def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
+    """Ask for the labels of a file; return True if it has any at the end."""
     from merilo.commands.label.interview import ask_tasks
     from merilo.commands.label.task_file import TaskFile
 
     try:
-        ask_tasks(TaskFile(path), annotator=annotator, decided=until)
+        file = TaskFile(path)
+        ask_tasks(file, annotator=annotator, decided=until)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. The answers are saved in {path}; repeat the command to resume.") from None
+    return any(task.label for task in file.tasks)
+
+
+def _how_to_attach(file: str) -> None:
+    """Print how to use the labels of a file, which does not say where the runs of its tasks are."""
+    from merilo.rendering.overview import command
+    from merilo.rendering.page import Page
+    from merilo.rendering.terminal import page_width, show
+
+    page = Page(page_width())
+    page.heading("Next: attach the labels to each run that the tasks were drawn from")
+    page.line("  " + command("calibrate", "RUN", "--labels", file, "--attach"))
+    show(page)
 
 
 def _attach(runs: list[str], output: str, decision: str) -> None:
@@ -182,7 +198,8 @@ def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
     page.heading("Next")
     page.line("  " + command("label", output, "--ask"))
     attach = ["--attach"] if len(runs) > 1 else []
-    page.line("  " + command("calibrate", runs[0], "--labels", output, *attach))
+    for run in runs:
+        page.line("  " + command("calibrate", run, "--labels", output, *attach))
     show(page)
 
 
