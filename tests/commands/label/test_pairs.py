@@ -317,6 +317,16 @@ def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pyt
     assert all(f"calibrate {each.path} --labels" in shown for each in (first, second))
 
 
+def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> None:
+    """The note names the metric, without which the command is refused if a run has several with a judge."""
+    first, second = pair(tmp_path, 12)
+    label_run(first, path := tmp_path / "t.jsonl")
+    fill_in(path, by_grade)
+    attach_file([str(first.path)], str(path))
+    note = " ".join(merilo.compare(*open_again(first, second)).notes)
+    assert f"merilo label {first.path} {second.path} --metric {METRIC} -o FILE --ask" in note
+
+
 def test_labelling_a_file_ends_with_how_to_attach_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

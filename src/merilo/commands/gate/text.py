@@ -167,7 +167,7 @@ def _label_command(found: Gates, gate: Gate) -> str:
         runs.insert(0, str(found.baseline))
     if gate.withheld:
         return command("label", *runs, "--metric", gate.metric, "-o", "labels.jsonl", "--ask")
-    # The draw that these labels are from has no more tasks: another seed draws others, into a file of their own.
+    # The draw that these labels are from has no more tasks: another seed draws others, into another file.
     seed = str(gate.labelled)
     return command("label", *runs, "--metric", gate.metric, "--seed", seed, "-o", f"labels-{seed}.jsonl", "--ask")
 

@@ -93,8 +93,7 @@ def label(
             raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
         if Path(what).is_dir():
             raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
-        if _ask(Path(what), annotator):
-            _how_to_attach(what)
+        _ask_file(what, annotator)
         return
     if output is None:
         raise UsageError(
@@ -146,8 +145,10 @@ def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
     return any(task.label for task in file.tasks)
 
 
-def _how_to_attach(file: str) -> None:
-    """Print how to use the labels of a file, which does not say where the runs of its tasks are."""
+def _ask_file(file: str, annotator: str) -> None:
+    """Ask for labels, and print how to attach them: a file does not say where the runs of its tasks are."""
+    if not _ask(Path(file), annotator):
+        return
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page
     from merilo.rendering.terminal import page_width, show
