@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +14,13 @@ from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
 
 import merilo
 from merilo import api
-from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.attached_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
+from merilo.commands.label.cli import label
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
@@ -122,6 +125,24 @@ def test_a_pair_is_not_stratified_and_needs_the_metric_in_both(tmp_path: Path) -
     other = judged_run(tmp_path / "c", rows("C", 12, seed=5), ["context_relevance(unit=context)"], kind_to_a)
     with pytest.raises(UsageError, match="has no metric context_relevance"):
         label_run(first, metric=METRIC, other=other)
+
+
+def test_labels_of_another_seed_add_to_the_earlier_ones(tmp_path: Path) -> None:
+    """A second uniform draw keeps the labels of the first; the same draw labelled again replaces them."""
+    first, second = pair(tmp_path, 60)
+    counts = list[int]()
+    for name, seed in (("a.jsonl", 0), ("b.jsonl", 1), ("c.jsonl", 1)):
+        labelled(first, second, tmp_path / name, 20, seed=seed)
+        counts.append(len(labels_of(open_again(first)[0])))
+    assert counts == [100, 200, 200]
+
+
+def test_labels_until_a_decision_replace_the_earlier_ones(tmp_path: Path) -> None:
+    """Planned looks count the labels of one draw, so other labels for the same pair do not join them."""
+    first, second = pair(tmp_path, 60)
+    labelled(first, second, tmp_path / "a.jsonl", 20)
+    labelled(first, second, tmp_path / "b.jsonl", 10, seed=1, sequential=True)
+    assert all(each.ticket.sequential for each in labels_of(open_again(first)[0]))
 
 
 # -- comparing ----------------------------------------------------------------------------------------
@@ -261,11 +282,61 @@ def test_a_suite_may_require_labels(tmp_path: Path) -> None:
     suite = Suite(minimums={METRIC: 0.01}, max_drop=0.5, labels=LabelPolicy.REQUIRED)
     found = gate_run(second, suite, baseline=first)
     assert [gate.verdict for gate in found.gates] == [CANNOT_TELL, CANNOT_TELL]
-    assert "the suite requires human labels, and 0 samples are labelled of the 20 needed" in found.gates[0].reading
+    assert "the suite requires human labels (labelled so far: 0 of 20 samples)" in found.gates[0].reading
     assert f"merilo label {first.path} {second.path} --metric {METRIC}" in str(gates_page(found, 200))
     labelled(first, second, tmp_path / "t.jsonl", 40)
     base, new = open_again(first, second)
     assert gate_run(new, suite, baseline=base).verdict is PASS
+
+
+def test_one_label_is_counted_in_the_singular(tmp_path: Path) -> None:
+    """The reading of a gate says `1 labelled sample` if the judge alone decided."""
+    first, second = pair(tmp_path, 30)
+    labelled(first, second, tmp_path / "t.jsonl", 1)
+    (run, _) = open_again(first, second)
+    assert "1 labelled sample; a correction" in gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].reading
+
+
+def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Path) -> None:
+    """The command of an undecided gate with labels has another seed and file, so it asks for new labels."""
+    first, second = pair(tmp_path, 60)
+    labelled(first, second, tmp_path / "t.jsonl", 20)
+    (run, _) = open_again(first, second)
+    mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
+    assert mean is not None
+    found = gate_run(run, Suite(minimums={METRIC: round(mean, 2)}))
+    assert found.verdict is CANNOT_TELL
+    assert "--seed 20 -o labels-20.jsonl --ask" in str(gates_page(found, 200))
+
+
+def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels of a pair correct the mean of a run only if they are attached to it."""
+    first, second = pair(tmp_path, 12)
+    label(str(first.path), str(second.path), output=str(tmp_path / "t.jsonl"))
+    shown = capsys.readouterr().out
+    assert all(f"calibrate {each.path} --labels" in shown for each in (first, second))
+
+
+def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> None:
+    """The note names the metric, without which the command is refused if a run has several with a judge."""
+    first, second = pair(tmp_path, 12)
+    label_run(first, path := tmp_path / "t.jsonl")
+    fill_in(path, by_grade)
+    attach_file([str(first.path)], str(path))
+    note = " ".join(merilo.compare(*open_again(first, second)).notes)
+    assert f"merilo label {first.path} {second.path} --metric {METRIC} -o FILE --ask" in note
+
+
+def test_labelling_a_file_ends_with_how_to_attach_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of tasks does not say where its runs are, so the command to attach its labels is shown."""
+    first, _ = pair(tmp_path, 12)
+    label_run(first, path := tmp_path / "t.jsonl")
+    for typed, shown in (("q\n", False), ("0\nq\n", True)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        label(str(path), ask=True)
+        assert (f"calibrate RUN --labels {path} --attach" in capsys.readouterr().out) is shown
 
 
 def embedded(folder: Path, metrics: Sequence[str] = (METRIC,)) -> merilo.Run:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import correction_of, labels_among, match
 from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.calibrate.label_matching import combinable, draw_of, draws_of
 from merilo.errors import DataError, RunError, UsageError
 from merilo.results.scores import read_scores
 from merilo.runs.lock import RunLock
@@ -18,23 +19,26 @@ from merilo.runs.seal import publish, recover
 from merilo.stats.intervals import LEVEL, SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from merilo.commands.calibrate.human_labels import HumanLabel
+    from merilo.commands.calibrate.label_matching import LabelDraw
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction, Labels
 
 
-def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
+def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) -> dict[str, int]:
     """Store these labels with the run and seal them.
 
-    They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). Return
-    the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
+    They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). `add`:
+    keep those that one estimate may use together with them. Return the number of earlier labels that remain, by the
+    metric that their tasks were drawn for. Raises RunError.
     """
-    replaced = {_purpose(each) for each in labels}
-    earlier = [each for each in _attached(run) if _purpose(each) not in replaced]
+    replaced, draws, attached = {_purpose(each) for each in labels}, draws_of(labels), _attached(run)
+    joined = {each for each in draws_of(attached) if add and _joins(each, draws)}
+    earlier = [each for each in attached if _purpose(each) not in replaced or draw_of(each) in joined]
     lines = [
         json.dumps(
             {
@@ -64,13 +68,14 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
 def attach_file(runs: Sequence[str], labels: str) -> int:
     """Store the labels of a file with each run that their tasks were drawn from; return the number of labels.
 
-    Raises DataError if the file cannot be read, RunError if the labels cannot be stored.
+    Labels of other uniform draws for the same purpose remain. Raises DataError if the file cannot be read, RunError if
+    the labels cannot be stored.
     """
     found = read_people([labels]).labels
     given = sum(not each.ticket.settled for each in found)
     for path in runs if given else ():
         run = opened(path, labels=False)
-        attach_labels(run, [each for each in found if each.ticket.drawn_from(run.manifest.fingerprint)])
+        attach_labels(run, [each for each in found if each.ticket.drawn_from(run.manifest.fingerprint)], add=True)
     return given
 
 
@@ -78,6 +83,14 @@ def _purpose(label: HumanLabel) -> tuple[str, str, str]:
     """Return the metric and the runs that a label's task was drawn for."""
     ticket = label.ticket
     return (ticket.metric, ticket.fingerprint, ticket.other)
+
+
+def _joins(earlier: LabelDraw, draws: Iterable[LabelDraw]) -> bool:
+    """Return True if an earlier draw and one of these draws may be used as one, and are not the same draw."""
+    # Labels until a decision replace others: their planned looks count the labels of one draw.
+    if earlier.sequential:
+        return False
+    return any(earlier.seed != each.seed and combinable(earlier, each) for each in draws)
 
 
 def _attached(run: Run) -> Sequence[HumanLabel]:

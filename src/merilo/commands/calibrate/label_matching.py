@@ -79,19 +79,28 @@ def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
     """Group the labels by the call that drew their tasks, in order of first appearance."""
     found: dict[LabelDraw, list[HumanLabel]] = {}
     for each in labels:
-        ticket = each.ticket
-        draw = LabelDraw(
-            ticket.metric,
-            ticket.unit,
-            ticket.population,
-            ticket.seed,
-            ticket.stratified,
-            ticket.among,
-            ticket.other,
-            ticket.sequential,
-        )
-        found.setdefault(draw, []).append(each)
+        found.setdefault(draw_of(each), []).append(each)
     return found
+
+
+def draw_of(label: HumanLabel) -> LabelDraw:
+    """Return the call that drew the task of a label."""
+    ticket = label.ticket
+    return LabelDraw(
+        ticket.metric,
+        ticket.unit,
+        ticket.population,
+        ticket.seed,
+        ticket.stratified,
+        ticket.among,
+        ticket.other,
+        ticket.sequential,
+    )
+
+
+def combinable(one: LabelDraw, other: LabelDraw) -> bool:
+    """Return True if two draws can be used as one: both uniform, and equal except for their seeds."""
+    return not one.stratified and one._replace(seed=0) == other._replace(seed=0)
 
 
 def usable_for(draw: LabelDraw, metric: str, columns: Mapping[str, Column]) -> bool:
@@ -133,7 +142,7 @@ def chosen(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> tuple[La
     biggest = max(own, key=lambda draw: len(own[draw]))
     together = [biggest]
     if not biggest.stratified:
-        together = [draw for draw in own if draw._replace(seed=0) == biggest._replace(seed=0)]
+        together = [draw for draw in own if combinable(draw, biggest)]
     labels = [label for draw in together for label in own[draw]]
     return biggest, labels, sum(map(len, own.values())) - len(labels)
 

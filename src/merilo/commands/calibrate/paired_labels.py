@@ -46,8 +46,8 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     read.
     """
     usable = _usable(first, second, metrics)
-    if not usable and any(asks_judge(text) for text in metrics):
-        return PairedLabels({}, {}, _labels_of_one(first, second))
+    if not usable and (judged := [text for text in metrics if asks_judge(text)]):
+        return PairedLabels({}, {}, _labels_of_one(first, second, judged[0]))
     ids = {each.ticket.sample for found in usable.values() for each in found.labels}
     sides = [_matched(scores, usable, ids) for scores in (first, second)]
     labels: dict[str, PairLabels] = {}
@@ -96,13 +96,13 @@ def _usable(first: RunScores, second: RunScores, metrics: Sequence[str]) -> dict
     return found
 
 
-def _labels_of_one(first: RunScores, second: RunScores) -> tuple[str, ...]:
+def _labels_of_one(first: RunScores, second: RunScores, metric: str) -> tuple[str, ...]:
     """Return a sentence if labels are attached that were not drawn from this pair."""
     paths = [str(each.run.path) for each in (first, second)]
     some = [path for path, each in zip(paths, (first, second), strict=True) if each.run.labels is not None]
     if not some:
         return ()
-    advice = command("label", *paths, "-o", "FILE", "--ask")
+    advice = command("label", *paths, "--metric", metric, "-o", "FILE", "--ask")
     which = " and ".join(some)
     text = f"The human labels of {which} are not of this pair, so they correct no difference. To label it: {advice}"
     return (text,)

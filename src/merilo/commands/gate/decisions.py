@@ -105,7 +105,7 @@ def _withheld(gate: Gate, run: Run, suite: Suite) -> Gate:
         return gate
     why = ""
     if suite.labels is LabelPolicy.REQUIRED:
-        why = f"the suite requires human labels, and {_few(gate)}"
+        why = f"the suite requires human labels ({_few(gate)})"
     elif gate.kind is Kind.MINIMUM and judged_by_embedded(run.manifest) and not suite.trust_judge:
         why = "the level of this judge is not calibrated on this data"
     return replace(gate, decision=_undecided(gate), withheld=why) if why else gate
@@ -113,7 +113,7 @@ def _withheld(gate: Gate, run: Run, suite: Suite) -> Gate:
 
 def _few(gate: Gate) -> str:
     what = "samples" if gate.kind is Kind.MINIMUM else "pairs"
-    return f"{gate.labelled:,} {what} are labelled of the {DECIDING_LABELLED} needed"
+    return f"labelled so far: {gate.labelled:,} of {DECIDING_LABELLED} {what}"
 
 
 def _policy(suite: Suite, column: Column) -> Policy | None:

@@ -206,16 +206,16 @@ def _reading(gate: Gate) -> str:
 
 def _basis_text(gate: Gate) -> str:
     """Return a sentence on why the gate cannot tell, on the labels, or that the judge alone decided; may be empty."""
-    things = "samples" if gate.kind is Kind.MINIMUM else "pairs"
+    thing = "sample" if gate.kind is Kind.MINIMUM else "pair"
     if gate.withheld:
         return f"Cannot tell: {gate.withheld}."
     if gate.by_judge is not None and gate.by_judge.value is not None:
         sign = 1 if gate.higher_is_better or gate.kind is Kind.MINIMUM else -1
         value = gate.by_judge.value
         alone = f"{value:.3f}" if gate.kind is Kind.MINIMUM else _change(sign * value)
-        return f"Corrected by {gate.labelled:,} labelled {things}; {BY_JUDGE} {alone}."
+        return f"Corrected by {gate.labelled:,} labelled {thing}s; {BY_JUDGE} {alone}."
     if gate.labelled:
-        return f"{gate.labelled:,} {things} are labelled; a correction needs {DECIDING_LABELLED}."
+        return f"{count(gate.labelled, f'labelled {thing}')}; a correction needs {DECIDING_LABELLED}."
     return ""
 
 

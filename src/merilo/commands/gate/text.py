@@ -166,14 +166,18 @@ def _label_command(found: Gates, gate: Gate) -> str:
     runs = [str(found.run)]
     if gate.kind is Kind.DROP and found.baseline is not None:
         runs.insert(0, str(found.baseline))
-    return command("label", *runs, "--metric", gate.metric, "-o", "labels.jsonl", "--ask")
+    if gate.withheld:
+        return command("label", *runs, "--metric", gate.metric, "-o", "labels.jsonl", "--ask")
+    # The draw that these labels are from has no more tasks: another seed draws others, into another file.
+    seed = str(gate.labelled)
+    return command("label", *runs, "--metric", gate.metric, "--seed", seed, "-o", f"labels-{seed}.jsonl", "--ask")
 
 
 def _advice(gate: Gate) -> str:
     if gate.withheld:
         return "label some samples."
     if gate.basis is Basis.LABELS:
-        return "label more samples (another --seed draws others)."
+        return "label more samples. Their labels are added to those so far."
     if gate.deciding:
         some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
         end = "best" if gate.decision.would is GateVerdict.PASS else "worst"

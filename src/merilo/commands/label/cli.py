@@ -93,7 +93,7 @@ def label(
             raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
         if Path(what).is_dir():
             raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
-        _ask(Path(what), annotator)
+        _ask_file(what, annotator)
         return
     if output is None:
         raise UsageError(
@@ -132,14 +132,31 @@ def label(
         _attach(runs, output, "" if until is None else until.result)
 
 
-def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> None:
+def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
+    """Ask for the labels of a file; return True if it has any at the end."""
     from merilo.commands.label.interview import ask_tasks
     from merilo.commands.label.task_file import TaskFile
 
     try:
-        ask_tasks(TaskFile(path), annotator=annotator, decided=until)
+        file = TaskFile(path)
+        ask_tasks(file, annotator=annotator, decided=until)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. The answers are saved in {path}; repeat the command to resume.") from None
+    return any(task.label for task in file.tasks)
+
+
+def _ask_file(file: str, annotator: str) -> None:
+    """Ask for labels, and print how to attach them: a file does not say where the runs of its tasks are."""
+    if not _ask(Path(file), annotator):
+        return
+    from merilo.rendering.overview import command
+    from merilo.rendering.page import Page
+    from merilo.rendering.terminal import page_width, show
+
+    page = Page(page_width())
+    page.heading("Next: attach the labels to each run that the tasks were drawn from")
+    page.line("  " + command("calibrate", "RUN", "--labels", file, "--attach"))
+    show(page)
 
 
 def _attach(runs: list[str], output: str, decision: str) -> None:
@@ -182,7 +199,8 @@ def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
     page.heading("Next")
     page.line("  " + command("label", output, "--ask"))
     attach = ["--attach"] if len(runs) > 1 else []
-    page.line("  " + command("calibrate", runs[0], "--labels", output, *attach))
+    for run in runs:
+        page.line("  " + command("calibrate", run, "--labels", output, *attach))
     show(page)
 
 
