@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from merilo.commands.gate.result import Gate, Gates
 
 SHOWN: Final = 3
+_TEXT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def add_deciding(page: Page, found: Gates, gate: Gate, count: int = SHOWN) -> No
         scores = number(each.value) if each.before is None else f"{number(each.before)} -> {number(each.value)}"
         page.line("  ", Span(clean(each.id), Tone.STRONG), f"  {scores}")
         if text := each.case.result.sample.user_input:
-            page.line("    ", Span(cut(text, page.width - 4)))
+            page.entry("user input", cut(text, _TEXT), column=16, indent=4)
         add_evidence(page, each.case, gate.metric)
 
 
