@@ -82,7 +82,7 @@ def pytest_testnodedown(node: Any) -> None:  # Any: a type of pytest-xdist, whic
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """Show the means and intervals of the runs that tests used, in a section of their own."""
+    """Show the means and intervals of the runs that tests used."""
     used = config.stash.get(_USED, None)
     if not used:
         return
