@@ -122,7 +122,7 @@ def _shared_folder(config: pytest.Config, factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-def _evaluated_once(folder: Path, data: object, key: str | None, options: dict[str, Any]) -> Run:
+def _evaluated_once(folder: Path, data: str | PathLike[str] | Records, key: str | None, options: dict[str, Any]) -> Run:
     from merilo.api import evaluate
     from merilo.errors import UsageError
     from merilo.runs.run import Run
@@ -136,18 +136,18 @@ def _evaluated_once(folder: Path, data: object, key: str | None, options: dict[s
     with _locked(home / "lock"):
         if done.exists():
             return Run.open(path)
-        run = evaluate(data, **options, out=path)  # type: ignore[arg-type]  # evaluate checks its data
+        run = evaluate(data, **options, out=path)
         done.touch()  # a stopped run counts as done too: asking again would reach the same limit
         return run
 
 
-def _identity(data: object, options: Mapping[str, object]) -> str:
+def _identity(data: str | PathLike[str] | Records, options: Mapping[str, object]) -> str:
     """Return a text that is equal for equal evaluations. Raises UsageError for objects that have no such text."""
     from merilo.data.sample import Sample
     from merilo.errors import UsageError
 
     def plain(value: object) -> object:
-        if isinstance(value, PathLike):
+        if isinstance(value, Path):
             return str(value)
         if isinstance(value, Sample):
             return value.to_record()
