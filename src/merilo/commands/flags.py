@@ -34,6 +34,13 @@ AcrossData = Annotated[
 JudgeOnly = Annotated[
     bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.")
 ]
+Markdown = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write Markdown for a comment; - for standard output.")
+]
+GitHub = Annotated[
+    bool,
+    typer.Option("--github", help="In a GitHub workflow: add to the step summary and print annotations."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 
 

@@ -9,8 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.result import SHOWN
-from merilo.commands.flags import AcrossData, Cluster, Debug, Json, JudgeOnly, metric_texts
-from merilo.errors import UsageError
+from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, metric_texts
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
@@ -66,13 +65,15 @@ def compare(
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
+    github: GitHub = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Compare runs."""
     del debug  # main reads it
-    if json and markdown == "-":
-        raise UsageError("--json and --markdown - both write to standard output; give --markdown a file.")
+    from merilo.rendering.ci import check_reports
+
+    check_reports(markdown=markdown, json=json, github=github)
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
     found = compare_runs(
@@ -90,27 +91,27 @@ def compare(
             samples=SHOWN if samples is None else samples,
         ),
     )
-    _write(found, html, markdown, samples)
+    _write(found, html, markdown, samples, github=github)
     if markdown != "-":
         _show(found, [path for path in (html, markdown) if path], samples, html=html is not None, json=json)
 
 
-def _write(found: RunComparison, html: str | None, markdown: str | None, samples: int | None) -> None:
+def _write(found: RunComparison, html: str | None, markdown: str | None, samples: int | None, *, github: bool) -> None:
+    from merilo.rendering.ci import publish_on_github, write_markdown
     from merilo.rendering.html import write_page
-    from merilo.rendering.terminal import write
 
     if html is not None:
         from merilo.commands.compare.html import comparison_html
 
         write_page(Path(html), comparison_html(found))
-    if markdown is not None:
-        from merilo.commands.compare.markdown import comparison_markdown
+    if markdown is not None or github:
+        from merilo.commands.compare.markdown import comparison_annotations, comparison_markdown
 
         text = comparison_markdown(found, samples=_SHOWN if samples is None else samples)
-        if markdown == "-":
-            write(text)
-        else:
-            write_page(Path(markdown), text)
+        if markdown is not None:
+            write_markdown(markdown, text)
+        if github:
+            publish_on_github(text, comparison_annotations(found))
 
 
 def _show(found: RunComparison, files: list[str], samples: int | None, *, html: bool, json: bool) -> None:

@@ -6,12 +6,12 @@ no effect. A comment may have 65,536 characters; samples are left out from the e
 
 from __future__ import annotations
 
-import re
 from html import escape
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.text import moved_sample
+from merilo.rendering.ci import MAX_CHARS, Annotation, code, fenced
 from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WEAK_LEGEND
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import Row, RunComparison
 
 SHOWN = 5
-_MAX_CHARS = 60_000
 _HEADING_CHARS = 200
 _WIDTH = 100
 
@@ -33,7 +32,7 @@ def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
     """Return the comparison with at most `samples` of the samples that changed most, within 60,000 characters."""
     text = "\n\n".join(_blocks(found)) + "\n"
     shown: list[str] = []
-    room = _MAX_CHARS - len(text) - _HEADING_CHARS
+    room = MAX_CHARS - len(text) - _HEADING_CHARS
     for place in range(min(samples, len(found.moved))):
         shown.append(_moved(found, place))
         room -= len(shown[-1]) + 2
@@ -46,20 +45,13 @@ def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
     return text + "\n" + "\n\n".join([heading, *shown]) + "\n"
 
 
-def code(text: str) -> str:
-    """Return text as a code span that is also valid in a table cell."""
-    text = clean(text).replace("|", "\u2502")  # no way to escape a bar works both inside and outside tables
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * (longest + 1)
-    blank = " " if text.startswith("`") or text.endswith("`") or not text else ""
-    return f"{fence}{blank}{text}{blank}{fence}"
-
-
-def fenced(text: str) -> str:
-    """Return lines as a fenced code block."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}{fence}\n"
+def comparison_annotations(found: RunComparison) -> list[Annotation]:
+    """Return a warning for each caution, and a notice for each conclusion."""
+    warnings = [Annotation("warning", "merilo compare", sentence) for sentence in words.beware(found)]
+    return warnings + [
+        Annotation("notice", f"merilo compare: {each.reading}", f"{each.against} {', '.join(each.metrics)}".strip())
+        for each in words.readings(found)
+    ]
 
 
 def _blocks(found: RunComparison) -> list[str]:

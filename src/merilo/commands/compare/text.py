@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
-from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
+from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
 from merilo.results.basis import Basis
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import Moved, Row, RunComparison
 
 _WIDEST_NAME = 15
-_QUOTED = 200
-_SHOWN_PIECES = 6
 
 
 def comparison_text(comparison: RunComparison) -> str:
@@ -74,14 +72,7 @@ def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
         page.line("  ", Span(cut(text, page.width - 2)))
     for name, value, case in zip(found.names, each.values, each.cases, strict=True):
         page.line("  ", Span(f"{clean(name)}: {number(value)}", Tone.STRONG))
-        pieces = evidence_groups(case, found.moved_by or "")
-        for piece in pieces[:_SHOWN_PIECES]:
-            about = f"{piece.about}: " if piece.about else ""
-            page.text(f"{about}{piece.said}", indent=4)
-            for quote in (*((piece.text,) if piece.text else ()), *piece.quotes):
-                page.entry(">", cut(quote, _QUOTED), column=9, indent=6)
-        if len(pieces) > _SHOWN_PIECES:
-            page.text(f"... and {len(pieces) - _SHOWN_PIECES:,} more", indent=4)
+        add_evidence(page, case, found.moved_by or "")
 
 
 def _differences(page: Page, found: RunComparison, rows: Sequence[Row]) -> None:

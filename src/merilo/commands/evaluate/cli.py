@@ -12,7 +12,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, Qrels, Quiet, given, share
+from merilo.commands.flags import Debug, GitHub, Json, Markdown, Qrels, Quiet, given, share
 from merilo.commands.option_flags import takes_options
 from merilo.errors import Interrupted, MeriloError
 
@@ -51,17 +51,24 @@ def run(
         str, typer.Option(metavar="RATE", help="Exit with 4 if a larger fraction of the outcomes failed.")
     ] = "1%",
     full: Annotated[bool, typer.Option("--full", help="Print all details, as merilo show does.")] = False,
+    markdown: Markdown = None,
+    github: GitHub = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Evaluate and report."""
+    from merilo.rendering.ci import check_reports
+
+    check_reports(markdown=markdown, json=json, github=github)
     largest = share(max_failed)
     new = options.out is None or not Path(options.out).exists()
     found = _evaluated(data, qrels, options, quiet=quiet, plain=debug)  # a progress line would cut tracebacks
     if new and found.usage.get("stopped"):
         _drop_worthless(found, json=json)
-    _report(found, json=json, full=full)
+    _write_markdown(found, markdown, largest, github=github)
+    if markdown != "-":
+        _report(found, json=json, full=full)
     _check_whole(found)
     _check_failed(found, largest)
 
@@ -154,6 +161,33 @@ def _report(found: Run, *, json: bool, full: bool) -> None:
         show(page(found, page_width(), again=retry))
 
 
+def _write_markdown(found: Run, markdown: str | None, most: float, *, github: bool) -> None:
+    """Write the Markdown report, and add it to GitHub's step summary with annotations on what went wrong."""
+    if markdown is None and not github:
+        return
+    from merilo.rendering.ci import Annotation, publish_on_github, write_markdown
+    from merilo.rendering.run_markdown import run_markdown
+
+    text = run_markdown(found)
+    if markdown is not None:
+        write_markdown(markdown, text)
+    if github:
+        stopped = found.usage.get("stopped")
+        failed, total = _failed(found)
+        annotations = [Annotation("error", "merilo run: stopped", str(stopped))] if stopped else []
+        if failed:
+            level = "error" if failed > most * total else "warning"
+            annotations.append(Annotation(level, "merilo run", f"{failed:,} of {total:,} outcomes failed."))
+        publish_on_github(text, annotations)
+
+
+def _failed(found: Run) -> tuple[int, int]:
+    """Return the number of failed outcomes and of all outcomes; a composite has none."""
+    aggregates = [each for each in found.metrics.values() if not each.parts]
+    failed = sum(each.failed for each in aggregates)
+    return failed, sum(each.scored + each.undefined + each.failed for each in aggregates)
+
+
 def _check_whole(found: Run) -> None:
     from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
@@ -173,9 +207,7 @@ def _check_failed(found: Run, most: float) -> None:
     from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
 
-    aggregates = [each for each in found.metrics.values() if not each.parts]  # a composite has no outcomes
-    failed = sum(each.failed for each in aggregates)
-    total = sum(each.scored + each.undefined + each.failed for each in aggregates)
+    failed, total = _failed(found)
     if failed > most * total:
         spent = spent_so_far(found.usage)
         tell(

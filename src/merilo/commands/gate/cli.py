@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, Debug, Json, JudgeOnly, given
+from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def gate(
     junit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML, one test per gate.")
     ] = None,
+    markdown: Markdown = None,
+    github: GitHub = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -95,7 +97,9 @@ def gate(
     del debug  # main reads it
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
+    from merilo.rendering.ci import check_reports
 
+    check_reports(markdown=markdown, json=json, github=github)
     if suite is None and not no_config and not (minimum or max_drop or strict):
         suite = _suite_of_project()
     asked = suite_from(
@@ -111,7 +115,9 @@ def gate(
         holm=holm,
     )
     found = gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
-    _report(found, junit, json=json)
+    _write(found, junit, markdown, github=github)
+    if markdown != "-":
+        _show(found, json=json)
     raise typer.Exit({"pass": Exit.DONE, "fail": Exit.GATE_FAILED}.get(found.verdict.value, Exit.CANNOT_TELL))
 
 
@@ -160,10 +166,10 @@ def _number(text: str, option: str, example: str) -> float:
         raise UsageError(f"{option} expects a number, such as {example}, got {text!r}.") from None
 
 
-def _report(found: Gates, junit: str | None, *, json: bool) -> None:
-    from merilo.commands.gate.text import gates_page, gates_record, junit_text
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+def _write(found: Gates, junit: str | None, markdown: str | None, *, github: bool) -> None:
+    from merilo.commands.gate.markdown import gates_annotations, gates_markdown
+    from merilo.commands.gate.text import junit_text
+    from merilo.rendering.ci import publish_on_github, write_markdown
     from merilo.runs.publish import write_file
 
     if junit is not None:
@@ -171,6 +177,17 @@ def _report(found: Gates, junit: str | None, *, json: bool) -> None:
             write_file(Path(junit), junit_text(found))
         except OSError as error:
             raise RunError(f"Cannot write {junit} ({error.strerror}); choose another file (--junit).") from error
+    if markdown is not None:
+        write_markdown(markdown, gates_markdown(found))
+    if github:
+        publish_on_github(gates_markdown(found), gates_annotations(found))
+
+
+def _show(found: Gates, *, json: bool) -> None:
+    from merilo.commands.gate.text import gates_page, gates_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
     if json:
         write(json_text(gates_record(found)) + "\n")
     else:

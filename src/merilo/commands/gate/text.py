@@ -7,12 +7,14 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+from merilo.commands.gate.deciding import deciding_text
 from merilo.commands.gate.result import CannotTell, Kind
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import OWN_ERROR, covers_imported
 from merilo.results.basis import Basis
+from merilo.runs.run import Run
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
@@ -78,9 +80,12 @@ def junit_text(found: Gates) -> str:
     """Return JUnit XML with one test per gate, for build servers.
 
     A gate that cannot tell is an error; if the suite lets it pass, it is skipped, and if the suite lets it fail, a
-    failure.
+    failure. Its text has the samples that decide it. The time is that of the evaluation, in seconds.
     """
     suite = ET.Element("testsuite", name="merilo gate", tests=str(len(found.gates)))
+    seconds = Run.open(found.run).usage.get("seconds")
+    if seconds is not None:
+        suite.set("time", f"{seconds:.3f}")
     counts = {"failures": 0, "errors": 0, "skipped": 0}
     for gate in found.gates:
         asked = f"{'at least' if gate.higher_is_better else 'at most'} {gate.asked:g}"
@@ -93,7 +98,8 @@ def junit_text(found: Gates) -> str:
             ET.SubElement(case, "system-out").text = clean(gate.reading)
         else:
             counts[kind if kind == "skipped" else f"{kind}s"] += 1
-            ET.SubElement(case, kind, message=clean(gate.reading), type=gate.verdict.value)
+            result = ET.SubElement(case, kind, message=clean(gate.reading), type=gate.verdict.value)
+            result.text = deciding_text(found, gate) or None
     for name, amount in counts.items():
         suite.set(name, str(amount))
     ET.SubElement(suite, "system-out").text = clean(

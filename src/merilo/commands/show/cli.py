@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, Debug, Json, JudgeOnly, given
+from merilo.commands.flags import Cluster, Debug, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,21 +59,19 @@ def show(
         str | None, typer.Option(metavar="CODE", help="Language of the screen, en or ru. [default: that of the run]")
     ] = None,
     judge_only: JudgeOnly = False,
+    markdown: Markdown = None,
+    github: GitHub = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show a run or a part of it."""
     del debug  # main reads it
-    if sample is not None and (worst is not None or metric is not None):
-        raise UsageError("--sample cannot be combined with --worst or --metric.")
-    if sample is not None and html is not None:
-        raise UsageError("--html writes the whole run; it cannot be combined with --sample.")
+    from merilo.rendering.ci import check_reports
+
+    reports = markdown is not None or github
     again = any(each is not None for each in (cluster, undefined, level))
-    if again and any(each is not None for each in (sample, worst, metric, html)):
-        raise UsageError(
-            "--cluster, --undefined and --level apply to the summary only. Do not combine them with --sample, --worst, "
-            "--metric or --html."
-        )
+    check_reports(markdown=markdown, json=json, github=github)
+    _check_parts(sample, again=again, listed=worst is not None or metric is not None, html=html, reports=reports)
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import show as show_page
     from merilo.rendering.terminal import write
@@ -88,6 +86,10 @@ def show(
         shown = _overview(run, language, json=json, judge_only=judge_only)
     if html is not None:
         _write_html(run, html, worst, metric, judge_only=judge_only)
+    if reports:
+        _write_markdown(run, markdown, judge_only=judge_only, github=github)
+    if markdown == "-":
+        return
     if isinstance(shown, dict):
         write(json_text(shown) + "\n")
     else:
@@ -130,6 +132,37 @@ def _worst(
     run = Run.open(path)
     found = worst.worst(run, worst.metric_of(run, metric), most)
     return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
+
+
+def _check_parts(sample: str | None, *, again: bool, listed: bool, html: str | None, reports: bool) -> None:
+    """Raise UsageError for options that show different parts of the run."""
+    if sample is not None and listed:
+        raise UsageError("--sample cannot be combined with --worst or --metric.")
+    if sample is not None and html is not None:
+        raise UsageError("--html writes the whole run; it cannot be combined with --sample.")
+    if again and (sample is not None or listed or html is not None):
+        raise UsageError(
+            "--cluster, --undefined and --level apply to the summary only. Do not combine them with --sample, --worst, "
+            "--metric or --html."
+        )
+    if reports and (sample is not None or again):
+        raise UsageError(
+            "--markdown and --github write the summary of the stored run. Do not combine them with --sample, "
+            "--cluster, --undefined or --level."
+        )
+
+
+def _write_markdown(path: str, markdown: str | None, *, judge_only: bool, github: bool) -> None:
+    from merilo.rendering.ci import publish_on_github, write_markdown
+    from merilo.rendering.run_markdown import run_markdown
+    from merilo.runs.run import Run
+
+    run = Run.open(path)
+    text = run_markdown(run, _corrections(run, judge_only=judge_only))
+    if markdown is not None:
+        write_markdown(markdown, text)
+    if github:
+        publish_on_github(text, [])
 
 
 def _write_html(path: str, html: str, most: int | None, metric: str | None, *, judge_only: bool) -> None:

@@ -1,0 +1,185 @@
+"""Plugin for pytest: evaluate data once per test session, and show the means of the runs that tests used.
+
+pytest loads this module at every start, so it imports nothing of merilo until a test uses the fixture `merilo_run`.
+The workers of pytest-xdist share the runs of a session. One worker evaluates and holds a file lock, which the system
+releases if the worker dies; the next worker then resumes the same run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from _pytest.mark import ParameterSet
+    from _pytest.terminal import TerminalReporter
+
+    from merilo.data.load import Records
+    from merilo.runs.run import Run
+
+_USED: Final = pytest.StashKey[dict[str, None]]()
+_OUTPUT: Final = "merilo_runs"
+"""The key of the used runs in what a worker of pytest-xdist returns."""
+
+
+@pytest.fixture(scope="session")
+def merilo_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Evaluate data with `merilo.evaluate`, once per session, and return the run.
+
+    `merilo_run(data, **options)` takes the arguments of `merilo.evaluate` except `out`. Equal calls return the same
+    run, in all workers of pytest-xdist. If an argument is an object, such as a judge, give `key`: a text that is equal
+    for equal evaluations.
+    """
+    folder = _shared_folder(request.config, tmp_path_factory)
+    used = request.config.stash.setdefault(_USED, {})
+
+    def evaluate(data: str | PathLike[str] | Records, *, key: str | None = None, **options: Any) -> Run:  # Any: checked
+        """Return the run of this data with these options, evaluated at most once per session."""
+        run = _evaluated_once(folder, data, key, options)
+        used[str(run.path)] = None
+        return run
+
+    return evaluate
+
+
+def parameters(data: str | PathLike[str] | Records, mapping: Mapping[str, str] | None) -> list[ParameterSet]:
+    """Return each sample as a parameter of a test; see `merilo.testing.samples`."""
+    from merilo.data.load import load
+    from merilo.data.sample import BadRecord
+    from merilo.errors import DataError
+
+    found: list[ParameterSet] = []
+    for sample in load(data, mapping=mapping):
+        if isinstance(sample, BadRecord):
+            raise DataError(f"{data if isinstance(data, (str, PathLike)) else 'records'}: {sample.problems[0]}")
+        found.append(pytest.param(sample, id=sample.id))
+    return found
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the used runs from a worker of pytest-xdist to the controller."""
+    used = session.config.stash.get(_USED, None)
+    output: dict[str, object] | None = getattr(session.config, "workeroutput", None)  # only workers have it
+    if used and output is not None:
+        output[_OUTPUT] = list(used)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # Any: a type of pytest-xdist, which may not be installed
+    """Collect the used runs of a worker that ended; a worker that crashed returns none."""
+    sent: list[str] = getattr(node, "workeroutput", {}).get(_OUTPUT, [])
+    if sent:
+        node.config.stash.setdefault(_USED, {}).update(dict.fromkeys(sent))
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    """Show the means and intervals of the runs that tests used."""
+    used = config.stash.get(_USED, None)
+    if not used:
+        return
+    terminalreporter.section("merilo")
+    for path in sorted(used):
+        terminalreporter.write(_means(path) + "\n")
+
+
+def _means(path: str) -> str:
+    """Return the title of a run and the table of its means; the error if the run is no longer readable."""
+    from merilo.errors import MeriloError
+    from merilo.rendering.overview import intervals_text, table, title
+    from merilo.rendering.page import Page
+    from merilo.rendering.weak import WeakMarks
+    from merilo.runs.run import Run
+
+    page = Page(80)
+    try:
+        run = Run.open(path)
+        aggregates = tuple(run.metrics.values())
+        title(page, run)
+        table(page, aggregates, marks=WeakMarks.of(run.manifest))
+        if covered := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):
+            page.text(covered)
+        page.line(f"merilo show {path}")
+    except MeriloError as error:
+        page.text(f"{path}: {error}")
+    return str(page)
+
+
+def _shared_folder(config: pytest.Config, factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the session's runs, the same in all workers of pytest-xdist."""
+    base = factory.getbasetemp()
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)  # only workers of pytest-xdist have it
+    folder = base / "merilo" if worker is None else base.parent / f"merilo-{worker['testrunuid']}"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _evaluated_once(folder: Path, data: str | PathLike[str] | Records, key: str | None, options: dict[str, Any]) -> Run:
+    from merilo.api import evaluate
+    from merilo.errors import UsageError
+    from merilo.runs.run import Run
+
+    if "out" in options:
+        raise UsageError("merilo_run chooses the run directory itself. Leave out= away, or call merilo.evaluate.")
+    text = _identity(data, options) if key is None else f"key:{key}"
+    home = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
+    home.mkdir(exist_ok=True)
+    path, done = home / "run", home / "done"
+    with _locked(home / "lock"):
+        if done.exists():
+            return Run.open(path)
+        run = evaluate(data, **options, out=path)
+        done.touch()  # a stopped run counts as done too: asking again would reach the same limit
+        return run
+
+
+def _identity(data: str | PathLike[str] | Records, options: Mapping[str, object]) -> str:
+    """Return a text that is equal for equal evaluations. Raises UsageError for objects that have no such text."""
+    from merilo.data.sample import Sample
+    from merilo.errors import UsageError
+
+    def plain(value: object) -> object:
+        if isinstance(value, Path):
+            return str(value)
+        if isinstance(value, Sample):
+            return value.to_record()
+        raise UsageError(
+            f"merilo_run cannot recognise an equal {type(value).__name__} in another call. Give key=TEXT, a text that "
+            "is equal for equal evaluations."
+        )
+
+    source: object = data
+    if isinstance(data, (str, PathLike)):
+        path = Path(data)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        source = [str(path), digest]
+    return json.dumps([str(Path.cwd()), source, options], sort_keys=True, default=plain)
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    """Hold a lock on a file; wait for the process that holds it. The system releases the lock if a process dies."""
+    with path.open("a+b") as file:
+        if sys.platform == "win32":
+            import msvcrt
+            import time
+
+            while True:
+                try:
+                    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+        else:
+            import fcntl
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        yield
