@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, percent
+from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,12 @@ class Power:
     early: tuple[Early, ...]
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge of a pilot."""
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self, pilots=self.pilots, difference=self.difference, power=self.power, needed=self.needed, early=self.early
+        )
 
 
 def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
