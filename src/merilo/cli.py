@@ -25,6 +25,7 @@ from merilo.commands.config.cli import COMMAND as CONFIG
 from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
+from merilo.commands.export.cli import COMMAND as EXPORT
 from merilo.commands.fetch.cli import COMMAND as JUDGE_FETCH
 from merilo.commands.fit.cli import COMMAND as JUDGE_FIT
 from merilo.commands.gate.cli import COMMAND as GATE
@@ -52,6 +53,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     DEMO,
     RUNS,
     SHOW,
+    EXPORT,
     LINEAGE,
     METRICS,
     COMPARE,

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 RENDERERS: Final = {
+    ("Estimate", "html"): "merilo.commands.plan.html:plan_table",
+    ("Estimate", "text"): "merilo.commands.plan.text:plan_text",
+    ("Gates", "html"): "merilo.commands.gate.html:gates_table",
     ("Run", "frame"): "merilo.rendering.notebook:run_frame",
+    ("Run", "plot"): "merilo.rendering.interval_plot:run_plot",
     ("Run", "html"): "merilo.rendering.notebook:run_table",
     ("Run", "text"): "merilo.rendering.summary:run_text",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
     ("RunComparison", "html"): "merilo.commands.compare.html:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",
+    ("Sample", "html"): "merilo.rendering.sample_html:sample_html",
+    ("SampleResult", "html"): "merilo.rendering.sample_html:result_html",
 }
 """Result type and form → module and function, which takes the result."""
 
 
-def render(result: object, form: str) -> Any:  # Any: text, or a data frame of pandas
-    """Return the result drawn in a form: `text`, `html` or `frame` (a pandas data frame)."""
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A drawing that a notebook shows."""
+
+    svg: str
+    """The drawing as SVG, without scripts or external resources."""
+
+    def _repr_svg_(self) -> str:
+        """Return the drawing for notebooks and consoles that show SVG."""
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        """Return the drawing as a part of an HTML page."""
+        return self.svg
+
+    def __repr__(self) -> str:
+        """Return a short text: the length of the SVG."""
+        return f"<Drawing: {len(self.svg):,} characters of SVG>"
+
+
+def render(result: object, form: str, **options: object) -> Any:  # Any: text, a data frame, or a drawing
+    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame) or `plot` (a `Drawing`)."""
     module, _, function = RENDERERS[type(result).__name__, form].partition(":")
-    return getattr(import_module(module), function)(result)
+    return getattr(import_module(module), function)(result, **options)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from seals import remove_seal
 
 import merilo
 from merilo.api import import_scores
+from merilo.commands.export.run import export_run
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +71,8 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
 def test_a_frame_has_a_row_for_each_outcome(run: merilo.Run) -> None:
     """Where there is no score the value is empty, the outcome says so and the reason says why."""
     pandas = pytest.importorskip("pandas")
-    frame = run.to_frame()
+    pytest.importorskip("narwhals")
+    frame = run.to_frame(rows="outcomes")
     assert [*frame.columns] == ["sample", "metric", "outcome", "value", "reason"]
     assert frame["outcome"].tolist() == ["score", "undefined", "score"]
     assert frame["value"].tolist()[::2] == [0.5, 0.25]
@@ -78,8 +81,51 @@ def test_a_frame_has_a_row_for_each_outcome(run: merilo.Run) -> None:
     assert frame["sample"].tolist() == ["a", "b", "=1+1"]
 
 
-def test_without_pandas_it_is_said_what_to_do(run: merilo.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def _columns(frame: Any, backend: str) -> dict[str, list[object]]:  # Any: of three libraries
+    if backend == "pyarrow":
+        return dict(frame.to_pydict())
+    if backend == "polars":
+        return dict(frame.to_dict(as_series=False))
+    found = frame.astype(object).where(frame.notna(), None)
+    return {name: found[name].tolist() for name in found.columns}
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_the_columns_of_an_export(run: merilo.Run, tmp_path: Path, backend: str) -> None:
+    """In pandas, polars and pyarrow, a frame has the names, cells and missing values of an exported file."""
+    pytest.importorskip("narwhals", reason="narwhals is not installed")
+    pytest.importorskip(backend, reason=f"{backend} is not installed")
+    frame = run.to_frame(backend)
+    assert type(frame).__module__.startswith(backend)
+    export_run(run, tmp_path / "x.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert _columns(frame, backend) == {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@pytest.mark.parametrize("backend", ["polars", "pyarrow"])
+def test_columns_without_a_value_have_a_type(run: merilo.Run, backend: str) -> None:
+    """A run whose samples have no field still has a text column, so that frames of several runs can be joined."""
+    pytest.importorskip("narwhals", reason="narwhals is not installed")
+    pytest.importorskip(backend, reason=f"{backend} is not installed")
+    schema = run.to_frame(backend).schema
+    types = [str(schema[name] if backend == "polars" else schema.field(name).type) for name in ("response", "contexts")]
+    assert types == (["String", "Int64"] if backend == "polars" else ["string", "int64"])
+
+
+@pytest.mark.parametrize(("option", "value"), [("backend", "dask"), ("rows", "metrics")])
+def test_another_kind_of_frame_is_refused(run: merilo.Run, option: str, value: str) -> None:
+    """The error names the values that there are."""
+    with pytest.raises(UsageError, match=rf"{option} must be .* or|{option} must be one of"):
+        run.to_frame(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("module", "advice"), [("pandas", "pip install pandas"), ("narwhals", r"pip install 'merilo\[frames\]'")]
+)
+def test_without_a_library_it_is_said_what_to_do(
+    run: merilo.Run, module: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error names the package; nothing else of a run needs it."""
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UsageError, match=r"needs pandas.*pip install pandas"):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=rf"needs {module}.*{advice}"):
         run.to_frame()

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 from merilo.data import check, sentences
 from merilo.data.check import JSON
 from merilo.errors import DataError, Problem
+from merilo.short_repr import short_repr
 
 CONTEXT_KEYS: Final = frozenset({"text", "id", "score", "language", "metadata"})
 
@@ -45,6 +46,17 @@ class Context:
 
     def __hash__(self) -> int:
         return hash((self.text, self.id))
+
+    def __repr__(self) -> str:
+        """Return the fields that have a value, shortened."""
+        return short_repr(
+            self,
+            text=self.text,
+            id=self.id,
+            score=self.score,
+            language=self.language,
+            metadata=self.metadata or None,
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:

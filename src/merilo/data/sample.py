@@ -16,6 +16,8 @@ from merilo.data.check import JSON
 from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
 from merilo.data.language import detect_language
 from merilo.errors import DataError, MissingField, Problem, UsageError
+from merilo.renderers import render
+from merilo.short_repr import short_repr
 
 __all__ = [
     "FIELDS",
@@ -110,6 +112,14 @@ class Sample:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+    def __repr__(self) -> str:
+        """Return the fields that have a value, shortened; `to_record` returns all of it."""
+        return short_repr(self, **self.to_record())
+
+    def _repr_html_(self) -> str:
+        """Return the texts of the sample for notebooks."""
+        return str(render(self, "html"))
 
     @overload
     def require(self, field: TextField) -> str: ...
@@ -281,6 +291,10 @@ class Dataset:
 
     def __iter__(self) -> Iterator[Sample | BadRecord]:
         return self.read()
+
+    def __repr__(self) -> str:
+        """Return the name; the samples are not read for it."""
+        return short_repr(self, name=self.name)
 
 
 class Fingerprint:

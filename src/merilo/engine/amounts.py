@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.providers.base import REPLY_LIMITS, Usage
 from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
+from merilo.renderers import render
+from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -196,6 +198,26 @@ class Estimate:
     """The metrics that are weak with the judge, including those that are left out for it."""
     local_time: LocalTime | None = None
     """Time that local models take; None if there is none, or if it is under a minute."""
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self,
+            data=self.data,
+            judge=self.judge,
+            samples=self.samples,
+            metrics=self.metrics,
+            requests=round(self.typical.requests),
+            usd=self.typical.usd,
+        )
+
+    def __str__(self) -> str:
+        """Return the page that `merilo plan` prints, 80 columns wide."""
+        return str(render(self, "text"))
+
+    def _repr_html_(self) -> str:
+        """Return the table of amounts for notebooks."""
+        return str(render(self, "html"))
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

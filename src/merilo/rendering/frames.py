@@ -1,21 +1,50 @@
-"""Rows as a pandas data frame."""
+"""Rows as a pandas data frame, and columns as a data frame of the library that the user names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import nan
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
+from merilo.extras import optional_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
+TEXT: Final = "String"
+INTEGER: Final = "Int64"
+FLOAT: Final = "Float64"
+"""Names of the types of columns, as narwhals calls them."""
+BACKENDS: Final = ("pandas", "polars", "pyarrow")
+_WANTED_BY: Final = "to_frame()"
+
 
 def frame(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     """Return a data frame with one column per name. Raises UsageError if pandas is not installed."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise UsageError("to_frame() needs pandas, which is not installed. Run: pip install pandas") from None
-    return pd.DataFrame(list(rows))
+    pandas: Any = optional_module("pandas", wanted_by=_WANTED_BY, install="pandas")  # Any: no stubs
+    found: pd.DataFrame = pandas.DataFrame(list(rows))
+    return found
+
+
+def frame_of(
+    columns: Mapping[str, Sequence[object]], types: Mapping[str, str], backend: str
+) -> Any:  # Any: a frame of the backend
+    """Return the columns as a frame of `backend`. None is a missing value of the column's type.
+
+    Raises UsageError for another backend, or if it or narwhals is not installed.
+    """
+    if backend not in BACKENDS:
+        raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
+    narwhals = optional_module("narwhals", wanted_by=_WANTED_BY, install="merilo[frames]")
+    optional_module(backend, wanted_by=_WANTED_BY, install=backend)
+    if backend != "pandas":
+        schema = {name: getattr(narwhals, kind) for name, kind in types.items()}
+        return narwhals.from_dict(dict(columns), schema=schema, backend=backend).to_native()
+    # pandas infers its types: its integers have no missing value, and before version 3 a cast makes None a text
+    inferred = {
+        name: values if types[name] == TEXT else [nan if value is None else value for value in values]
+        for name, values in columns.items()
+    }
+    return narwhals.from_dict(inferred, backend=backend).to_native()

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.rendering.frames import frame
+from merilo.errors import UsageError
+from merilo.rendering.frames import FLOAT, INTEGER, TEXT, frame_of
 from merilo.rendering.html import rendered
 from merilo.rendering.overview import interval_heading, intervals_text, judge_name
 from merilo.rendering.weak import WeakMarks, left_out_note
 from merilo.rendering.wording import NONE, STOPPED, count, number, span
+from merilo.results.sample_table import Kind, SampleTable, cell_text
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Iterable, Sequence
 
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.run import Run
 
+_TYPES: Final = {Kind.COUNT: INTEGER, Kind.SCORE: FLOAT}
 
-def run_frame(run: Run) -> pd.DataFrame:
-    """Return one row for each sample and metric, in the run's order: sample, metric, outcome, value, reason.
 
-    `value` is empty unless `outcome` is "score"; `reason` explains why. Raises UsageError if pandas is not installed.
-    """
-    return frame([_row(record) for record in run.records()])
+def run_frame(run: Run, *, backend: str = "pandas", rows: str = "samples") -> Any:  # Any: a frame of the backend
+    """Return the run as a data frame; see `Run.to_frame`."""
+    if rows == "samples":
+        table = SampleTable.of(run)
+        names = [column.name for column in table.columns]
+        types = {column.name: _TYPES.get(column.kind, TEXT) for column in table.columns}
+        cells: Iterable[Sequence[object]] = (
+            [cell_text(cell, column.kind) for cell, column in zip(row, table.columns, strict=True)]
+            for row in table.rows()
+        )
+    elif rows == "outcomes":
+        names = ["sample", "metric", "outcome", "value", "reason"]
+        types = {name: FLOAT if name == "value" else TEXT for name in names}
+        cells = map(_row, run.records())
+    else:
+        raise UsageError(f"rows must be samples or outcomes, got {rows!r}.")
+    columns: dict[str, list[object]] = {name: [] for name in names}
+    for row in cells:
+        for name, cell in zip(names, row, strict=True):
+            columns[name].append(cell)
+    return frame_of(columns, types, backend)
 
 
 def run_table(run: Run) -> str:
@@ -55,11 +74,11 @@ def run_table(run: Run) -> str:
     )
 
 
-def _row(record: OutcomeRecord) -> dict[str, object]:
-    return {
-        "sample": record["sample"],
-        "metric": record["metric"],
-        "outcome": record["outcome"],
-        "value": record.get("value"),
-        "reason": record.get("reason") or record.get("error", {}).get("message", ""),
-    }
+def _row(record: OutcomeRecord) -> list[object]:
+    return [
+        record["sample"],
+        record["metric"],
+        record["outcome"],
+        record.get("value"),
+        record.get("reason") or record.get("error", {}).get("message", ""),
+    ]

@@ -1,5 +1,7 @@
 """Progress for the user, on standard error: one line that is redrawn on a terminal, otherwise a line every N seconds.
 
+In a Jupyter notebook it is one output below the cell, which is updated (`notebook_line.py`).
+
 The line is drawn with a carriage return and blanks only (design/progress-line.md): the cursor is never hidden, so a
 killed run cannot leave it hidden. There is no drawing thread, and no library to import.
 """
@@ -13,6 +15,7 @@ from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
+from merilo.rendering.notebook_line import NotebookLine, in_notebook
 from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
 from merilo.rendering.terminal import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.rendering.translation import Translation, translation
@@ -53,6 +56,7 @@ class ProgressLine:
         self._quiet = quiet
         self._plain = plain
         self._line: TerminalLine | None = None
+        self._notebook: NotebookLine | None = None
         self._traffic: Callable[[], Traffic] | None = None
         self._done = self._samples = self._told = 0
         self._pacer = ProgressMeter(0, 0.0)
@@ -69,6 +73,8 @@ class ProgressLine:
         self._over = self._quiet
         if not self._quiet and not self._plain and _takes_a_line(sys.stderr):
             self._line = TerminalLine(sys.stderr, self._translation)
+        elif not self._quiet and not self._plain and in_notebook():
+            self._notebook = NotebookLine()
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`."""
@@ -77,7 +83,7 @@ class ProgressLine:
     def advance(self, samples: int) -> None:
         """See `Progress`."""
         self._done += samples
-        if self._line is None and not self._over:
+        if self._line is None and self._notebook is None and not self._over:
             self._tell_if_due()
 
     def tick(self) -> None:
@@ -85,10 +91,12 @@ class ProgressLine:
         if self._over:
             return
         pace = self._pace()
-        if self._line is None:
-            self._tell_if_due()
-        else:
+        if self._line is not None:
             self._line.draw(pace)
+        elif self._notebook is not None:
+            self._notebook.show(sentence(pace, self._translation))
+        else:
+            self._tell_if_due()
 
     def note(self, text: str) -> None:
         """See `Progress`."""
@@ -103,10 +111,13 @@ class ProgressLine:
 
     def end(self) -> None:
         """See `Progress`; may be called at any time and repeatedly."""
-        self._over, self._traffic = True, None
         line, self._line = self._line, None
         if line is not None:
             line.clear()
+        if self._notebook is not None:
+            self._notebook.show(sentence(self._pace(), self._translation))
+            self._notebook = None
+        self._over, self._traffic = True, None
 
     def _pace(self) -> ProgressStats:
         return self._pacer.look(time.monotonic(), self._done, None if self._traffic is None else self._traffic())

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
-from merilo.renderers import render
+from merilo.renderers import Drawing, render
 from merilo.runs import shapes
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.manifest import Aggregate, Manifest, Share
@@ -42,12 +42,11 @@ from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Store, StoredQuestion
 from merilo.runs.store_errors import missing_text_error, newer_format_error
 from merilo.runs.worst import metric_to_inspect, worst_scores
+from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
-
-    import pandas as pd
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
@@ -121,6 +120,15 @@ class SampleResult:
                 "Repeat the command that wrote the run."
             ) from error
         return cls(sample, outcomes, by_metric)
+
+    def __repr__(self) -> str:
+        """Return the id and each score, or the kind of outcome that is not a score; shortened."""
+        found = (f"{name}={record.get('value', record['outcome'])}" for name, record in self.records.items())
+        return short_repr(self, id=self.sample.id, outcomes=", ".join(found))
+
+    def _repr_html_(self) -> str:
+        """Return the outcomes and texts of the sample for notebooks."""
+        return str(render(self, "html"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,13 +357,23 @@ class Run:
         """Return the table of means and the worst samples, 80 columns wide."""
         return str(render(self, "text"))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each sample and metric: sample, metric, outcome, value, reason. Needs pandas.
+    def to_frame(self, backend: str = "pandas", *, rows: str = "samples") -> Any:  # Any: a frame of the backend
+        """Return the run as a data frame of pandas, polars or pyarrow. Needs the extra `frames` and that library.
 
-        `value` is empty unless `outcome` is "score"; `reason` then explains why. Raises UsageError if pandas is not
-        installed.
+        `rows`: "samples", one row per sample with the columns of `merilo export`: its fields, and per metric M the
+        columns M, `M_status` and `M_reason`. "outcomes", one row per sample and metric: sample, metric, outcome, value,
+        reason.
+
+        Raises UsageError for another value, or if a library is not installed.
         """
-        return cast("pd.DataFrame", render(self, "frame"))
+        return render(self, "frame", backend=backend, rows=rows)
+
+    def plot(self) -> Drawing:
+        """Return the means with their intervals as a drawing that a notebook shows; `svg` of it is the SVG text.
+
+        Each metric has its own scale, from the lowest to the highest possible value, printed at its ends.
+        """
+        return cast("Drawing", render(self, "plot"))
 
     def _repr_html_(self) -> str:
         """Return the run's means as an HTML table for notebooks."""

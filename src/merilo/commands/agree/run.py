@@ -20,6 +20,7 @@ from merilo.rendering.wording import count
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
 from merilo.runs.store_errors import truncated_error
+from merilo.short_repr import short_repr
 from merilo.stats.agreement_intervals import MIN_SYSTEMS, AnnotatorAgreement, annotator_agreement
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
 from merilo.stats.agreement_tables import Distance
@@ -98,6 +99,10 @@ class JudgesAgreement:
     level: float
     cluster: str | None
     """The field that questions were clustered by; None for the sample."""
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(self, raters=self.raters, pairs=self.pairs, remarks=self.remarks, cluster=self.cluster)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.label.csv_escaping import plain
 from merilo.commands.label.tasks import SETTLED, Ticket, unsealed
 from merilo.data import check
+from merilo.data.csv_escaping import plain
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem

@@ -16,6 +16,7 @@ from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
+from merilo.short_repr import short_repr
 from merilo.stats.intervals import LEVEL, SEED, check_level
 from merilo.stats.resampling import Resampling
 
@@ -76,6 +77,10 @@ class Calibrated:
     def has_estimate(self) -> bool:
         """True if an estimate can be reported for at least one metric."""
         return any(each.correction.estimate is not None for each in self.metrics.values())
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(self, run=self.run.path, metrics=self.metrics, attached=self.attached, problems=self.problems)
 
 
 def calibrate_run(

@@ -35,6 +35,7 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.registry import metric_text
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.run import STORE
+from merilo.short_repr import short_repr
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -77,6 +78,17 @@ class Check:
     """Number of records with a question without a verdict, and number of records asked about."""
     stopped: str | None = None
     """The limit that was reached before all records were judged, as a sentence."""
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self,
+            judge=type(self.judge).__name__,
+            files=self.files,
+            tasks=self.people,
+            left_out=self.left_out,
+            stopped=self.stopped,
+        )
 
 
 async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -> Check:

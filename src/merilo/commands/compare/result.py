@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from merilo.renderers import render
 from merilo.results.basis import Basis
+from merilo.short_repr import short_repr
 from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.intervals import LEVEL
 
@@ -167,3 +168,9 @@ class RunComparison:
     def __str__(self) -> str:
         """Return the page that `merilo compare` prints, 80 columns wide."""
         return str(render(self, "text"))
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self, runs=", ".join(self.names), common=self.common, metrics=self.metrics, primary=self.primary
+        )

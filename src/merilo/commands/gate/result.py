@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from merilo.renderers import render
 from merilo.rendering.weak import WEAK, weak_legend
 from merilo.rendering.wording import count, percent
 from merilo.results.basis import BY_JUDGE, Basis
+from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.gate import GateVerdict
 
@@ -87,6 +89,10 @@ class Gate:
     def loss(self) -> bool:
         """True if the metric is significantly worse than in the baseline, whatever drop is allowed."""
         return self.kind is Kind.DROP and self.decision.upper is not None and self.decision.upper < 0
+
+    def __repr__(self) -> str:
+        """Return the verdict and the result in one line, shortened."""
+        return short_repr(self, verdict=self.verdict.value, reading=self.reading)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -180,6 +186,10 @@ class Gates:
         rest = [gate for gate in self.gates if gate.verdict is GateVerdict.PASS]
         lines = [f"{gate.verdict}: {gate.reading}" for gate in (*self.obstacles, *rest)]
         return "\n".join(filter(None, (self.headline, self.warning, *lines)))
+
+    def _repr_html_(self) -> str:
+        """Return a table of the decisions for notebooks."""
+        return str(render(self, "html"))
 
     def __repr__(self) -> str:
         """Return a short text with the first gate that did not pass, for the message of a failed assertion."""

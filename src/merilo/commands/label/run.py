@@ -24,6 +24,7 @@ from merilo.metrics.registry import asks_judge, known_definition
 from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
+from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +64,17 @@ class Tasks:
     def to_answer(self) -> int:
         """The number of tasks that need an answer."""
         return sum(line.label != SETTLED for line in self.lines)
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self,
+            metric=self.metric,
+            unit=self.unit.value,
+            samples=self.samples,
+            tasks=self.lines,
+            to_answer=self.to_answer,
+        )
 
 
 def label_run(

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from merilo.commands.label.csv_escaping import escaped, plain
 from merilo.commands.label.tasks import COLUMNS, row_text, task_format, unsealed
+from merilo.data.csv_escaping import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
 from merilo.runs.publish import write_file

@@ -18,7 +18,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.label.csv_escaping import escaped
+from merilo.data.csv_escaping import escaped
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import RunError, UsageError
 from merilo.runs.publish import create_file

@@ -12,6 +12,7 @@ from merilo.runs.clusters import clusters
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
+from merilo.short_repr import short_repr
 from merilo.stats.agreement import kendall_tau_b
 from merilo.stats.means import mean_interval
 
@@ -82,6 +83,10 @@ class LineageTables:
     families: Mapping[Lineage, tuple[DefinitionRow, ...]]
     common: Mapping[Lineage, CommonSamples]
     left_out: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(self, run=self.run.path, families=self.families, left_out=self.left_out)
 
 
 def lineage_tables(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> LineageTables:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.local_time import time_text
 from merilo.rendering.page import Page, Tone
+from merilo.rendering.terminal import DEFAULT_WIDTH
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 
@@ -98,6 +99,11 @@ def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False)
     return page
 
 
+def plan_text(found: Estimate) -> str:
+    """Return the page as text, 80 columns wide."""
+    return str(plan_page(found, DEFAULT_WIDTH))
+
+
 def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
     return {
         "requests": round(amount.requests),
@@ -107,17 +113,28 @@ def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _table(page: Page, found: Estimate) -> None:
+def amount_rows(found: Estimate) -> list[tuple[str, ...]]:
+    """Return the table of amounts: headings, one row per metric and cascade, and the total."""
     marks = WeakMarks(found.weak)
     checks = [("pilot and audit", *_amounts(each.alone), "") for each in found.cascades if each.alone.requests]
-    rows = [
-        _HEADINGS,
-        *(_cells(each, marks) for each in found.metrics),
-        *checks,
-        ("total", *_amounts(found.typical), ""),
-    ]
+    total = ("total", *_amounts(found.typical), "")
+    return [_HEADINGS, *(_cells(each, marks) for each in found.metrics), *checks, total]
+
+
+def weak_note(found: Estimate) -> str:
+    """Return the sentence that explains the marker of weak metrics; empty if there are none."""
+    return WeakMarks(found.weak).legend(each.metric for each in found.metrics)
+
+
+def expected_text(found: Estimate) -> str:
+    """Return the expected requests, tokens and cost in one line."""
+    return _text(found.typical)
+
+
+def _table(page: Page, found: Estimate) -> None:
+    rows = amount_rows(found)
     page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 2), Tone.STRONG])
-    if legend := marks.legend(each.metric for each in found.metrics):
+    if legend := weak_note(found):
         page.text(legend, tone=Tone.QUIET)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.power.draws import draws_record, draws_section
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, percent
+from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +68,12 @@ class Power:
     """The metrics that are weak with the judge of a pilot."""
     noise: Mapping[str, VarianceComponents | None] = field(default_factory=dict[str, "VarianceComponents | None"])
     """Metrics whose judge was asked several times in the first pilot → variance components; None: cannot tell."""
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self, pilots=self.pilots, difference=self.difference, power=self.power, needed=self.needed, early=self.early
+        )
 
 
 def power_record(found: Power) -> dict[str, Any]:  # Any: JSON

@@ -28,6 +28,7 @@ from merilo.judges.determinism import is_deterministic
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
 from merilo.runs.outcomes import outcome_from
+from merilo.short_repr import short_repr
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ class ProbeReport:
     def failed(self) -> tuple[int, int]:
         """Number of trials with a question without a verdict, and number of all trials."""
         return sum(each.failed for each in self.results), sum(each.trials for each in self.results)
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self, verdict=self.verdict.value, judge=type(self.judge).__name__, cases=self.cases, results=self.results
+        )
 
 
 @dataclass(frozen=True, slots=True)

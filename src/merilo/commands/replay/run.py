@@ -44,6 +44,7 @@ from merilo.runs.seal import belongs, publish, recover
 from merilo.runs.store import Store
 from merilo.runs.tape_reader import unpack
 from merilo.runs.weak import recorded_weak_kinds, weak_metrics
+from merilo.short_repr import short_repr
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -106,6 +107,12 @@ class Replay:
     def same(self) -> bool:
         """True if every recorded outcome and aggregate was recomputed bit-equal."""
         return not self.different and not self.means
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self, run=self.run.path, source=self.source, equal=self.equal, different=self.different, new=self.new
+        )
 
 
 def replay_run(

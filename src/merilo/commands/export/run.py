@@ -1,0 +1,71 @@
+"""Write the samples of a run with their outcomes to a file for other tools; the name's ending chooses the format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from merilo.errors import RunError, UsageError
+from merilo.results.sample_table import SampleTable
+from merilo.runs.publish import staged
+from merilo.runs.run import opened
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from merilo.runs.run import Run
+
+FORMATS: Final = {
+    ".csv": "merilo.commands.export.delimited:write_csv",
+    ".jsonl": "merilo.commands.export.delimited:write_jsonl",
+    ".parquet": "merilo.commands.export.parquet:write_parquet",
+    ".xlsx": "merilo.commands.export.xlsx:write_xlsx",
+}
+"""Ending of the file name → module and function that writes the table to a binary file."""
+
+
+@dataclass(slots=True)
+class Written:
+    """The amounts that a writer counts while it writes."""
+
+    samples: int = 0
+    truncated: int = 0
+    """Number of cells whose text was too long for the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A written file."""
+
+    path: Path
+    samples: int
+    columns: int
+    truncated: int
+    """Number of cells whose text was too long for the format and was truncated."""
+    complete: bool
+    """False if the run was stopped before its last sample."""
+
+
+def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Export:
+    """Write the run's samples to `out` and return what was written. An existing file is replaced at the end.
+
+    Raises UsageError for another ending, if a package is missing, or if the run does not fit into the format. Raises
+    RunError if the run cannot be read or the file cannot be written.
+    """
+    path = Path(out)
+    writer = FORMATS.get(path.suffix.lower())
+    if writer is None:
+        endings = ", ".join(FORMATS)
+        raise UsageError(f"Cannot tell the format of {path}. End the name in one of {endings}.")
+    found = opened(run)
+    table = SampleTable.of(found)
+    module, _, function = writer.partition(":")
+    written = Written()
+    try:
+        with staged(path) as file:
+            getattr(import_module(module), function)(table, file, written)
+    except OSError as error:
+        raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
+    return Export(path, written.samples, len(table.columns), written.truncated, found.complete)

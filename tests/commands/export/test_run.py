@@ -1,0 +1,227 @@
+"""`merilo export`: the same table in four formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import merilo
+from merilo.commands.export.run import export_run
+from merilo.commands.export.xlsx import MAX_CHARACTERS, fitting, legal
+from merilo.data.csv_escaping import escaped, plain
+from merilo.errors import RunError, UsageError
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.results.sample_table import SampleTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+HOSTILE = '=HYPERLINK("http://127.0.0.1/?"&A1,"x")'
+CONTROL = "\x01 and \x1b[31m, _x0041_, \ufffe, line\r\nend\ralone"
+ROWS = [
+    {
+        "id": HOSTILE,
+        "user_input": CONTROL,
+        "retrieved_contexts": ["-2", {"text": "b", "id": "B"}],
+        "metadata": {"k": 1},
+    },
+    {"id": "@2", "user_input": "q", "response": "+1"},
+    {"id": "3", "user_input": "q", "retrieved_contexts": []},
+    {"id": "4", "user_input": "broken", "retrieved_contexts": ["c"], "language": "en"},
+]
+NAMES = [
+    *("id", "user_input", "retrieved_contexts", "response", "reference", "reference_contexts"),
+    *("retrieved_context_ids", "reference_context_ids", "language", "metadata", "contexts"),
+    *("context_relevance", "context_relevance_status", "context_relevance_reason"),
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    """A run with scored, undefined and failed outcomes, and texts that a spreadsheet would run."""
+
+    def answer(question: Question[Any]) -> dict[str, Any] | Failure:
+        if question.user_input == "broken":
+            return Failure(FailureKind.REFUSED, "=the judge said no")
+        return {"grade": 2, "evidence": [0]}
+
+    judge = merilo.ScriptedJudge.by(answer, version="1")
+    out = tmp_path_factory.mktemp("export") / "run"
+    return merilo.evaluate(ROWS, metrics=["context_relevance"], judge=judge, out=out, cache=False)
+
+
+def exported(run: merilo.Run, path: Path) -> bytes:
+    export_run(run, path)
+    return path.read_bytes()
+
+
+def test_jsonl_holds_the_table_as_it_is(run: merilo.Run, tmp_path: Path) -> None:
+    """Each line is one sample with all columns; missing values are null, and contexts stay lists."""
+    rows = [json.loads(line) for line in exported(run, tmp_path / "x.jsonl").splitlines()]
+    assert [list(row) for row in rows] == [NAMES] * 4
+    assert [row["id"] for row in rows] == [HOSTILE, "@2", "3", "4"]
+    assert rows[0]["user_input"] == CONTROL
+    assert rows[0]["retrieved_contexts"] == ["-2", {"text": "b", "id": "B"}]
+    assert rows[0]["metadata"] == {"k": 1}
+    assert [row["contexts"] for row in rows] == [2, None, 0, 1]
+    assert [row["context_relevance_status"] for row in rows] == ["scored", "undefined", "undefined", "failed"]
+    assert [row["context_relevance"] for row in rows] == [1.0, None, None, None]
+    assert rows[0]["context_relevance_reason"] is None
+    assert "retrieved_contexts" in rows[1]["context_relevance_reason"]
+    assert "the judge said no" in rows[3]["context_relevance_reason"]
+
+
+def test_csv_is_defused_and_can_be_reversed(run: merilo.Run, tmp_path: Path) -> None:
+    """No cell begins with a character that starts a formula; without the apostrophes the texts are the originals."""
+    text = exported(run, tmp_path / "x.csv").decode()
+    head, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert head == NAMES
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))]
+    found = [dict(zip(head, map(plain, row), strict=True)) for row in rows]
+    assert [row["id"] for row in found] == [HOSTILE, "@2", "3", "4"]
+    assert found[0]["user_input"] == CONTROL
+    assert json.loads(found[0]["retrieved_contexts"]) == ["-2", {"text": "b", "id": "B"}]
+    assert found[1]["response"] == "+1"
+    assert [row["contexts"] for row in found] == ["2", "", "0", "1"]
+    assert [row["context_relevance"] for row in found] == ["1.0", "", "", ""]
+
+
+def test_parquet_has_types(run: merilo.Run, tmp_path: Path) -> None:
+    """Texts are strings, contexts are integers and scores are doubles, also in columns without a value."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    exported(run, tmp_path / "x.parquet")
+    table = parquet.read_table(tmp_path / "x.parquet")
+    types = {field.name: str(field.type) for field in table.schema}
+    assert list(types) == NAMES
+    assert {types["id"], types["reference"], types["metadata"]} == {"string"}
+    assert (types["contexts"], types["context_relevance"]) == ("int64", "double")
+    assert table["user_input"].to_pylist()[0] == CONTROL
+    assert table["contexts"].to_pylist() == [2, None, 0, 1]
+    assert table["context_relevance"].to_pylist() == [1.0, None, None, None]
+
+
+def test_xlsx_holds_texts_and_numbers_only(run: merilo.Run, tmp_path: Path) -> None:
+    """No cell is a formula or a link, and characters that a workbook cannot hold are shown as codes."""
+    pytest.importorskip("xlsxwriter", reason="XlsxWriter is not installed")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    content = exported(run, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(io.BytesIO(content)).active
+    head, *rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    kinds = {cell.data_type for row in sheet.iter_rows() for cell in row if cell.value is not None}
+    assert kinds == {"s", "n"}
+    assert head == NAMES
+    assert [row[0] for row in rows] == [escaped(HOSTILE), "'@2", "3", "4"]
+    assert rows[0][1] == "\\x01 and \\x1b[31m, _x005F_x0041_, \\ufffe, line\nend\nalone"
+    assert [row[NAMES.index("context_relevance")] for row in rows] == [1, None, None, None]
+    assert {each.date_time[0] for each in zipfile.ZipFile(io.BytesIO(content)).infolist()} == {1980}
+    assert not [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if "rels" in name and "sheet" in name]
+
+
+@pytest.mark.parametrize(
+    ("ending", "library"), [("csv", "csv"), ("jsonl", "json"), ("parquet", "pyarrow"), ("xlsx", "xlsxwriter")]
+)
+def test_the_same_run_gives_the_same_bytes(
+    run: merilo.Run, tmp_path: Path, ending: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the time nor the name of the file is in it."""
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    first = exported(run, tmp_path / f"a.{ending}")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    assert exported(run, tmp_path / f"b.{ending.upper()}") == first
+
+
+@pytest.mark.parametrize(
+    ("ending", "module", "extra"), [("parquet", "pyarrow", "parquet"), ("xlsx", "xlsxwriter", "xlsx")]
+)
+def test_a_missing_library_is_named(
+    run: merilo.Run, tmp_path: Path, ending: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the package and the extra to install, and no file is left behind."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(
+        UsageError, match=rf"needs {module}, which is not installed\. Run: pip install 'merilo\[{extra}\]'"
+    ):
+        export_run(run, tmp_path / f"x.{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x", "csv", "x.csv.gz"])
+def test_another_ending_is_refused(run: merilo.Run, tmp_path: Path, name: str) -> None:
+    """The format comes from the ending alone."""
+    with pytest.raises(UsageError, match=r"End the name in one of \.csv, \.jsonl, \.parquet, \.xlsx"):
+        export_run(run, tmp_path / name)
+
+
+@pytest.mark.parametrize(("ending", "library"), [("csv", "csv"), ("parquet", "pyarrow"), ("xlsx", "xlsxwriter")])
+def test_an_unwritable_file_is_an_error_of_use(run: merilo.Run, tmp_path: Path, ending: str, library: str) -> None:
+    """The message names the file."""
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    with pytest.raises(RunError, match=r"Cannot write .*nowhere"):
+        export_run(run, tmp_path / "nowhere" / f"x.{ending}")
+
+
+def test_rows_are_streamed(run: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CSV and JSON Lines write a sample before the next one is read."""
+    table = SampleTable.of(run)
+    rows = [*table.rows()]
+    for ending in ("csv", "jsonl"):
+        sizes: list[int] = []
+        part = tmp_path / f"x.{ending}.part"
+
+        def watched(sizes: list[int] = sizes, part: Path = part) -> Iterator[object]:
+            for _ in range(300):
+                sizes.append(part.stat().st_size)
+                yield from rows
+
+        monkeypatch.setattr(SampleTable, "rows", lambda _, watched=watched: watched())
+        export_run(run, tmp_path / f"x.{ending}")
+        assert sizes[-1] > 100_000
+
+
+def test_a_metric_called_like_a_column_gets_another_name(tmp_path: Path) -> None:
+    """Names are unique, and the columns of the sample keep theirs."""
+    (tmp_path / "s.csv").write_text("id,s,s_status\na,0.5,0.25\n", encoding="utf-8")
+    run = merilo.api.import_scores(tmp_path / "s.csv", scores=["s", "s_status"], out=tmp_path / "run")
+    names = [column.name for column in SampleTable.of(run).columns][len(NAMES) - 3 :]
+    assert names == [
+        *("foreign:s", "foreign:s_status", "foreign:s_reason"),
+        *("metric_foreign:s_status", "metric_foreign:s_status_status", "metric_foreign:s_status_reason"),
+    ]
+
+
+def test_a_text_too_long_for_a_cell_is_truncated_and_counted(tmp_path: Path) -> None:
+    """Excel refuses longer cells. The file says that the text is not whole, and the export counts such cells."""
+    pytest.importorskip("xlsxwriter", reason="XlsxWriter is not installed")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    rows = [
+        {"id": "1", "user_input": "\U0001f600" * 20_000, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}
+    ]
+    run = merilo.evaluate(rows, metrics=["hit_rate@1"], out=tmp_path / "run", cache=False)
+    assert export_run(run, tmp_path / "x.xlsx").truncated == 1
+    cell = openpyxl.load_workbook(tmp_path / "x.xlsx").active["B2"].value
+    assert cell.endswith("\U0001f600 [truncated]")
+    assert len(cell.encode("utf-16-le")) <= 2 * MAX_CHARACTERS
+    assert export_run(run, tmp_path / "x.csv").truncated == 0
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_every_text_becomes_legal(text: str) -> None:
+    """Whatever the text, the result has only characters of XML 1.0, and a legal text stays as it is."""
+    found = legal(text)
+    assert all(
+        each in "\t\n" or "\x20" <= each <= "\ud7ff" or "\ue000" <= each <= "\ufffd" or each > "\uffff"
+        for each in found
+    )
+    assert legal(found) == found == fitting(found)

@@ -1,0 +1,69 @@
+"""A notebook that is really executed, in a kernel of Jupyter."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+CELLS = (
+    """
+import merilo
+row = {"user_input": "When was it built?", "retrieved_contexts": ["It was built in 1889."]}
+rows = [{**row, "id": f"q{n}"} for n in range(4)]
+run = merilo.evaluate(rows, metrics=["context_relevance"], out="run", progress=merilo.ProgressLine())
+""",
+    "run",
+    "run.plot()",
+    "run['q1']",
+    "merilo.compare(run, run)",
+    "merilo.gate(run, minimums={'context_relevance': 0.1})",
+    "merilo.plan(rows, metrics=['context_relevance'])",
+    "await merilo.aevaluate(rows, metrics=['context_relevance'], out='run2', progress=merilo.ProgressLine())",
+)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+    """The outputs of each cell."""
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+    folder: Path = tmp_path_factory.mktemp("notebook")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    environment = {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
+    client = nbclient.NotebookClient(notebook, timeout=90, resources={"metadata": {"path": str(folder)}})
+    client.execute(env=environment)
+    return [cell["outputs"] for cell in notebook.cells]
+
+
+def test_progress_is_one_output_that_is_replaced(outputs: list[list[dict[str, Any]]]) -> None:
+    """The cell has one output with the final numbers, and nothing on standard error."""
+    (shown,) = outputs[0]
+    assert shown["output_type"] == "display_data"
+    assert shown["data"]["text/plain"].startswith("4 of 4 samples (100%)")
+    assert [*shown["data"]] == ["text/plain"]
+    assert outputs[-1][0]["data"]["text/plain"].startswith("4 of 4 samples (100%)")
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (1, "records: 4 samples"),
+        (2, "<svg"),
+        (3, "Sample q1"),
+        (4, "context_relevance"),
+        (5, "verdict"),
+        (6, "to be judged by embedded"),
+    ],
+)
+def test_a_result_is_shown_as_html(outputs: list[list[dict[str, Any]]], cell: int, words: str) -> None:
+    """The last line of a cell is drawn, and its plain text is short."""
+    (shown,) = outputs[cell]
+    assert words in shown["data"]["text/html"]
+    assert len(shown["data"]["text/plain"]) <= 300

@@ -1,0 +1,167 @@
+"""What a notebook and a console show of results: short texts, and HTML in which everything is escaped."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from labelled_run import by_grade, contexts_rows, fill_in, judged_run, lenient
+
+import merilo
+from merilo import api
+from merilo.commands.check.run import Check
+from merilo.commands.probe.options import ProbeOptions
+from merilo.commands.probe.run import ProbeReport
+from merilo.judges.embedded import EmbeddedJudge
+from merilo.short_repr import LIMIT, short_repr
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e"
+
+
+class Tags(HTMLParser):
+    """The tags and the text of a piece of HTML."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """A result of each public function that has no judge to check, from two runs with hostile ids, texts and paths."""
+    folder = tmp_path_factory.mktemp("reprs") / "<b>runs"
+    folder.mkdir()
+    data = [{**row, "id": f"{HOSTILE}{at}", "response": HOSTILE * 9} for at, row in enumerate(contexts_rows(24))]
+    first, second = (judged_run(folder / name, data, ["context_relevance"]) for name in "ab")
+    tasks = api.label(first, folder / "tasks.jsonl", metric="context_relevance", samples=20)
+    return {
+        "run": first,
+        "sample": merilo.Sample(**data[0], reference=HOSTILE),
+        "result": first.samples[0],
+        "context": merilo.Context(HOSTILE * 99),
+        "data": merilo.load(data),
+        "plan": api.plan(data, metrics=["context_relevance"]),
+        "lineage": api.lineage(data, judge=merilo.ScriptedJudge.by(lenient), families=["context_relevance"]),
+        "compare": api.compare(first, second),
+        "gate": api.gate(first, minimums={"context_relevance": 0.9}, baseline=second, max_drop=0.1),
+        "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
+        "power": api.power(first, second, difference=0.1),
+        "label": tasks,
+        "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
+        "replay": api.replay(first.path),
+        "agree": api.judge_agree([first, second]),
+        "plot": first.plot(),
+    }
+
+
+def test_a_representation_is_short(results: dict[str, object]) -> None:
+    """No result of a public function fills the screen when it is the last line of a cell or in a message."""
+    lengths = {name: len(repr(result)) for name, result in results.items()}
+    assert {name: length for name, length in lengths.items() if length > LIMIT} == {}
+    assert not [name for name, result in results.items() if "\n" in repr(result) or "\x1b" in repr(result)]
+
+
+def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
+    """The labels and trials, which may be thousands, are not in the representation."""
+    judge, many = EmbeddedJudge(), {"task": [HOSTILE] * 5_000}
+    check = Check(judge, (), (), None, 0, many, {}, sentences_alone=False, resampling=None, items=many)  # type: ignore[arg-type]
+    probe = ProbeReport(judge, ProbeOptions(), (), 5_000, (), {}, many)
+    assert repr(check) == "Check(judge='EmbeddedJudge', files=<0 items>, tasks=<0 items>, left_out=<1 item>)"
+    assert repr(probe) == "ProbeReport(verdict='pass', judge='EmbeddedJudge', cases=5000, results=<0 items>)"
+
+
+@pytest.mark.parametrize("name", ["run", "sample", "result", "plan", "compare", "gate", "plot"])
+def test_html_of_hostile_texts_is_text(results: dict[str, object], name: str) -> None:
+    """Ids, texts and paths with markup and control characters are shown as text, in every HTML representation."""
+    html = results[name]._repr_html_()  # type: ignore[attr-defined]
+    found = Tags(html)
+    table = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    drawn = {"svg", "title", "text", "g", "line", "circle"}
+    assert found.tags <= (
+        drawn if name == "plot" else table | {"p", "b", "br", "div", "details", "summary", "ol", "li"}
+    )
+    assert not [each for each in found.attributes if each.startswith("on") or each in {"href", "src", "style"}]
+    assert not {"\x1b", "\u202e"} & {*html}
+
+
+def test_a_sample_shows_texts_and_outcomes(results: dict[str, object]) -> None:
+    """A result of a sample has its id, question, response, contexts, and the score of each metric."""
+    text = Tags(results["result"]._repr_html_()).text  # type: ignore[attr-defined]
+    assert "<script>alert(1)</script>" in text
+    assert "User input: What is 0?" in text
+    assert "Retrieved contexts: 5" in text
+    assert "context_relevance" in text
+    assert "scored" in text
+    alone = Tags(results["sample"]._repr_html_()).text  # type: ignore[attr-defined]
+    assert "User input: What is 0?" in alone
+    assert "scored" not in alone
+
+
+def test_gates_show_each_decision(results: dict[str, object]) -> None:
+    """The table has a row per gate with its verdict and numbers, those that did not pass first."""
+    text = " ".join(Tags(results["gate"]._repr_html_()).text.split())  # type: ignore[attr-defined]
+    gates = results["gate"].gates  # type: ignore[attr-defined]
+    assert [gate.reading in text for gate in gates] == [True, True]
+    assert text.index(results["gate"].obstacles[0].reading) == min(text.index(gate.reading) for gate in gates)  # type: ignore[attr-defined]
+
+
+def test_a_plan_prints_as_the_command_does(results: dict[str, object]) -> None:
+    """`print(plan)` is the page of `merilo plan`; the table of a notebook has the same amounts."""
+    text = str(results["plan"])
+    assert "Nothing was sent. All amounts are estimates." in text
+    assert "Expected: no request, nothing to pay" in Tags(results["plan"]._repr_html_()).text  # type: ignore[attr-defined]
+
+
+def test_a_plot_shows_the_means_where_they_are(results: dict[str, object]) -> None:
+    """The drawing is valid XML; circle and line are at the mean and the interval on the scale from 0 to 1."""
+    run = results["run"]
+    assert isinstance(run, merilo.Run)
+    (found,) = run.metrics.values()
+    assert found.mean is not None
+    assert found.interval is not None
+    drawing = run.plot()
+    root = ET.fromstring(drawing.svg)  # noqa: S314  our own text
+    space = "{http://www.w3.org/2000/svg}"
+    scale, interval = root.iter(f"{space}line")
+    low, high = float(scale.attrib["x1"]), float(scale.attrib["x2"])
+    (circle,) = root.iter(f"{space}circle")
+    drawn = [float(circle.attrib["cx"]), float(interval.attrib["x1"]), float(interval.attrib["x2"])]
+    wanted = [low + (high - low) * value for value in (found.mean, *found.interval)]
+    assert drawn == pytest.approx(wanted, abs=0.06)
+    assert f"{found.mean:.3f}" in "".join(root.itertext())
+    assert drawing._repr_svg_() == drawing._repr_html_() == drawing.svg
+
+
+def test_a_plot_has_a_row_for_a_metric_without_a_score(tmp_path: Path) -> None:
+    """A metric without a mean has its name and a dash, and one outside 0 to 1 has its own scale."""
+    (tmp_path / "s.csv").write_text("id,empty,rating\na,,2\nb,,5\n", encoding="utf-8")
+    scores = {"empty": None, "rating": (1, 5)}
+    run = api.import_scores(tmp_path / "s.csv", scores=scores, out=tmp_path / "run")
+    texts = [each.text for each in ET.fromstring(run.plot().svg).iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314
+    assert texts[1:5] == ["foreign:empty", "0", "1", "-"]
+    assert texts[5:8] == ["foreign:rating", "1", "5"]
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), st.text() | st.integers() | st.lists(st.none())))
+def test_short_repr_is_always_short(facts: dict[str, object]) -> None:
+    """Whatever the facts, the text has at most 300 characters and one line."""
+    text = short_repr(object(), **facts)
+    assert len(text) <= LIMIT
+    assert len(text.splitlines()) == 1
