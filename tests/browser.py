@@ -11,8 +11,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ARGUMENTS = (
@@ -77,9 +79,7 @@ class Browser:
 
     def size(self, width: int, height: int = 900, *, dark: bool = False) -> None:
         """Set the window and the colour scheme."""
-        self._ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", features=[scheme])
 
@@ -89,10 +89,13 @@ class Browser:
 
     def open(self, path: Path, anchor: str = "") -> None:
         """Open a file, and wait until it is loaded and drawn."""
-        self._ask("Page.navigate", url="about:blank")
-        self.events.clear()
-        self._ask("Page.navigate", url=f"{path.resolve().as_uri()}{anchor}")
-        self.until_event("Page.loadEventFired")
+        for address in (
+            "about:blank",
+            f"{path.resolve().as_uri()}{anchor}",
+        ):  # a change of the anchor alone loads nothing
+            self.events.clear()
+            self._ask("Page.navigate", url=address)
+            self.until_event("Page.loadEventFired")
 
     def run(self, script: str) -> Any:  # Any: JSON
         """The value of an expression on the page; a promise is awaited."""
@@ -121,7 +124,9 @@ class Browser:
 
     def requests(self) -> list[str]:
         """The addresses requested since the page was opened."""
-        return [each["params"]["request"]["url"] for each in self.events if each["method"] == "Network.requestWillBeSent"]
+        return [
+            each["params"]["request"]["url"] for each in self.events if each["method"] == "Network.requestWillBeSent"
+        ]
 
     def errors(self) -> list[dict[str, Any]]:
         """Console messages and exceptions since the page was opened."""

@@ -17,16 +17,15 @@ from merilo.rendering.sanitize import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_VOID = frozenset({"meta", "input", "line", "rect", "circle", "path", "br"})
+_VOID = frozenset({"meta", "br"})
+_CLOSED = frozenset({"line", "rect", "circle"})
+"""Elements of SVG without children."""
 
 
 class Markup(str):
     """HTML that is already escaped."""
 
     __slots__ = ()
-
-
-
 
 
 def escaped(text: str) -> Markup:
@@ -44,6 +43,8 @@ def el(tag: str, *children: object, cls: str = "", **attributes: object) -> Mark
     given = "".join(_attribute(name.strip("_").replace("_", "-"), value) for name, value in named.items())
     if tag in _VOID:
         return Markup(f"<{tag}{given}>")
+    if tag in _CLOSED:
+        return Markup(f"<{tag}{given}/>")
     return Markup(f"<{tag}{given}>{joined(children)}</{tag}>")
 
 

@@ -46,8 +46,16 @@ def histogram(card: Card) -> Markup | None:
         below.append(el("circle", cls="pt", cx=at(mean), cy=31, r=2.5))
     parts = ", ".join(f"{amount:,}" for amount in card.bins)
     label = f"Samples in ten equal parts of the range: {parts}"
-    return el("svg", bars, below, width=_WIDTH, height=_HEIGHT, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img",
-              aria_label=label)
+    return el(
+        "svg",
+        bars,
+        below,
+        width=_WIDTH,
+        height=_HEIGHT,
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        role="img",
+        aria_label=label,
+    )
 
 
 def forest_row(

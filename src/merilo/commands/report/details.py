@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import judged_sentences
@@ -11,7 +12,7 @@ from merilo.metrics.base import Failed, Undefined
 from merilo.rendering.wording import reason_of, said
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
 
@@ -107,8 +108,14 @@ def _without_score(case: SampleDetail) -> dict[str, list[str]]:
     return found
 
 
+def _reply(reply: Mapping[str, Any]) -> str:  # Any: JSON
+    """Return a raw reply as JSON, cut if it is long."""
+    text = json.dumps(reply, ensure_ascii=False, indent=1)
+    return text if len(text) <= _REPLY_CHARS else f"{text[:_REPLY_CHARS]} ..."
+
+
 def _asked(case: SampleDetail, place: int) -> list[Any]:  # Any: JSON
     asked = case.asked[place]
     index = case.context_of(asked)
     about = asked.question.subject or "" if index is None else f"context {index + 1}"
-    return [asked.question.kind, about, said(asked.answer), [reply[:_REPLY_CHARS] for reply in asked.replies]]
+    return [asked.question.kind, about, said(asked.answer), [_reply(each) for each in asked.replies]]

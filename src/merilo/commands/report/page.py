@@ -86,5 +86,3 @@ def _footer() -> Markup:
 
 def _spaced(parts: Iterable[Markup]) -> Markup:
     return Markup("\n" + "\n".join(part for part in parts if part) + "\n")
-
-

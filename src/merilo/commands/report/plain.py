@@ -13,7 +13,7 @@ from merilo.rendering.wording import count, number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.report.result import Entry, RunReport
+    from merilo.commands.report.result import Entry, RunReport, Value
 
 _IN_FULL: Final = 100
 """Number of samples whose texts and verdicts are in the plain copy."""
@@ -41,8 +41,8 @@ def _row(entry: Entry) -> Markup:
     return el("tr", el("td", chip(fault.tone, fault.glyph, fault.name)), named, values)
 
 
-def _value(value: float | bool | None) -> str:
-    return "undefined" if value is None else "failed" if value is False else number(float(value))
+def _value(value: Value) -> str:
+    return "undefined" if value is None else "failed" if value is False else number(value)
 
 
 def _sample(found: RunReport, entry: Entry) -> Markup:
@@ -72,8 +72,12 @@ def _context(found: RunReport, context: Mapping[str, Any]) -> Markup:  # Any: JS
     name, sentences = found.passages[context["p"]]
     marked = set(context["e"])
     body = [joined((el("mark", each) if at in marked else each, " ")) for at, each in enumerate(sentences)]
-    return el("li", text(name, cls="soft small") if name else None, el("p", body, cls="t", dir="auto"),
-              [_said(each) for each in context["said"]])
+    return el(
+        "li",
+        text(name, cls="soft small") if name else None,
+        el("p", body, cls="t", dir="auto"),
+        [_said(each) for each in context["said"]],
+    )
 
 
 def _said(remark: Sequence[str]) -> Markup:

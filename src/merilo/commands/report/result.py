@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from merilo.commands.report.faults import FAULTS
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
+Value: TypeAlias = float | Literal[False] | None
+"""The value of a metric: a score, None if it is undefined, FAILED if it failed."""
 FAILED: Final = False
-"""Stands for a failed outcome among values; None stands for an undefined one."""
 MOST: Final = 10_000
 """Runs with more samples are shown with their worst samples only."""
 WORST: Final = 2_000
@@ -53,8 +54,8 @@ class Row:
     id: str
     place: int
     """Its position in the data."""
-    values: tuple[float | bool | None, ...]
-    """One per metric: its score, None if undefined, False if failed."""
+    values: tuple[Value, ...]
+    """One per metric."""
     fault: int
     """Position in `FAULTS`."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.calibrate.attached_labels import corrected_of
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.faults import FAULTS, fault_of
-from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport
+from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.correction import corrected_aggregates, row_name
 from merilo.rendering.overview import agreement, judge_name
@@ -76,7 +76,7 @@ def _rows(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
         yield Row(sample, place, values, fault_of(named))
 
 
-def _quality(values: Sequence[float | bool | None], scales: Sequence[Scale]) -> float:
+def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
     """Return the mean of the scores on a scale from 0 (worst) to 1; above 1 if there are none."""
     found: list[float] = []
     for value, scale in zip(values, scales, strict=True):

@@ -17,7 +17,7 @@ from merilo.rendering.wording import count, number, span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from merilo.commands.report.result import Card, RunReport
+    from merilo.commands.report.result import Card, RunReport, Value
 
 _Item = TypeVar("_Item")
 _BLOCK: Final = 50
@@ -118,7 +118,11 @@ def _cell(found: RunReport, at: int) -> Markup:
     """Return a cell; one that the run could not judge says so instead of 0."""
     fault, amount = FAULTS[at], found.counts[at]
     unknown = _unjudged(found, fault.held, fault.answer)
-    label = [el("b", "\u2013"), el("i", "not judged")] if unknown else [el("b", f"{amount:,}"), el("span", fault.name)]
+    label = (
+        [el("b", "\u2013"), el("i", "not judged")]
+        if unknown
+        else [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
+    )
     tone = "none" if unknown else fault.tone
     return el("a", label, cls=f"cell {tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
 
@@ -191,8 +195,8 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _rounded(value: float | bool | None) -> float | bool | None:
-    return value if value is None or value is False else round(float(value), 4)
+def _rounded(value: Value) -> Value:
+    return value if value is None or value is False else round(value, 4)
 
 
 def _blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

@@ -8,6 +8,7 @@
   const metrics = data.metrics, total = data.id.length;
   const places = new Map(); for (let i = total - 1; i >= 0; i--) places.set(data.id[i], i);
   const words = data.id.map((id, i) => `${id}\n${data.q[i]}\n${data.r[i]}`.toLowerCase());
+  const answered = data.r.some(Boolean);   // a run of a retriever has no responses
   const phone = matchMedia('(max-width: 720px)');
   const state = { text: '', fault: -1, outcome: '', sort: '', up: true };   // fault: -1 all, -2 likely faults
   let view = [], open = -1, first = 0, last = -1;
@@ -116,7 +117,7 @@
       const turn = () => { if (state.sort === key) state.up = !state.up; else { state.sort = key; state.up = true; } apply(); };
       return make('th' + name, { scope: 'col', title, 'aria-sort': on ? (state.up ? 'ascending' : 'descending') : null }, make('button', { type: 'button', onclick: turn }, label + (on ? (state.up ? ' ↑' : ' ↓') : '')));
     };
-    head.replaceChildren(make('tr', {}, cell('', 'Likely fault', '.c-f'), cell('\0q', 'Question', '.c-q'), make('th.c-r', { scope: 'col' }, make('span', {}, 'Response')),
+    head.replaceChildren(make('tr', {}, cell('', 'Likely fault', '.c-f'), cell('\0q', 'Question', '.c-q'), answered && make('th.c-r', { scope: 'col' }, make('span', {}, 'Response')),
       columns().map(at => cell(metrics[at].id, metrics[at].id, '.c-m.num', metrics[at].id)), cell('\0k', 'contexts', '.c-k.num', 'Number of contexts')));
     for (const each of [above, below]) each.firstChild.colSpan = all('th', head).filter(th => getComputedStyle(th).display !== 'none').length;
   }
@@ -124,7 +125,7 @@
     const i = view[place];
     return make('tr', { 'data-place': place, 'aria-rowindex': place + 2, 'aria-current': i === open ? 'true' : null }, make('td.c-f', {}, chip(fault(i))),
       make('td.c-q', {}, make('a.q', { href: '#sample=' + encodeURIComponent(data.id[i]) }, text(data.q[i] || data.id[i])), make('span.sub', {}, text(phone.matches ? data.r[i] : data.id[i]))),
-      make('td.c-r.soft', {}, text(data.r[i])), columns().map((at, n) => make('td.c-m.num' + (n ? '' : '.first'), {}, make('span.lab', {}, metrics[at].id), shown(at, i))), make('td.c-k.num', {}, data.k[i]));
+      answered && make('td.c-r.soft', {}, text(data.r[i])), columns().map((at, n) => make('td.c-m.num' + (n ? '' : '.first'), {}, make('span.lab', {}, metrics[at].id), shown(at, i))), make('td.c-k.num', {}, data.k[i]));
   }
   function draw(anew) {   // only the rows in sight and a few more are in the page
     const tall = phone.matches ? 92 : 44, top = body.getBoundingClientRect().top;
@@ -232,7 +233,7 @@
     const found = /^#sample=(.*)$/s.exec(location.hash);
     if (!found) { hide(); return; }
     let id = found[1]; try { id = decodeURIComponent(id); } catch { /* an id with a lone % */ }
-    if (places.has(id)) show(places.get(id)); else toast('No such sample on this page');
+    if (places.has(id)) show(places.get(id)); else { hide(); toast('No such sample on this page'); }
   }
   addEventListener('popstate', route); addEventListener('hashchange', route);
   find('[data-sample]')?.addEventListener('click', e => { e.preventDefault(); go(0); });
