@@ -10,7 +10,7 @@ import hashlib
 import html
 import json
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from merilo.rendering.sanitize import visible
 
@@ -80,9 +80,10 @@ def safe(value: object) -> object:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {visible(str(key)): safe(each) for key, each in value.items()}
+        fields = cast("dict[object, object]", value)  # isinstance tells nothing of keys and values
+        return {visible(str(key)): safe(each) for key, each in fields.items()}
     if isinstance(value, list | tuple):
-        return [safe(each) for each in value]
+        return [safe(each) for each in cast("list[object]", value)]  # as above
     return value
 
 

@@ -149,7 +149,8 @@ def test_search_and_outcome_filter(opened: Browser) -> None:
     opened.key("Escape")
     opened.run("[...document.querySelectorAll('.tools .btn')].find(e => e.textContent === 'Clear').click()")
     opened.run(
-        "(s => { s.value = 'failed'; s.dispatchEvent(new Event('change')) })(document.querySelectorAll('.tools select')[1])"
+        "(s => { s.value = 'failed'; s.dispatchEvent(new Event('change')) })"
+        "(document.querySelectorAll('.tools select')[1])"
     )
     assert ids(opened) == ["enough-fails-0"]
 

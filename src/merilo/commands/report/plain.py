@@ -69,8 +69,9 @@ def _statements(group: Mapping[str, Any]) -> Markup:  # Any: JSON
 
 
 def _context(found: RunReport, context: Mapping[str, Any]) -> Markup:  # Any: JSON
-    name, sentences = found.passages[context["p"]]
-    marked = set(context["e"])
+    place: int = context["p"]
+    name, sentences = found.passages[place]
+    marked = frozenset[int](context["e"])
     body = [joined((el("mark", each) if at in marked else each, " ")) for at, each in enumerate(sentences)]
     return el(
         "li",

@@ -47,7 +47,7 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
     metrics = tuple(this.manifest.metrics)
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
     rows = sorted(_rows(this, metrics), key=lambda row: (row.fault, _quality(row.values, scales), row.place))
-    corrections = {} if judge_only else corrected_of(this)
+    corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
     counts = [0] * len(FAULTS)
     for row in rows:
         counts[row.fault] += 1
