@@ -62,7 +62,7 @@ def _lead(found: RunComparison) -> list[object]:
     first = found.names[0]
     lead: list[object] = [
         el("b", f"{better:,} of {count(len(tones), 'difference')}"),
-        f" favour {first}, {worse:,} favour another run, {len(tones) - better - worse:,} are not decided.",
+        f" favour {first}, {worse:,} another run; {len(tones) - better - worse:,} not decided.",
     ]
     decided = [row for row, tone in zip(found.rows, tones, strict=True) if tone != "none"]
     if decided:
