@@ -38,6 +38,7 @@ from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
 from merilo.commands.replay.cli import COMMAND as REPLAY
+from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.verify.cli import COMMAND as VERIFY
@@ -54,6 +55,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     RUNS,
     SHOW,
     EXPORT,
+    REPORT,
     LINEAGE,
     METRICS,
     COMPARE,

@@ -12,6 +12,7 @@ _SHOWN_AS_CODE = re.compile(f"[\x00-\x08\x0e-\x1f{_HOSTILE}]")
 _ESCAPED_IN_JSON = re.compile(f"[{_HOSTILE}]")
 _SPACE = re.compile(r"[ \t\v\f\u00a0]+")
 _LINE_END = re.compile(r"\r\n?|[\n\u2028\u2029\x85]")
+_BROKEN_LINE = re.compile(r"\r\n?|[\v\f\u2028\u2029\x85]")
 _BREAK = re.compile(r"\r\n?|[\n\t\v\f\u2028\u2029\x85]")
 _LAST_OF_PLANE_0 = 0xFFFF
 
@@ -28,6 +29,11 @@ def clean(text: str) -> str:
 def harmless(text: str) -> str:
     """Return the text as `clean` does, but with its blanks unchanged, for text that is already laid out."""
     return _SHOWN_AS_CODE.sub(_code, _BREAK.sub(" ", text))
+
+
+def visible(text: str) -> str:
+    """Return the text with its lines and blanks unchanged and unsafe characters shown as `U+202E`, for HTML."""
+    return _SHOWN_AS_CODE.sub(lambda found: f"U+{ord(found[0]):04X}", _BROKEN_LINE.sub("\n", text))
 
 
 def clean_lines(text: str) -> list[str]:

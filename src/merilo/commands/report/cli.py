@@ -1,0 +1,48 @@
+"""`merilo report`: write one run, or a comparison of runs, as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from merilo.commands.command import Command, Section
+from merilo.commands.flags import Debug, JudgeOnly, given_some
+
+HELP = """Write a report as one HTML file: the likely faults, the metrics, and every sample with its evidence.
+
+With two runs or more, the file compares each with the first. The file needs no server and no network.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo report runs/first -o report.html
+  merilo report runs/old runs/new -o comparison.html
+"""
+
+
+def report(
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN", help="Directories of one run or more.", show_default=False)
+    ] = None,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = "report.html",
+    judge_only: JudgeOnly = False,
+    debug: Debug = False,
+) -> None:
+    """Write a report."""
+    del debug  # main reads it
+    from merilo.commands.report.write import write_report
+    from merilo.rendering.terminal import write
+
+    write_report(given_some(runs), Path(out), judge_only=judge_only)
+    write(f"saved in {out}\n")
+
+
+COMMAND = Command(
+    name="report",
+    section=Section.LOOK,
+    summary="Write a run or a comparison as HTML.",
+    help=HELP,
+    call=report,
+    examples=EXAMPLES,
+)

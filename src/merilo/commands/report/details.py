@@ -1,0 +1,121 @@
+"""One sample of a report as JSON-able data: its statements with cited sentences, contexts, reasons and replies."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.sentences import judged_sentences
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.support import SupportVerdict
+from merilo.metrics.base import Failed, Undefined
+from merilo.rendering.wording import reason_of, said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
+
+_PREFERRED: Final = "faithfulness"
+_REPLY_CHARS: Final = 20_000
+
+
+class Passages:
+    """The contexts of all samples, each stored once."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
+
+    def place(self, name: str, sentences: tuple[str, ...]) -> int:
+        """Return the position of a context, which is added if it is new."""
+        return self._places.setdefault((name, sentences), len(self._places))
+
+    def listed(self) -> tuple[tuple[str, Sequence[str]], ...]:
+        """Return all contexts in the order of their positions."""
+        return tuple(self._places)
+
+
+def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[str, Any]:  # Any: JSON
+    """Return the details of a sample; `replies`: with the judge's questions and raw replies."""
+    sample = case.result.sample
+    groups = sorted(case.statements.items(), key=lambda item: _PREFERRED not in item[0])
+    return {
+        "q": sample.user_input,
+        "r": sample.response,
+        "ref": sample.reference,
+        "whole": [_remark(each) for each in case.whole],
+        "st": [
+            {"m": ", ".join(metrics), "st": [_statement(case, each) for each in views]} for metrics, views in groups
+        ],
+        "cx": [_context(view, passages) for view in case.contexts],
+        "why": _without_score(case),
+        "raw": [_asked(case, place) for place in range(len(case.asked))] if replies else None,
+    }
+
+
+def _statement(case: SampleDetail, view: StatementView) -> dict[str, Any]:  # Any: JSON
+    support = next((each.answer for each in view.said if isinstance(each.answer, SupportVerdict)), None)
+    label = "none" if support is None else support.label.value
+    return {
+        "t": view.text,
+        "l": "unsupported" if label == "not_stated" else label,
+        "said": [_remark(each) for each in view.said],
+        "c": [] if support is None else _cited(case, support, view.said),
+    }
+
+
+def _cited(case: SampleDetail, verdict: SupportVerdict, said_about: Sequence[Remark]) -> list[list[int]]:
+    """Return context and sentence of each cited sentence; a sentence of -1 is the whole context."""
+    if any(each.against for each in said_about):
+        return []  # the statement was checked against another text than the contexts
+    views = case.contexts
+    if verdict.sentences:
+        return [
+            [at, sentence if sentence < len(views[at].sentences) and _numbered_alike(case, views[at]) else -1]
+            for at, sentence in verdict.sentences
+            if at < len(views)
+        ]
+    return [[at, -1] for at in verdict.evidence if at < len(views)]
+
+
+def _numbered_alike(case: SampleDetail, view: ContextView) -> bool:
+    """Return True if the judge numbered the context's sentences as the page does."""
+    return judged_sentences(view.context.text, case.result.sample.resolved_language) == view.sentences
+
+
+def _context(view: ContextView, passages: Passages) -> dict[str, Any]:  # Any: JSON
+    grade = next((each.answer.grade for each in view.said if isinstance(each.answer, RelevanceVerdict)), None)
+    return {
+        "p": passages.place(view.context.id or "", view.sentences),
+        "g": grade,
+        "e": sorted(view.evidence),
+        "said": [_remark(each) for each in view.said],
+    }
+
+
+def _remark(remark: Remark) -> list[str]:
+    kind = f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
+    return [kind, said(remark.answer), reason_of(remark.answer)]
+
+
+def _without_score(case: SampleDetail) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for metric, outcome in case.result.outcomes.items():
+        if isinstance(outcome, Undefined):
+            found[metric] = ["undefined", outcome.reason]
+        elif isinstance(outcome, Failed):
+            found[metric] = ["failed", outcome.error.message]
+    return found
+
+
+def _reply(reply: Mapping[str, Any]) -> str:  # Any: JSON
+    """Return a raw reply as JSON, cut if it is long."""
+    text = json.dumps(reply, ensure_ascii=False, indent=1)
+    return text if len(text) <= _REPLY_CHARS else f"{text[:_REPLY_CHARS]} ..."
+
+
+def _asked(case: SampleDetail, place: int) -> list[Any]:  # Any: JSON
+    asked = case.asked[place]
+    index = case.context_of(asked)
+    about = asked.question.subject or "" if index is None else f"context {index + 1}"
+    return [asked.question.kind, about, said(asked.answer), [_reply(each) for each in asked.replies]]

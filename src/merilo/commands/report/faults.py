@@ -1,0 +1,190 @@
+"""Likely faults of samples: what the contexts hold, against what the response does with them.
+
+Two questions give a table. Are the contexts sufficient (context_sufficiency)? Does the response decline, and are all
+its statements supported (faithfulness)? What the run did not judge is "not judged".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.runs.outcomes import OutcomeRecord
+
+DECLINES: Final = "the response declines to answer"
+"""The beginning of the reason why a metric of the response is undefined if the response declines."""
+SUFFICIENCY: Final = "context_sufficiency"
+FAITHFULNESS: Final = "faithfulness"
+ANSWERED: Final = ("answer_relevancy",)
+"""Other metrics that ask whether the response declines."""
+
+
+class Held(StrEnum):
+    """What the contexts hold."""
+
+    ENOUGH = "enough"
+    SHORT = "short"
+    UNKNOWN = "unknown"
+
+
+class Answer(StrEnum):
+    """What the response does."""
+
+    SUPPORTED = "supported"
+    STRAYED = "strayed"
+    DECLINED = "declined"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One cell of the table."""
+
+    held: Held
+    answer: Answer
+    tone: str
+    """`bad`, `warn`, `good` or `none`: the colour of the cell."""
+    likely: bool
+    """True if it counts as a likely fault."""
+    name: str
+    cause: str
+    """A sentence on the cause and where to look."""
+
+    @property
+    def glyph(self) -> str:
+        """The character that repeats the colour."""
+        return {"bad": "\u2717", "warn": "!", "good": "\u2713"}.get(self.tone, "?")
+
+
+FAULTS: Final = (
+    Fault(
+        Held.SHORT,
+        Answer.STRAYED,
+        "bad",
+        True,  # noqa: FBT003  a table
+        "No evidence, answered",
+        "The contexts do not hold the answer, and the response claims what they do not say. Look at the retriever.",
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.STRAYED,
+        "bad",
+        True,  # noqa: FBT003  as above
+        "Strayed from evidence",
+        "The contexts hold enough, but the response says what they do not support. Look at the generator.",
+    ),
+    Fault(
+        Held.UNKNOWN,
+        Answer.STRAYED,
+        "bad",
+        True,  # noqa: FBT003  as above
+        "Not supported",
+        "The contexts do not support all of the response. Whether they hold enough was not judged.",
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.DECLINED,
+        "warn",
+        True,  # noqa: FBT003  as above
+        "Over-refusal",
+        "The contexts hold enough, but the response declines. The generator is too careful.",
+    ),
+    Fault(
+        Held.SHORT,
+        Answer.SUPPORTED,
+        "warn",
+        True,  # noqa: FBT003  as above
+        "Retriever missed",
+        "The contexts support the response but do not hold enough to answer. Look at the retriever.",
+    ),
+    Fault(
+        Held.SHORT,
+        Answer.UNKNOWN,
+        "warn",
+        True,  # noqa: FBT003  as above
+        "Contexts not enough",
+        "The contexts do not hold enough to answer. The response was not judged.",
+    ),
+    Fault(
+        Held.UNKNOWN,
+        Answer.UNKNOWN,
+        "none",
+        False,  # noqa: FBT003  as above
+        "Not judged",
+        "Neither the sufficiency of the contexts nor the support of the response has a verdict.",
+    ),
+    Fault(
+        Held.SHORT,
+        Answer.DECLINED,
+        "none",
+        False,  # noqa: FBT003  as above
+        "Declined, rightly",
+        "The contexts do not hold enough, and the response declines. To answer, the retriever must find more.",
+    ),
+    Fault(
+        Held.UNKNOWN,
+        Answer.DECLINED,
+        "none",
+        False,  # noqa: FBT003  as above
+        "Declined",
+        "The response declines. Whether the contexts hold enough was not judged.",
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.UNKNOWN,
+        "none",
+        False,  # noqa: FBT003  as above
+        "Contexts sufficient",
+        "The contexts hold enough. The support of the response was not judged.",
+    ),
+    Fault(
+        Held.UNKNOWN,
+        Answer.SUPPORTED,
+        "good",
+        False,  # noqa: FBT003  as above
+        "Supported",
+        "The contexts support the response. Whether they hold enough was not judged.",
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.SUPPORTED,
+        "good",
+        False,  # noqa: FBT003  as above
+        "Grounded",
+        "The contexts hold enough and support the response.",
+    ),
+)
+"""All cells, in the order in which samples are listed."""
+CELLS: Final = {(fault.held, fault.answer): place for place, fault in enumerate(FAULTS)}
+"""Contexts and response → position in `FAULTS`."""
+
+
+def fault_of(records: Mapping[str, OutcomeRecord]) -> int:
+    """Return the position in `FAULTS` of a sample with these outcomes, by metric name without parameters."""
+    return CELLS[_held(records.get(SUFFICIENCY)), _answer(records)]
+
+
+def _held(record: OutcomeRecord | None) -> Held:
+    if record is None or record["outcome"] != "score":
+        return Held.UNKNOWN
+    labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "sufficiency"]
+    if not labels:
+        return Held.UNKNOWN
+    return Held.ENOUGH if labels[0] == "sufficient" else Held.SHORT
+
+
+def _answer(records: Mapping[str, OutcomeRecord]) -> Answer:
+    record = records.get(FAITHFULNESS)
+    asking = [each for name in (FAITHFULNESS, *ANSWERED) if (each := records.get(name)) is not None]
+    if any(each["outcome"] == "undefined" and each.get("reason", "").startswith(DECLINES) for each in asking):
+        return Answer.DECLINED
+    if record is None or record["outcome"] != "score":
+        return Answer.UNKNOWN
+    labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "support"]
+    if not labels:
+        return Answer.UNKNOWN
+    return Answer.SUPPORTED if all(label == "supported" for label in labels) else Answer.STRAYED

@@ -1,0 +1,88 @@
+"""The frame of a report page, and the parts that the report and the comparison share."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from merilo.rendering.markup import Markup, digest, el, joined, raw_element
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from merilo.commands.report.result import Caution
+
+_MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
+"""Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
+
+
+def page(title: str, body: Iterable[Markup], script: str = "", data: Iterable[Markup] = (), after: str = "") -> str:
+    """Return a whole page: its body, then `data` and the script named `script`, then `after`.
+
+    The content security policy allows merilo's own style and scripts by digest, and no request.
+    """
+    style = asset("report.css")
+    scripts = [_MARK_SCRIPTS, asset(script)] if script else []
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts)),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        raw_element("style", style),
+        raw_element("script", scripts[0]) if scripts else None,
+    )
+    parts = [*body, *data, *([raw_element("script", scripts[1])] if scripts else []), Markup(after), _footer()]
+    return f"<!doctype html>\n{el('html', head, el('body', _spaced(parts)), lang='en')}\n"
+
+
+def asset(name: str) -> str:
+    """Return the text of a style sheet or script of the report."""
+    return files("merilo.rendering").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def text(value: str | None, *, tag: str = "span", cls: str = "") -> Markup:
+    """Return a text of data or models, isolated and in its own direction."""
+    return el(tag, value or "", cls=f"t {cls}".strip(), dir="auto")
+
+
+def cautions(found: Sequence[Caution]) -> Markup:
+    """Return the notes that come before the numbers."""
+    return joined(
+        el(
+            "div",
+            el("p", el("b", each.heading), " ", each.text),
+            el("details", el("summary", "Details"), el("p", each.more)) if each.more else None,
+            cls="note",
+            role="note",
+        )
+        for each in found
+    )
+
+
+def heading(title: str, note: str = "", *, anchor: str | None = None) -> Markup:
+    """Return the heading of a section with a note next to it."""
+    return el("div", el("h2", title, id=anchor), el("span", note) if note else None, cls="sec")
+
+
+def chip(tone: str, glyph: str, name: str) -> Markup:
+    """Return a label in the colour of its meaning, which the character repeats."""
+    return el("span", el("span", glyph, aria_hidden="true"), f" {name}", cls=f"chip {tone}")
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    allowed = " ".join(map(digest, scripts)) or "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _footer() -> Markup:
+    return el("footer", f"merilo {version()}", cls="wrap foot")
+
+
+def _spaced(parts: Iterable[Markup]) -> Markup:
+    return Markup("\n" + "\n".join(part for part in parts if part) + "\n")

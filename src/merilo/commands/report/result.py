@@ -1,0 +1,109 @@
+"""The content of a report on one run, independent of its HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from merilo.commands.report.faults import FAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
+    from merilo.runs.scales import Scale
+
+Value: TypeAlias = float | Literal[False] | None
+"""The value of a metric: a score, None if it is undefined, FAILED if it failed."""
+FAILED: Final = False
+MOST: Final = 10_000
+"""Runs with more samples are shown with their worst samples only."""
+WORST: Final = 2_000
+"""Number of samples shown of such a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A limit of the numbers, shown before them."""
+
+    heading: str
+    text: str
+    more: str = ""
+    """Details, folded away; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One metric of the run."""
+
+    metric: str
+    name: str
+    """The metric as the page shows it: with a note if it is corrected."""
+    aggregate: Aggregate
+    scale: Scale
+    weak: bool
+    bins: tuple[int, ...]
+    """Samples in each of ten equal parts of the range; empty for an infinite range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sample in the table."""
+
+    id: str
+    place: int
+    """Its position in the data."""
+    values: tuple[Value, ...]
+    """One per metric."""
+    fault: int
+    """Position in `FAULTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A sample of the page with its texts and details."""
+
+    row: Row
+    question: str
+    response: str
+    contexts: int
+    detail: Mapping[str, Any]
+    """What the page shows of the opened sample (`commands/report/details.py`)."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run with all that its page shows."""
+
+    run: Run
+    facts: tuple[str, ...]
+    cautions: tuple[Caution, ...]
+    cards: tuple[Card, ...]
+    counts: tuple[int, ...]
+    """Samples in each cell of `FAULTS`, over the whole run."""
+    samples: int
+    """Number of samples of the run with outcomes."""
+    entries: tuple[Entry, ...]
+    """The samples shown, the worst first."""
+    passages: tuple[tuple[str, Sequence[str]], ...]
+    """Id and sentences of each context of these samples, each once."""
+
+    @property
+    def name(self) -> str:
+        """The name of the run: that of its directory."""
+        return self.run.path.resolve().name
+
+    @property
+    def likely(self) -> int:
+        """Number of samples with a likely fault."""
+        return sum(amount for fault, amount in zip(FAULTS, self.counts, strict=True) if fault.likely)
+
+    @property
+    def judged(self) -> int:
+        """Number of samples for which the contexts or the response were judged."""
+        return self.samples - sum(
+            amount
+            for fault, amount in zip(FAULTS, self.counts, strict=True)
+            if fault.held == "unknown" and fault.answer == "unknown"
+        )

@@ -1,0 +1,180 @@
+"""Reads a run for its report: every outcome once for the table, then the details of the samples that are shown."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from merilo.commands.calibrate.attached_labels import corrected_of
+from merilo.commands.report.details import Passages, detail_of
+from merilo.commands.report.faults import FAULTS, fault_of
+from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
+from merilo.metrics.registry import asks_judge
+from merilo.rendering.correction import corrected_aggregates, row_name
+from merilo.rendering.overview import agreement, judge_name
+from merilo.rendering.spent import spent_text
+from merilo.rendering.weak import WEAK_LEGEND
+from merilo.rendering.wording import NONE, STOPPED, UNSEALED, count, percent
+from merilo.results.basis import BY_JUDGE
+from merilo.results.sample_detail import SampleDetail
+from merilo.runs.run import opened
+from merilo.runs.scales import NO_SCALE, recorded_scale
+from merilo.runs.weak import weak_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.runs.run import Run, SampleResult
+    from merilo.runs.scales import Scale
+    from merilo.stats.correction import Correction
+
+_LIST_CHARS = 300
+"""Characters of a question or response in the table; the opened sample has all of it."""
+_BINS = 10
+_REPLIES = 2_000
+"""Reports on more samples leave the judge's raw replies out."""
+
+
+def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most: int = MOST) -> RunReport:
+    """Return the report on a run. `judge_only`: leave human labels out. `most`: samples that are all shown.
+
+    Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. Raises RunError if the run cannot
+    be read.
+    """
+    this = opened(run)
+    metrics = tuple(this.manifest.metrics)
+    scales = [recorded_scale(this.manifest, metric) for metric in metrics]
+    rows = sorted(_rows(this, metrics), key=lambda row: (row.fault, _quality(row.values, scales), row.place))
+    corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
+    counts = [0] * len(FAULTS)
+    for row in rows:
+        counts[row.fault] += 1
+    shown = rows if len(rows) <= most else rows[: min(WORST, most)]
+    passages = Passages()
+    entries = _entries(this, shown, passages)
+    return RunReport(
+        run=this,
+        facts=_facts(this),
+        cautions=_cautions(this, corrections),
+        cards=_cards(this, rows, corrections),
+        counts=tuple(counts),
+        samples=len(rows),
+        entries=entries,
+        passages=passages.listed(),
+    )
+
+
+def _rows(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
+    for place, (sample, group) in enumerate(groupby(run.records(), key=lambda record: record["sample"])):
+        records = {record["metric"]: record for record in group}
+        values = tuple(
+            FAILED if (each := records[metric])["outcome"] == "failed" else each.get("value") for metric in metrics
+        )
+        named = {metric.partition("(")[0]: record for metric, record in reversed(records.items())}
+        yield Row(sample, place, values, fault_of(named))
+
+
+def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
+    """Return the mean of the scores on a scale from 0 (worst) to 1; above 1 if there are none."""
+    found: list[float] = []
+    for value, scale in zip(values, scales, strict=True):
+        low, high = scale.span
+        if value is None or value is FAILED or not isfinite(high - low) or high <= low:
+            continue
+        part = (value - low) / (high - low)
+        found.append(part if scale.higher_is_better else 1 - part)
+    return sum(found) / len(found) if found else 2.0
+
+
+def _entries(run: Run, rows: Sequence[Row], passages: Passages) -> tuple[Entry, ...]:
+    """Return the rows with their texts and details, in their order; passages are numbered in the order of the data."""
+    wanted = {row.id: row for row in rows}
+    replies = len(rows) <= _REPLIES
+    found: dict[str, Entry] = {}
+    for result in run.read_samples():
+        row = wanted.get(result.sample.id)
+        if row is not None:
+            found[row.id] = _entry(run, row, result, passages, replies=replies)
+    return tuple(found[row.id] for row in rows)
+
+
+def _entry(run: Run, row: Row, result: SampleResult, passages: Passages, *, replies: bool) -> Entry:
+    keys = dict.fromkeys(key for record in result.records.values() for key in record.get("trail", ()))
+    case = SampleDetail(result, tuple(run.asked(list(keys))) if replies else ())
+    sample = result.sample
+    return Entry(
+        row=row,
+        question=(sample.user_input or "")[:_LIST_CHARS],
+        response=(sample.response or "")[:_LIST_CHARS],
+        contexts=len(sample.retrieved_contexts or ()),
+        detail=detail_of(case, passages, replies=replies),
+    )
+
+
+def _cards(run: Run, rows: Sequence[Row], corrections: Mapping[str, Correction]) -> tuple[Card, ...]:
+    weak, places = weak_metrics(run.manifest), {metric: at for at, metric in enumerate(run.manifest.metrics)}
+    found: list[Card] = []
+    for each in corrected_aggregates(tuple(run.metrics.values()), corrections):
+        at = places.get(each.metric)  # None for a composite, which has no value per sample
+        scale = NO_SCALE if at is None else recorded_scale(run.manifest, each.metric)
+        values = [] if at is None else [value for row in rows if (value := row.values[at]) is not FAILED]
+        bins = _bins([float(value) for value in values if value is not None], scale)
+        name = row_name(each.metric, corrections.get(each.metric))
+        found.append(Card(each.metric, name, each, scale, each.metric in weak, bins))
+    return tuple(found)
+
+
+def _bins(values: Sequence[float], scale: Scale) -> tuple[int, ...]:
+    low, high = scale.span
+    if not isfinite(high - low) or high <= low or not values:
+        return ()
+    found = [0] * _BINS
+    for value in values:
+        found[min(_BINS - 1, max(0, int((value - low) / (high - low) * _BINS)))] += 1
+    return tuple(found)
+
+
+def _facts(run: Run) -> tuple[str, ...]:
+    manifest, judge = run.manifest, judge_name(run)
+    levels = ", ".join(dict.fromkeys(percent(each.level) for each in run.metrics.values()))
+    by = f"scores of {manifest.origin}" if manifest.origin is not None else "" if judge == NONE else f"judge {judge}"
+    return tuple(
+        filter(
+            None,
+            (
+                f"{manifest.data}: {count(run.done, 'sample')}",
+                by,
+                "" if manifest.origin is not None else spent_text(run.usage),
+                f"{levels} intervals" if levels else "",
+                f"clusters by {manifest.cluster}" if manifest.cluster else "",
+                f"merilo {manifest.merilo}",
+            ),
+        )
+    )
+
+
+def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution, ...]:
+    """Return what limits the numbers: an unfinished run, no seal, and a judge without human labels or a weak one."""
+    manifest = run.manifest
+    found: list[Caution] = []
+    if not run.complete:
+        found.append(Caution("Unfinished.", f"This run was {STOPPED}."))
+    if not run.sealed:
+        found.append(Caution("No seal.", UNSEALED))
+    corrected = [metric for metric, each in corrections.items() if each.estimate is not None]
+    if corrected:
+        found.append(Caution("Corrected.", f"Human labels correct the means of {', '.join(corrected)}."))
+    judged = [metric for metric in manifest.metrics if asks_judge(metric) and metric not in corrected]
+    if manifest.origin is None and judged:
+        alone = f"{BY_JUDGE[0].upper()}{BY_JUDGE[1:]}."
+        text = "No human label corrects these numbers. Read single verdicts as hints."
+        if corrected:
+            text = f"No human label corrects {', '.join(judged)}."
+        note = agreement(run)
+        found.append(Caution(alone, text, f"Agreement with human labels: {note}" if note else ""))
+    weak = [metric for metric in manifest.metrics if metric in weak_metrics(manifest)]
+    if weak:
+        found.append(Caution("Weak judge.", f"{', '.join(weak)}: {WEAK_LEGEND}."))
+    return tuple(found)

@@ -1,0 +1,105 @@
+"""HTML built from elements: every text is escaped by one function, so text of data and models is never markup.
+
+Used by pages with scripts. Their data is JSON in the page, written by `json_text`; scripts show it as text only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import zlib
+from typing import TYPE_CHECKING, cast
+
+from merilo.rendering.sanitize import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_VOID = frozenset({"meta", "br"})
+_CLOSED = frozenset({"line", "rect", "circle"})
+"""Elements of SVG without children."""
+
+
+class Markup(str):
+    """HTML that is already escaped."""
+
+    __slots__ = ()
+
+
+def escaped(text: str) -> Markup:
+    """Return the text as HTML: markup characters escaped, control and bidirectional characters shown as `U+202E`."""
+    return Markup(html.escape(visible(text), quote=True))
+
+
+def el(tag: str, *children: object, cls: str = "", **attributes: object) -> Markup:
+    """Return an element.
+
+    Children are texts, numbers, elements or lists of them. An attribute of None or False is omitted, one of True has
+    no value; `_` in its name becomes `-`.
+    """
+    named = {"class": cls or None, **attributes}
+    given = "".join(_attribute(name.strip("_").replace("_", "-"), value) for name, value in named.items())
+    if tag in _VOID:
+        return Markup(f"<{tag}{given}>")
+    if tag in _CLOSED:
+        return Markup(f"<{tag}{given}/>")
+    return Markup(f"<{tag}{given}>{joined(children)}</{tag}>")
+
+
+def joined(children: Iterable[object]) -> Markup:
+    """Return the children as HTML, one after the other."""
+    return Markup("".join(map(_child, children)))
+
+
+def raw_element(tag: str, text: str, **attributes: object) -> Markup:
+    """Return a script or style element with merilo's own text, or with JSON from `json_text`, unescaped."""
+    given = "".join(_attribute(name.strip("_").replace("_", "-"), value) for name, value in attributes.items())
+    return Markup(f"<{tag}{given}>{text}</{tag}>")
+
+
+def digest(text: str) -> str:
+    """Return the source expression of a content security policy that allows a script or style with this text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def json_text(value: object) -> str:
+    r"""Return the value as compact JSON for a script element: `<`, `>` and `&` are written as `\u003c` and so on."""
+    text = json.dumps(safe(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def packed(value: object) -> str:
+    """Return the value as JSON, compressed (zlib) and encoded as base64."""
+    return base64.b64encode(zlib.compress(json_text(value).encode(), 6)).decode()
+
+
+def safe(value: object) -> object:
+    """Return JSON-able data in which every text is `visible`."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        fields = cast("dict[object, object]", value)  # isinstance tells nothing of keys and values
+        return {visible(str(key)): safe(each) for key, each in fields.items()}
+    if isinstance(value, list | tuple):
+        return [safe(each) for each in cast("list[object]", value)]  # as above
+    return value
+
+
+def _attribute(name: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    return f" {name}" if value is True else f' {name}="{escaped(str(value))}"'
+
+
+def _child(child: object) -> str:
+    match child:
+        case None:
+            return ""
+        case Markup():
+            return child
+        case str() | int() | float():
+            return escaped(str(child))
+        case _:
+            return joined(child)  # type: ignore[arg-type]  # the rest are lists of children

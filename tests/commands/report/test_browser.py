@@ -1,0 +1,269 @@
+"""The report in a headless Chromium, which the tests start; skipped without one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from browser import Browser, chromium
+from faulty_run import AMOUNTS, faulty, rows
+
+from merilo.commands.compare.run import compare_runs
+from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAM = chromium()
+pytestmark = [
+    pytest.mark.slow,  # they start processes
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium: install one, or name its program in MERILO_CHROMIUM"),
+]
+DRAWER = "document.querySelector('#drawer.on .inside')"
+_PARTS = (
+    "<script>{0}</script>",
+    "<img src=x onerror={0}>",
+    "<svg onload={0}>",
+    "<iframe srcdoc='<script>parent.{0}</script>'></iframe>",
+    "<a href='javascript:{0}'>x</a>",
+    "</script><script>{0}</script>",
+    "</textarea><body onload={0}>",
+    "\\u003cscript\\u003e{0}\\u003c/script\\u003e",
+    "' onfocus='{0}' autofocus='",
+    '" onmouseover="{0}" style="width:9999px',
+)
+_FRAMES = (
+    "{0}",
+    "-->{0}<!--",
+    "]]>{0}",
+    "</style>{0}",
+    "</title>{0}",
+    "&lt;{0}&#x3e;",
+    "\u202e{0}\u2066",
+    "\x1b[31m{0}\x01\x07",
+    "{{{{7*7}}}}${{{0}}}",
+    "javascript:/*{0}*/",
+)
+CANARIES = ("canary()", "window.canary()")
+HOSTILE = [frame.format(part.format(call)) for frame in _FRAMES for part in _PARTS for call in CANARIES]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with Browser(str(PROGRAM)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with samples in every cell."""
+    folder = tmp_path_factory.mktemp("report")
+    path = folder / "report.html"
+    path.write_text(run_page(report_run(faulty(folder / "first"))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Browser:
+    """The report, opened at 1440 pixels."""
+    browser.size(1440)
+    browser.scripts(enabled=True)
+    browser.open(report)
+    return browser
+
+
+def ids(browser: Browser) -> list[str]:
+    """The ids of the rows in sight, in order."""
+    found: list[str] = browser.run("[...document.querySelectorAll('tr[data-place] .sub')].map(e => e.textContent)")
+    return found
+
+
+def count(browser: Browser) -> str:
+    """The text that counts the rows."""
+    return str(browser.run("document.querySelector('.tools .count').textContent"))
+
+
+def quiet(browser: Browser, path: Path) -> None:
+    """Nothing was requested but the page, and the console is empty."""
+    assert set(browser.requests()) == {path.resolve().as_uri()}
+    assert browser.errors() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_opens_without_errors_requests_or_overflow(browser: Browser, report: Path, width: int, dark: bool) -> None:
+    """At each width, in both colour schemes: no console message, no request, no horizontal overflow."""
+    browser.scripts(enabled=True)
+    browser.size(width, dark=dark)
+    browser.open(report)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    browser.key("j")
+    browser.wait(DRAWER)
+    assert browser.run("document.querySelector('#drawer').scrollWidth") <= width
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    quiet(browser, report)
+
+
+def test_faults_come_first(opened: Browser) -> None:
+    """The rows begin with the worst fault, and end with grounded answers."""
+    assert ids(opened)[0] == "short-strayed-0"
+    assert ids(opened)[-1].startswith("enough-supported")
+    assert count(opened) == "18 samples"
+
+
+def test_counts_filter(opened: Browser) -> None:
+    """Each count of the fault table filters to that many rows, and a second click shows all."""
+    cells = opened.run("[...document.querySelectorAll('[data-fault] b')].map(e => e.textContent)")
+    for place, amount in enumerate(cells):
+        opened.run(f"document.querySelectorAll('[data-fault]')[{place}].click()")
+        assert count(opened) == f"{amount} of 18 samples"
+        opened.run(f"document.querySelectorAll('[data-fault]')[{place}].click()")
+        assert count(opened) == "18 samples"
+
+
+def test_sort_keeps_samples_without_a_score_last(opened: Browser) -> None:
+    """Sorted by a metric, in both directions, undefined and failed samples come last."""
+    for _ in range(2):
+        opened.run(
+            "[...document.querySelectorAll('.grid th button')].find(e => e.textContent.startsWith('faith')).click()"
+        )
+        last = ids(opened)[-6:]
+        assert all("declined" in each for each in last[:5])
+        assert last[5] == "enough-fails-0"
+    assert opened.run("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
+
+
+def test_search_and_outcome_filter(opened: Browser) -> None:
+    """Search finds words of questions, responses and ids; the outcome filter finds failed samples."""
+    opened.key("/")
+    for letter in "declined 2":
+        opened.key(letter)
+    assert ids(opened) == ["enough-declined-2"]
+    opened.key("Escape")
+    opened.run("[...document.querySelectorAll('.tools .btn')].find(e => e.textContent === 'Clear').click()")
+    opened.run(
+        "(s => { s.value = 'failed'; s.dispatchEvent(new Event('change')) })"
+        "(document.querySelectorAll('.tools select')[1])"
+    )
+    assert ids(opened) == ["enough-fails-0"]
+
+
+def test_keys_open_walk_and_close(opened: Browser) -> None:
+    """f, j, k, a number, Escape and ? work as the list of keys says."""
+    opened.key("f")
+    assert count(opened) == "10 of 18 samples"
+    for key, place in (("j", "1 of 10"), ("j", "2 of 10"), ("k", "1 of 10"), ("j", "2 of 10")):
+        opened.key(key)
+        opened.wait(f"document.querySelector('#drawer.on .pos')?.textContent === '{place}'")
+    opened.key("2")
+    assert opened.run("document.querySelector('.sent.on').textContent").startswith("Another text.")
+    opened.key("Escape")
+    assert opened.run("document.querySelector('#drawer.on')") is None
+    assert opened.run("document.activeElement.className") == "q"
+    opened.key("?")
+    assert opened.run("document.querySelector('dialog').open") is True
+
+
+def test_sample_shows_cause_and_evidence(opened: Browser) -> None:
+    """An opened sample has its cause, coloured statements with the sentence each cites, and marked evidence."""
+    opened.run("location.hash = '#sample=enough-strayed-0'")
+    opened.wait(DRAWER)
+    assert "Look at the generator." in opened.run("document.querySelector('.cause').textContent")
+    assert opened.run("[...document.querySelectorAll('.stmts > li')].map(e => e.className)") == [
+        "supported",
+        "unsupported",
+    ]
+    assert "Closest: context 2, sentence 1" in opened.run("document.querySelectorAll('.cite')[1].textContent")
+    assert opened.run("document.querySelectorAll('.sent.ev').length") > 0
+
+
+def test_permalinks(browser: Browser, report: Path) -> None:
+    """A link opens its sample, Back closes it, and an unknown id is said to be unknown."""
+    browser.scripts(enabled=True)
+    browser.open(report, "#sample=" + quote("enough-fails-0"))
+    browser.wait(DRAWER)
+    assert "It will not <b>." in browser.run("document.querySelector('#drawer').textContent")
+    browser.open(report, "#sample=unknown")
+    browser.wait("document.querySelector('.toast')")
+    browser.key("j")
+    browser.wait(DRAWER)
+    assert browser.run("location.hash") == "#sample=short-strayed-0"
+    browser.run("history.back()")
+    browser.wait("!document.querySelector('#drawer.on')")
+
+
+def test_without_scripts_every_number_is_there(browser: Browser, report: Path) -> None:
+    """With scripts off, the page in sight has every mean, every score and every sample."""
+    browser.size(1440)
+    browser.scripts(enabled=False)
+    browser.open(report)
+    browser.scripts(enabled=True)
+    seen = browser.run("document.body.innerText")
+    found = report_run(report.parent / "first")
+    for card in found.cards:
+        assert f"{card.aggregate.mean:.3f}" in seen
+    for row in rows():
+        assert row["user_input"] in seen
+    assert browser.run("document.querySelectorAll('.plaintable tbody tr').length") == sum(AMOUNTS.values())
+    assert browser.run("document.querySelector('#app').checkVisibility()") is False
+
+
+def test_few_rows_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    """Of 400 samples, only the rows near the window are in the page, also after scrolling."""
+    samples = rows({("enough", "supported"): 400})
+    path = tmp_path / "report.html"
+    path.write_text(run_page(report_run(faulty(tmp_path / "run", samples, metrics=("context_sufficiency",)))))
+    browser.size(1440)
+    browser.open(path)
+    for top in (0, 5000, 100000):
+        browser.run(f"new Promise(done => {{ scrollTo(0, {top}); requestAnimationFrame(() => setTimeout(done, 50)) }})")
+        assert 0 < browser.run("document.querySelectorAll('tr[data-place]').length") <= 60
+    assert browser.run("document.querySelector('tr[data-place=\"399\"]') !== null")
+
+
+def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
+    """200 hostile texts in every field of samples and verdicts: nothing runs, in the report and the comparison."""
+    assert len(set(HOSTILE)) == 200
+    samples: list[dict[str, Any]] = [
+        {**rows({("short", "strayed"): 1}, extra=text)[0], "id": f"{number} {text}"}
+        for number, text in enumerate(HOSTILE)
+    ]
+    run = faulty(tmp_path / "<img src=x onerror=canary()>", samples)
+    better = [{**each, "response": f"It is supported. {text}"} for each, text in zip(samples, HOSTILE, strict=True)]
+    pages = [run_page(report_run(run)), comparison_page(compare_runs([run, faulty(tmp_path / "b", better)]))]
+    browser.scripts(enabled=True)
+    browser.size(1440)
+    for number, page in enumerate(pages):
+        path = tmp_path / f"{number}.html"
+        path.write_text(page, encoding="utf-8")
+        browser.open(path)
+        browser.run("window.canary = () => { document.title = 'ran'; }; 0")
+        if number == 0:
+            _open_all(browser, len(samples))
+        else:
+            browser.run("document.querySelectorAll('details').forEach(e => e.open = true)")
+        assert browser.run("document.title") != "ran"
+        assert browser.run("document.querySelectorAll('img, iframe, object, embed, form, base').length") == 0
+        assert browser.run("document.querySelectorAll('[onerror], [onload], [onfocus], [style*=\"9999\"]').length") == 0
+        assert browser.run("document.documentElement.scrollWidth") <= 1440
+        quiet(browser, path)
+
+
+def _open_all(browser: Browser, samples: int) -> None:
+    """Open every sample in turn."""
+    for place in range(1, samples + 1):
+        browser.key("j")
+        browser.wait(f"document.querySelector('#drawer.on .pos')?.textContent === '{place} of {samples}'")
+
+
+def test_the_canary_can_sing(browser: Browser, tmp_path: Path) -> None:
+    """The same payload runs in a page without a policy and without escaping, so the test above can fail."""
+    path = tmp_path / "page.html"
+    path.write_text(f"<script>canary = () => {{ document.title = 'ran' }}</script>{HOSTILE[0]}")
+    browser.open(path)
+    assert browser.run("document.title") == "ran"

@@ -1,0 +1,196 @@
+"""The report as bytes: its counts, its texts and its content security policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from faulty_run import AMOUNTS, METRICS, faulty, rows
+
+from merilo.commands.compare.run import compare_runs
+from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.faults import DECLINES, FAULTS
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
+from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.faithfulness import Faithfulness
+from merilo.rendering.markup import el, escaped, json_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report on a run with samples in every cell."""
+    return run_page(report_run(faulty(tmp_path_factory.mktemp("runs") / "first")))
+
+
+def data_of(page: str, name: str) -> Any:
+    """The JSON in a script element."""
+    found = re.search(f'<script type="application/json" id="{name}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def details_of(page: str, kind: str = "details") -> list[Any]:
+    """All unpacked details or passages."""
+    return [
+        each for block in data_of(page, "blocks")[kind] for each in json.loads(zlib.decompress(base64.b64decode(block)))
+    ]
+
+
+def test_counts_of_the_fault_table(page: str) -> None:
+    """Each cell counts the samples with its verdicts; a failed verdict is not judged."""
+    cells = {int(at): label for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
+    for at, fault in enumerate(FAULTS):
+        amount = AMOUNTS.get((fault.held.value, fault.answer.value), 0)
+        if (fault.held, fault.answer) == ("enough", "unknown"):
+            amount = AMOUNTS["enough", "fails"]
+        if at in cells:
+            assert cells[at] == str(amount), fault.name
+        else:
+            assert amount == 0, fault.name
+    assert sum(map(int, cells.values())) == sum(AMOUNTS.values())
+
+
+def test_lead_names_the_likely_faults(page: str) -> None:
+    """The first sentence counts the likely faults and names the most frequent one and the worst sample."""
+    assert "<b>10 of 18 samples</b> have a likely fault, most often <b>strayed from evidence</b> (4)" in page
+    assert 'href="#sample=short-strayed-0"' in page
+
+
+def test_cells_without_verdicts_are_not_judged(tmp_path: Path) -> None:
+    """A run without faithfulness shows the sufficiency of the contexts, and no count of responses."""
+    page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
+    assert page.count("<i>not judged</i>") == 6
+    assert "<b>13</b><span>? Contexts sufficient</span>" in page
+    assert "<b>5</b><span>! Contexts not enough</span>" in page
+
+
+def test_faults_are_not_judged_without_their_metrics(tmp_path: Path) -> None:
+    """A run with neither metric says that faults are not judged, and counts none."""
+    page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_relevance",))))
+    assert "Faults are not judged" in page
+    assert "have a likely fault" not in page
+
+
+def test_reason_of_declining_is_that_of_the_metrics() -> None:
+    """The metrics that ask whether the response declines list a reason that the report recognises."""
+    for metric in (Faithfulness, AnswerRelevancy):
+        assert any(reason.startswith(DECLINES) for reason in metric.card.undefined)
+
+
+def test_equal_runs_give_equal_bytes(tmp_path: Path) -> None:
+    """Two reports on one run are equal byte for byte."""
+    run = faulty(tmp_path / "run")
+    assert run_page(report_run(run)) == run_page(report_run(run.path))
+
+
+def test_policy_allows_only_what_the_page_holds(page: str) -> None:
+    """The policy lists the digest of the style and of each script, and forbids everything else."""
+    policy = html.unescape(re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1])  # type: ignore[index]
+    texts = re.findall(r"<(script|style)>(.*?)</\1>", page, re.DOTALL)
+    assert [tag for tag, _ in texts] == ["style", "script", "script"]
+    for tag, text in texts:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert re.search(rf"{tag}-src [^;]*'sha256-{re.escape(digest)}'", policy)
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'; trusted-types 'none'" in policy
+    assert not re.search(r'\s(src|style|on\w+)="', page)
+    assert set(re.findall(r'href="([^"]{0,7})', page)) == {"#sample"}
+
+
+def test_hostile_text_is_text(tmp_path: Path) -> None:
+    """Markup in every field is escaped in the HTML and in the JSON; control characters are shown as their codes."""
+    samples = rows({("short", "strayed"): 2}, extra=HOSTILE)
+    run = faulty(tmp_path / "<b>run", samples)
+    better = [{**each, "response": f"It is supported.{HOSTILE}"} for each in samples]
+    found = compare_runs([run, faulty(tmp_path / "<b>other", better)])
+    assert found.moved
+    for page in (run_page(report_run(run)), comparison_page(found)):
+        assert "<b>run" not in page
+        assert "<img" not in page
+        assert "<script>canary" not in page
+        assert page.count("</style>") == 1
+        assert not re.search("[\x00-\x09\x0b-\x1f\u202e\u2028]", page)
+        assert "U+202Eevil" in page
+    assert any("<script>" in each["q"] for each in details_of(run_page(report_run(run))))
+
+
+def test_one_function_escapes() -> None:
+    """Children and attributes are escaped, and JSON contains no character that ends a script."""
+    assert el("p", HOSTILE) == f"<p>{escaped(HOSTILE)}</p>"
+    assert el("p", title='"><b>') == '<p title="&quot;&gt;&lt;b&gt;"></p>'
+    assert not set("<>&") & set(json_text({HOSTILE: [HOSTILE]}))
+    assert "\u202e" not in json_text({HOSTILE: [HOSTILE]})
+
+
+def test_statements_cite_sentences(page: str) -> None:
+    """A statement names context and sentence: the evidence if it is supported, otherwise the closest one."""
+    ids, details = data_of(page, "rows")["id"], details_of(page)
+    found = details[ids.index("enough-strayed-0")]["st"][0]["st"]
+    assert [(each["l"], each["c"]) for each in found] == [("supported", [[0, 1]]), ("unsupported", [[1, 0]])]
+
+
+def test_failed_and_undefined_say_why(page: str) -> None:
+    """A sample without a score has the reason, and its value is neither 0 nor missing."""
+    rows_, details = data_of(page, "rows"), details_of(page)
+    at = rows_["id"].index("enough-fails-0")
+    assert rows_["v"][METRICS.index("faithfulness")][at] is False
+    assert details[at]["why"]["faithfulness"][0] == "failed"
+    declined = rows_["id"].index("enough-declined-0")
+    assert rows_["v"][METRICS.index("faithfulness")][declined] is None
+    assert details[declined]["why"]["faithfulness"][1].startswith(DECLINES)
+
+
+def test_plain_copy_has_every_score(page: str) -> None:
+    """Without scripts, the page lists every sample with every score, failures first, and its texts."""
+    plain = page[page.index('id="plain"') :]
+    for row in rows():
+        assert f'id="sample={row["id"]}"' in plain
+        assert html.escape(row["response"]) in plain
+    assert plain.count("undefined</td>") == 5
+    assert plain.count("failed</td>") == 1
+    assert plain.index("short-strayed-0") < plain.index("enough-strayed-0") < plain.index("enough-supported-0")
+
+
+def test_passages_are_stored_once(page: str) -> None:
+    """A context that several samples retrieved is stored once."""
+    passages = details_of(page, "passages")
+    assert len(passages) == len({tuple(each) for each in passages})
+    assert sum(each[0] == "q" for each in passages) == 1
+
+
+def test_large_runs_show_the_worst_samples(tmp_path: Path) -> None:
+    """Above the limit, the page lists the worst samples only, says so, and still counts all."""
+    found = report_run(faulty(tmp_path / "run"), most=6)
+    assert [len(found.entries), found.samples, sum(found.counts)] == [6, 18, 18]
+    assert found.entries[0].row.id == "short-strayed-0"
+    assert "the worst 6 of 18 samples" in run_page(found)
+
+
+def test_comparison_shows_both_runs(tmp_path: Path) -> None:
+    """A comparison has a row for each metric, and each sample that moved with its contexts in both runs."""
+    first = faulty(tmp_path / "first", rows({("enough", "supported"): 12}))
+    worse = [
+        {**row, "retrieved_contexts": [{"id": "x", "text": "This holds short. No."}, row["retrieved_contexts"][0]]}
+        for row in rows({("enough", "supported"): 12})
+    ]
+    second = faulty(tmp_path / "second", worse)
+    page = comparison_page(compare_runs([first, second]))
+    assert page.count('<th scope="row">') == 3
+    assert page.count('<details class="move">') == 12
+    assert "first is better" in page
+    assert "there: 2" in page
+    assert "only here" in page
+    assert "<script" not in page
