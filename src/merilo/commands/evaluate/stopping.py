@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.gate.suite import Suite, read_suite
@@ -98,20 +97,17 @@ def _planned(
     suite: Suite, options: Options, manifest: Manifest, metrics: Mapping[str, Metric], store: Store
 ) -> Stopping:
     ids = list(store.incoming_ids())
-    if options.cluster is None:
-        place: Callable[[str], bytes] = partial(random_place, suite.seed)
-        order = sorted(ids, key=place)
-        units = planned_units(len(ids))
-        looks = Looks(units, units)
-    else:
+    clusters: dict[str, str] | None = None
+    if options.cluster is not None:
         clusters = clusters_by_sample(store.sample_records(incoming=True), options.cluster)
 
-        def place(sample_id: str) -> bytes:
-            # A cluster's samples follow each other, so that whole clusters are taken.
-            return random_place(suite.seed, clusters[sample_id]) + random_place(suite.seed, sample_id)
+    def place(sample_id: str) -> bytes:
+        own = random_place(suite.seed, sample_id)
+        # A cluster's samples follow each other, so that whole clusters are taken.
+        return own if clusters is None else random_place(suite.seed, clusters[sample_id]) + own
 
-        order = sorted(ids, key=place)
-        looks = _cluster_looks([clusters[each] for each in order])
+    order = sorted(ids, key=place)
+    looks = _cluster_looks(order if clusters is None else [clusters[each] for each in order])
     drops: dict[str, float] = {}
     baseline: dict[str, tuple[float | Missing, ...]] = {}
     if options.baseline is not None:
