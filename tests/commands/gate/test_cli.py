@@ -124,6 +124,7 @@ def test_a_suite_gates_and_its_junit_is_read_by_servers(gated: Here) -> None:
     done = gated.merilo("gate", "new", "--suite", "gates.toml", "--baseline", "old", "--junit", "gates.xml")
     assert done.returncode == 1
     found = ET.parse(gated.path / "gates.xml").getroot()  # noqa: S314  our own
+    assert float(found.attrib.pop("time")) > 0
     assert found.attrib == {"name": "merilo gate", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
     (failed,) = found.iter("failure")
     assert failed.attrib["message"].startswith("id_recall 0.750 (95 % upper limit 0.814, 120 samples")
