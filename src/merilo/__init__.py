@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Evidence, Failed, Metric, Outcome, Score, Undefined
     from merilo.metrics.contract import check_metric
     from merilo.metrics.registry import parse_metric, register
-    from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
 
 _HOMES = {
@@ -31,7 +30,6 @@ _HOMES = {
     "merilo.metrics.base": ("Evidence", "Failed", "Metric", "Outcome", "Score", "Undefined"),
     "merilo.metrics.contract": ("check_metric",),
     "merilo.metrics.registry": ("parse_metric", "register"),
-    "merilo.rendering.progress_line": ("ProgressLine",),
     "merilo.runs.run": ("Run",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -47,7 +45,6 @@ __all__ = [
     "MeriloError",
     "Metric",
     "Outcome",
-    "ProgressLine",
     "ProviderDown",
     "Run",
     "RunError",

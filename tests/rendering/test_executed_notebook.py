@@ -14,9 +14,10 @@ pytestmark = pytest.mark.slow
 CELLS = (
     """
 import merilo
+from merilo.rendering.progress_line import ProgressLine
 row = {"user_input": "When was it built?", "retrieved_contexts": ["It was built in 1889."]}
 rows = [{**row, "id": f"q{n}"} for n in range(4)]
-run = merilo.evaluate(rows, metrics=["context_relevance"], out="run", progress=merilo.ProgressLine())
+run = merilo.evaluate(rows, metrics=["context_relevance"], out="run", progress=ProgressLine())
 """,
     "run",
     "run.plot()",
@@ -24,7 +25,7 @@ run = merilo.evaluate(rows, metrics=["context_relevance"], out="run", progress=m
     "merilo.compare(run, run)",
     "merilo.gate(run, minimums={'context_relevance': 0.1})",
     "merilo.plan(rows, metrics=['context_relevance'])",
-    "await merilo.aevaluate(rows, metrics=['context_relevance'], out='run2', progress=merilo.ProgressLine())",
+    "await merilo.aevaluate(rows, metrics=['context_relevance'], out='run2', progress=ProgressLine())",
 )
 
 
