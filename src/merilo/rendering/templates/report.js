@@ -127,10 +127,10 @@
       make('td.c-q', {}, make('a.q', { href: '#sample=' + encodeURIComponent(data.id[i]) }, text(data.q[i] || data.id[i])), make('span.sub', {}, text(phone.matches ? data.r[i] : data.id[i]))),
       answered && make('td.c-r.soft', {}, text(data.r[i])), columns().map((at, n) => make('td.c-m.num' + (n ? '' : '.first'), {}, make('span.lab', {}, metrics[at].id), shown(at, i))), make('td.c-k.num', {}, data.k[i]));
   }
-  function draw(anew) {   // only the rows in sight and a few more are in the page
+  function draw(redraw) {   // only the rows in sight and a few more are in the page
     const tall = phone.matches ? 92 : 44, top = body.getBoundingClientRect().top;
     const from = Math.max(0, Math.min(view.length - 1, Math.floor(-top / tall / 8) * 8 - 8)), to = Math.min(view.length, Math.ceil((innerHeight - top) / tall / 8) * 8 + 8);
-    if (!anew && from === first && to === last) return;
+    if (!redraw && from === first && to === last) return;
     const focused = body.contains(document.activeElement) ? document.activeElement.closest('tr')?.dataset.place : undefined;
     first = from; last = Math.max(from, to);
     const rows = []; for (let place = first; place < last; place++) rows.push(row(place));
@@ -191,9 +191,9 @@
     found.classList.add('on'); found.scrollIntoView({ block: 'center' });
   }
   function statement(each, seen, texts) {
-    const told = each.said.map(([kind, said, reason]) => make('p.vd.t', { dir: 'auto' }, make('b', {}, (kind.startsWith('support') ? GLYPHS[each.l] ?? '' : '') + said), kind.startsWith('support') ? '' : ` (${kind})`, reason && !each.c.length ? ' ' + reason : ''));
+    const verdicts = each.said.map(([kind, said, reason]) => make('p.vd.t', { dir: 'auto' }, make('b', {}, (kind.startsWith('support') ? GLYPHS[each.l] ?? '' : '') + said), kind.startsWith('support') ? '' : ` (${kind})`, reason && !each.c.length ? ' ' + reason : ''));
     const near = each.l === 'supported' || each.l === 'contradicted' ? '' : 'Closest: ';
-    return make('li.' + each.l, {}, make('p.st.t', { dir: 'auto' }, near && each.l !== 'none' && texts.length ? unseen(each.t, seen) : each.t), told,
+    return make('li.' + each.l, {}, make('p.st.t', { dir: 'auto' }, near && each.l !== 'none' && texts.length ? unseen(each.t, seen) : each.t), verdicts,
       each.c.map(([context, sentence]) => make('button.cite', { type: 'button', onclick: () => jump(context, sentence) }, make('em', {}, `${near}context ${context + 1}${sentence < 0 ? '' : `, sentence ${sentence + 1}`} →`), text(sentence < 0 ? '' : texts[context].sentences[sentence]))));
   }
   function context(each, c, texts, cited) {
