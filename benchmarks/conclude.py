@@ -1,10 +1,10 @@
 """The cost of conclusions from 1,000,000 outcomes: the summary of a run, and the comparison of two runs on disk.
 
-    python benchmarks/conclude.py                  both shapes of data, each in its own process
+    python benchmarks/conclude.py                  every shape of data, each in its own process
     python benchmarks/conclude.py --samples 5000   smaller
 
 Runs are written as the engine writes them, without an evaluation: outcomes with one piece of evidence each, and a
-store with the samples. Two shapes: the maximum of samples, and ten metrics.
+store with the samples. Three shapes: the maximum of samples, ten metrics, and runs that retrieved 3 and 2 contexts.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 from figures import peak_mb, report
 
 OUTCOMES = 1_000_000
-LONGEST_S = 10.0
-MOST_MB = 1_000.0
+LONGEST_S = 15.0
+MOST_MB = 500.0
 ONE, TEN = (
     ("context_relevance",),
     (
@@ -40,11 +40,13 @@ ONE, TEN = (
         "nDCG",
     ),
 )
+_SHAPES = {"one": ONE, "ten": TEN, "cut": ONE}
+"""Metrics by shape; the runs of `cut` retrieved different numbers of contexts."""
 _CLUSTERS = 5_000
 
 
-def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
-    """Write a sealed run of made-up scores; 1 in 50 outcomes is undefined."""
+def write_run(path: Path, samples: int, shape: str, seed: int) -> None:
+    """Write a sealed run of made-up scores; 1 in 50 outcomes is undefined, except if contexts are graded."""
     from merilo.data.sample import Sample
     from merilo.runs.lock import RunLock
     from merilo.runs.manifest import Manifest
@@ -55,11 +57,22 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
     path.mkdir(parents=True)
     store = Store.open(path / STORE, create=True)
     store.expect_samples()
+    metrics, contexts = _SHAPES[shape], 3 - seed if shape == "cut" else 0
     for number in range(samples):
-        document = f"document {number % _CLUSTERS}"
-        store.add_new(Sample(f"s{number}", user_input=f"How long is river {number}?", metadata={"document": document}))
+        texts = [f"River {number} is {each} km long. It was measured twice." for each in range(contexts)]
+        store.add_new(
+            Sample(
+                f"s{number}",
+                user_input=f"How long is river {number}?",
+                retrieved_contexts=texts or None,
+                metadata={"document": f"document {number % _CLUSTERS}"},
+            )
+        )
     store.accept_samples()
-    _write_outcomes(path, samples, metrics, seed)
+    if contexts:
+        _write_graded(path, samples, contexts, seed)
+    else:
+        _write_outcomes(path, samples, metrics, seed)
     manifest = Manifest(
         merilo="0",
         data="made up",
@@ -96,9 +109,24 @@ def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: in
                 lines.write(Result(f"s{number}", metric, outcome, (b"0123456789abcdef",)).line())
 
 
+def _write_graded(path: Path, samples: int, contexts: int, seed: int) -> None:
+    from merilo.judging.kinds.relevance import RelevanceVerdict
+    from merilo.metrics.base import Evidence, EvidenceTarget, Score
+    from merilo.runs.outcomes import Result
+    from merilo.runs.run import OUTCOMES as FILE
+
+    verdicts = [RelevanceVerdict(grade, evidence=(0,) if grade else ()) for grade in range(3)]
+    grades = np.random.default_rng(seed).integers(0, 3, (samples, contexts)).tolist()
+    with (path / FILE).open("w", encoding="utf-8") as lines:
+        for number, each in enumerate(grades):
+            evidence = tuple(Evidence(EvidenceTarget.CONTEXT, at, verdicts[grade]) for at, grade in enumerate(each))
+            scored = Score(sum(each) / 2 / contexts, evidence, {"contexts": contexts})
+            lines.write(Result(f"s{number}", "context_relevance", scored, (b"0123456789abcdef",)).line())
+
+
 def compare(samples: int, shape: str) -> None:
     """Write two runs and compare them, then once more by clusters; print seconds of CPU and the peaks in MB."""
-    metrics = ONE if shape == "one" else TEN
+    metrics = _SHAPES[shape]
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("first", "second")]
         for seed, path in enumerate(paths):
@@ -110,7 +138,7 @@ def compare(samples: int, shape: str) -> None:
             from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
             result = compare_runs(paths, ComparisonRequest(cluster=cluster))
-            if result.common != samples or len(result.moved) != 20:
+            if result.common != samples or len(result.moved) != 20 or bool(result.contexts) != (shape == "cut"):
                 raise SystemExit("samples are missing")
             str(result)
             found += [time.process_time() - started, peak_mb()]
@@ -139,7 +167,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=OUTCOMES // 2, help="of each run, where there is one metric")
     samples = cast("int", parser.parse_args().samples)
-    for name, shape, size in (("one metric", "one", samples), ("ten metrics", "ten", samples // 10)):
+    for name, shape, size in (
+        ("one metric", "one", samples),
+        ("ten metrics", "ten", samples // 10),
+        ("3 and 2 contexts", "cut", samples),
+    ):
         seconds, peak, by_cluster, more, outcomes = _measured("compare", str(size), shape)
         report(f"compare, {outcomes:,.0f} outcomes, {name}: CPU s", seconds, at_most=LONGEST_S)
         report(f"compare, {outcomes:,.0f} outcomes, {name}: peak MB", peak, at_most=MOST_MB)
@@ -159,7 +191,7 @@ def _measured(*arguments: str) -> list[float]:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["write", path, samples, shape, seed]:
-            write_run(Path(path), int(samples), ONE if shape == "one" else TEN, int(seed))
+            write_run(Path(path), int(samples), shape, int(seed))
         case ["compare", samples, shape]:
             compare(int(samples), shape)
         case ["summary", outcomes]:

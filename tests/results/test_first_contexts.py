@@ -137,3 +137,20 @@ def test_metrics_that_judge_each_context_alone_declare_it() -> None:
     """Only relevance, precision and ranking of contexts do; recall and sufficiency read all contexts together."""
     declared = {metric.name for metric in NATIVE if isinstance(metric, JudgesContextsAlone)}
     assert declared == {"context_relevance", "context_precision", "context_ranking"}
+
+
+@pytest.mark.parametrize("layout", ["as written", "spaced", "escaped"])
+def test_the_outcomes_of_some_samples_are_found_in_any_layout(layout: str, tmp_path: Path) -> None:
+    """Ids with quotes, commas, backslashes and other scripts are found, also in lines that another tool wrote."""
+    ids = ['a","metric":"x', "back\\slash", "\u6c34", "a", "ab"]
+    data = [{"id": name, "user_input": "What is it?", "retrieved_contexts": ["Grade 1 for it."]} for name in ids]
+    judge = merilo.ScriptedJudge.by(counted)
+    run = merilo.evaluate(data, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
+    if layout != "as written":
+        remove_seal(run.path)
+        path = run.path / OUTCOMES
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        path.write_text("".join(json.dumps(each, ensure_ascii=layout == "escaped") + "\n" for each in records), "utf-8")
+        run = merilo.Run.open(run.path)
+    for wanted in (ids, ids[:1], ids[1:3], ["a"], ["absent"]):
+        assert [each["sample"] for each in run.records_of(set(wanted))] == [name for name in ids if name in wanted]

@@ -41,9 +41,9 @@ def scores_of_first(
         return found
     store = open_store(run)
     try:
-        for record in run.records():
+        for record in run.records_of(lengths):
             text, sample_id = record["metric"], record["sample"]
-            if text not in found or sample_id not in lengths or record["outcome"] != "score":
+            if text not in found or record["outcome"] != "score":
                 continue
             sample = store.sample(sample_id)
             if sample is None:

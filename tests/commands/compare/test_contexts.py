@@ -111,6 +111,21 @@ def test_each_sample_is_cut_to_its_own_smaller_number(tmp_path: Path) -> None:
     assert (numbers.first, numbers.second, numbers.samples) == pytest.approx((7 / 5, 8 / 5, 5))
 
 
+def test_of_many_pairs_a_random_sample_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 30 pairs at a maximum of 20, 20 are compared, always the same, and the page says so."""
+    for module in ("contexts", "wording"):
+        monkeypatch.setattr(f"merilo.commands.compare.{module}.MAX_CUT_PAIRS", 20)
+    mixed = {f"s{number}": [number % 3, 0] for number in range(30)}
+    runs = [graded(tmp_path / "long", mixed), graded(tmp_path / "short", grades(30, 1))]
+    found = compare_runs(runs)
+    row = only(found)
+    assert row.comparison.counts.pairs == 30
+    assert row.same_contexts is not None
+    assert row.same_contexts.counts.pairs == 20
+    assert "(a random sample of 20 pairs)" in text(found)
+    assert str(compare_runs(runs)) == str(found)
+
+
 def test_recall_and_sufficiency_have_no_such_comparison(tmp_path: Path) -> None:
     """A verdict on all contexts together says nothing about some of them."""
     metrics = (METRIC, "context_sufficiency")

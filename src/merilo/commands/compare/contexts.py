@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.result import ContextNumbers
+from merilo.commands.compare.result import MAX_CUT_PAIRS, ContextNumbers
 from merilo.metrics.base import Score
 from merilo.results.first_contexts import scores_of_first
 from merilo.stats.compare import compare
+from merilo.stats.intervals import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,9 @@ def by_same_contexts(
     if all runs have the same samples.
     """
     numbers: list[ContextNumbers] = []
+    chosen = _sampled(len(scores[0].ids)) if counts else ()
+    some = [each.at(chosen) for each in scores] if chosen else scores
+    lengths = [[each[at] for at in chosen] for each in counts] if chosen else counts
     pairs: dict[tuple[str, int], tuple[Column, Column]] = {}
     for other in range(1, len(counts)):
         both = [(a, b) for a, b in zip(counts[0], counts[other], strict=True) if a is not None and b is not None]
@@ -46,10 +50,19 @@ def by_same_contexts(
         numbers.append(ContextNumbers(other, first, second, len(both)))
         if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
             continue
-        cut = _cut(scores[0], counts[0], counts[other]), _cut(scores[other], counts[other], counts[0])
+        cut = _cut(some[0], lengths[0], lengths[other]), _cut(some[other], lengths[other], lengths[0])
         pairs |= {(metric, other): (cut[0][metric], cut[1][metric]) for metric in cut[0] if metric in cut[1]}
-    found = compare(pairs, primary=(), clusters=scores[0].clusters, undefined=policy, level=level)
+    found = compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy, level=level)
     return SameContexts(tuple(numbers), found)
+
+
+def _sampled(samples: int) -> tuple[int, ...]:
+    """Return the positions to compare, in order; empty to compare all."""
+    if samples <= MAX_CUT_PAIRS:
+        return ()
+    import numpy as np
+
+    return tuple(np.sort(np.random.default_rng(SEED).choice(samples, MAX_CUT_PAIRS, replace=False)).tolist())
 
 
 def _cut(scores: RunScores, own: Sequence[int | None], other: Sequence[int | None]) -> dict[str, Column]:

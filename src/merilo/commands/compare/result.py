@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from merilo.renderers import render
 from merilo.results.basis import Basis
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Default number of samples that changed most in a comparison."""
+
+MAX_CUT_PAIRS: Final = 5_000
+"""Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare.absences import absences
+from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import HUMAN_LABELS, NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
@@ -243,9 +244,10 @@ def _same_contexts(row: Row) -> str:
     if each is None or each.difference is None:
         return ""
     alone = f", {BY_JUDGE}" if row.basis is Basis.LABELS else ""
+    sampled = "a random sample of " if row.comparison.counts.pairs > MAX_CUT_PAIRS else ""
     return (
         f"{number(each.first)} and {number(each.second)}, difference {_difference_of_pairs(each)}, with the "
-        f"same number of contexts per sample ({count(each.counts.pairs, 'pair')}{alone})"
+        f"same number of contexts per sample ({sampled}{count(each.counts.pairs, 'pair')}{alone})"
     )
 
 
