@@ -23,6 +23,7 @@ from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.label.cli import label
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import unsealed
+from merilo.commands.label.until import UntilDecided
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.stats.gate import GateVerdict
@@ -467,6 +468,20 @@ def test_labels_stop_at_the_first_planned_look_that_decides(tmp_path: Path) -> N
     assert correction is not None
     assert (correction.labelled, found.rows[0].ahead) == (40, 1)
     assert correction.nominal > 0.97
+
+
+def test_labels_that_decide_nothing_say_when_they_are_checked(tmp_path: Path) -> None:
+    """Two equal systems are not decided after 40 samples: the end names the next look, and the last one ends it."""
+    first, second = pair(tmp_path, 44, lift=0, shared=0)
+    runs, path = [str(first.path), str(second.path)], tmp_path / "t.jsonl"
+    until = UntilDecided.of("compare", runs, METRIC, str(path))
+    label_run(first, path, samples=44, other=second, sequential=True)
+    assert until.ending == "Not decided yet: the labels are checked after 40 labelled samples"
+    typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
+    arguments = ["label", *runs, "-o", str(path), "--ask", "--until-decided", "compare"]
+    done = Here(tmp_path).merilo(*arguments, stdin=typed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Not decided yet: the labels are checked after 80 labelled samples." in " ".join(done.stdout.split())
 
 
 def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def label(
     try:
         _ask(Path(output), annotator, until)
     finally:
-        _attach(runs, output, "" if until is None else until.result)
+        _attach(runs, output, "" if until is None else until.ending)
 
 
 def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
@@ -160,7 +160,7 @@ def _ask_file(file: str, annotator: str) -> None:
 
 
 def _attach(runs: list[str], output: str, decision: str) -> None:
-    """Attach the labels given so far to the runs, and report it; `decision`: the decision that ended the labels."""
+    """Attach the labels given so far to the runs, and report it; `decision`: what the labels decided, if they should."""
     from merilo.commands.calibrate.attached_labels import attach_file
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page

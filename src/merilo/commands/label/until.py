@@ -60,6 +60,16 @@ class UntilDecided:
         self.result = self._compared() if self.suite is None else self._gated(self.suite)
         return bool(self.result)
 
+    @property
+    def ending(self) -> str:
+        """The decision, or that there is none and after how many samples the labels are checked next."""
+        if self.result:
+            return self.result
+        following = [str(look) for look in LABEL_LOOKS if look > max(self._looked, default=0)]
+        if not following:
+            return f"Not decided by {MOST} labelled samples"
+        return f"Not decided yet: the labels are checked after {following[0]} labelled samples"
+
     def _compared(self) -> str:
         found = compare_runs(self.runs, ComparisonRequest(metrics=[self.metric], samples=0))
         row = found.rows[0]
