@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import loopback
 import pytest
+from demo_runs import shared_demo
 from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from demo_runs import Demo
 
 settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("new", deadline=None)  # HYPOTHESIS_PROFILE=new: other examples each time, to find more
@@ -22,7 +25,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 _SLOW = re.compile(
-    r"^(?:from|import) (?:command_line|killing|subprocess|simulated\w*|docs_page|robust|doc_\w+)\b", re.MULTILINE
+    r"^(?:from|import) (?:command_line|demo_runs|killing|subprocess|simulated\w*|docs_page|robust|doc_\w+)\b",
+    re.MULTILINE,
 )
 """Imports of tests that start processes, simulate many data sets or run the documentation."""
 _ROOT = Path(__file__).parent.parent
@@ -39,6 +43,13 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if _is_slow(item.path) or item.nodeid.partition("[")[0] in SLOW_TESTS:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """One `merilo demo` for all tests and workers."""
+    base = tmp_path_factory.getbasetemp()
+    return shared_demo(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @cache
