@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
+    from merilo.judging.kinds.statements import Statement
     from merilo.judging.questions import Question, Texts
     from merilo.judging.verdicts import DecisionVerdict
 
@@ -60,6 +61,8 @@ class DistinctStatement:
     index: int
     """The position of its first occurrence in the verdict."""
     text: str
+    sentences: tuple[int, ...] = ()
+    """Indices of the sentences that make it, if the verdict names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,17 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStat
     else:
         question = Statements(sentences, sample.user_input, language=language)
     verdict = yield from ask(question)
-    return distinct(question, (each.text for each in verdict.statements), most=_most(sentences))
+    found = distinct(question, (each.text for each in verdict.statements), most=_most(sentences))
+    return _with_sentences(found, verdict.statements)
+
+
+def _with_sentences(
+    found: tuple[DistinctStatement, ...], statements: Iterable[Statement]
+) -> tuple[DistinctStatement, ...]:
+    made_by: dict[str, dict[int, None]] = {each.text: {} for each in found}
+    for statement in statements:
+        made_by[statement.text.strip()][statement.sentence] = None
+    return tuple(replace(each, sentences=tuple(sorted(made_by[each.text]))) for each in found)
 
 
 def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[DistinctStatement, ...]:

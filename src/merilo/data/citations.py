@@ -1,0 +1,234 @@
+"""Citation markers in a response: the text without them, and the contexts that each sentence cites.
+
+Markers are numbers of contexts in brackets (`[1]`, `[1, 2]`, `[1-3]`, `[^2]`, `【3】`, `[1](https://...)`), numbers after a
+word (`(Doc 3)`, `[Source 2]`, `(Sources 1 and 2)`), and ids of contexts (`[doc:faq-7]`, `[faq-7]`). A bracket whose
+content is anything else stays in the text, and so does everything in code. One pass, linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from merilo.data.sentences import split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.spans import Span
+
+_MAX_RANGE: Final = 20
+"""Numbers in a range such as [1-3]; a longer one is more likely a page range than a citation."""
+_WORDS: Final = (
+    "docs?|documents?|sources?|passages?|contexts?|chunks?|snippets?|refs?|references?|citations?"
+    "|quellen?|dokumente?|fuentes?|documentos?|fonti|fonte|документы?|источники?"
+)
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<code> ```.*?``` | `[^`\n]*` )
+    | (?P<open> \( )? \[ (?P<square> [^\[\]\n]{1,200} ) \] (?: \( (?:https?:|/|\#) [^()\s]{1,500} \) )?+ (?(open) \) )
+    | 【 (?P<lens> [^【】\n]{1,200} ) 】
+    | \( (?P<round> [^()\[\]【】\n]{1,200} ) \)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SEPARATOR: Final = re.compile(r"\s*[,;&，、]\s*|\s+(?:and|und|et|y|e|и)\s+")
+_NUMBERS: Final = re.compile(
+    rf"(?P<word>(?:{_WORDS})\s*[:#.]?\s*)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(rf"(?:{_WORDS}|id)\s*[:#]\s*(?P<id>\S+)", re.IGNORECASE)
+_DEFINITION: Final = re.compile(r"^[ ]{0,3}\[\^?[^\[\]\n]{1,64}\]:[^\n]*\n?", re.MULTILINE)
+_LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
+_HEADING: Final = re.compile(
+    r"[\s#*_]*(?:references|sources|citations|bibliography|quellen|fuentes|fonti|источники|литература)[\s*_:]*",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"\w")
+_LIST_NUMBER: Final = re.compile(r"\A[\s>]*\d{1,3}[.)]")
+_CLOSING: Final = re.compile(r"[\s.,;:!?…。)]|\Z")
+
+
+class CitedSentence(NamedTuple):
+    """A sentence without its markers, and what it cites."""
+
+    text: str
+    contexts: tuple[int, ...] = ()
+    """Indices of the cited contexts, from 0, each once."""
+    unknown: tuple[str, ...] = ()
+    """Numbers and ids that no context has, each once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitedText:
+    """A text without its markers, and its sentences."""
+
+    text: str
+    sentences: tuple[CitedSentence, ...]
+    """One for each sentence of `text`, as `merilo.data.sentences` splits it."""
+
+    @property
+    def citations(self) -> int:
+        """The number of pairs of a sentence and what it cites."""
+        return sum(len(each.contexts) + len(each.unknown) for each in self.sentences)
+
+
+def cited(text: str, ids: Sequence[str | None], *, first: int = 1, language: str | None = None) -> CitedText:
+    """Return the text without its markers, and the contexts that each sentence cites.
+
+    `ids`: one for each context, None if it has none. `first`: the number of the first context. A number is a position;
+    if there is no such position, it may be an id. A marker belongs to the sentence before it, or to the sentence after
+    it at the beginning of a line. Definitions of footnotes and a closing list of sources are removed.
+    """
+    reader = _Reader({name: place for place, name in reversed([*enumerate(ids)]) if name}, len(ids), first)
+    reader.read(_body(text))
+    clean = "".join(reader.parts)
+    spans = split(clean, language)
+    starts, breaks = [span.start for span in spans], [found.start() for found in re.finditer("\n", clean)]
+    contexts: list[dict[int, None]] = [{} for _ in spans]
+    unknown: list[dict[str, None]] = [{} for _ in spans]
+    for mark in reader.marks if spans else ():
+        at = _sentence_of(mark, spans, starts, breaks)
+        contexts[at] |= dict.fromkeys(mark.contexts)
+        unknown[at] |= dict.fromkeys(mark.unknown)
+    return CitedText(
+        clean,
+        tuple(
+            CitedSentence(clean[start:end], tuple(known), tuple(none))
+            for (start, end), known, none in zip(spans, contexts, unknown, strict=True)
+        ),
+    )
+
+
+def _body(text: str) -> str:
+    """Return the text without definitions of footnotes and without a closing list of sources under its heading."""
+    text = _DEFINITION.sub("", text) if "]:" in text else text
+    lines = text.splitlines(keepends=True)
+    last = len(lines)
+    while last and (not lines[last - 1].strip() or _LIST_LINE.match(lines[last - 1])):
+        last -= 1
+    if 0 < last < len(lines) and _HEADING.fullmatch(lines[last - 1]) and "".join(lines[last:]).strip():
+        return "".join(lines[: last - 1]).rstrip()
+    return text
+
+
+class _Mark(NamedTuple):
+    position: int
+    """Its position in the text without markers."""
+    opens_line: bool
+    """True if no word is before it in its line."""
+    contexts: tuple[int, ...]
+    unknown: tuple[str, ...]
+
+
+class _Names(NamedTuple):
+    contexts: tuple[int, ...]
+    unknown: tuple[str, ...]
+
+
+def _sentence_of(mark: _Mark, spans: Sequence[Span], starts: list[int], breaks: list[int]) -> int:
+    """Return the index of the sentence that a marker belongs to."""
+    before = max(bisect_left(starts, mark.position) - 1, 0)
+    if not mark.opens_line:
+        return before
+    if spans[before].end > mark.position:
+        return before
+    after = bisect_left(starts, mark.position)
+    line = bisect_right(breaks, mark.position - 1)
+    line_end = breaks[line] if line < len(breaks) else None
+    in_line = after < len(spans) and (line_end is None or starts[after] < line_end)
+    return after if in_line else before
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a text from left to right; keeps what is not a marker."""
+
+    places: dict[str, int]
+    """Id of a context → its index."""
+    count: int
+    first: int
+    parts: list[str] = field(default_factory=list[str])
+    marks: list[_Mark] = field(default_factory=list[_Mark])
+    _length: int = 0
+    _opens_line: bool = True
+
+    def read(self, text: str) -> None:
+        """Read the whole text."""
+        position = 0
+        for found in _TOKEN.finditer(text):
+            names = self._names(found)
+            if names is None:
+                continue
+            self._keep(text[position : found.start()])
+            position = found.end()
+            if _CLOSING.match(text, position):
+                self._drop_spaces()
+            self.marks.append(_Mark(self._length, self._opens_line, names.contexts, names.unknown))
+        self._keep(text[position:])
+
+    def _names(self, found: re.Match[str]) -> _Names | None:
+        """Return what a bracket names; None if it is not a marker."""
+        inside = found["square"] or found["lens"] or found["round"]
+        if inside is None:
+            return None
+        known: list[int] = []
+        unknown: list[str] = []
+        worded = found["round"] is None  # a number in round brackets needs a word
+        for item in _SEPARATOR.split(inside.partition("†")[0].strip()):
+            read = _NUMBERS.fullmatch(item)
+            worded = worded or _NAMED.fullmatch(item) is not None or (read is not None and read["word"] is not None)
+            names = (self._id(item) if read is None else self._numbers(read)) if worded else None
+            if names is None:
+                return None
+            known += names.contexts
+            unknown += names.unknown
+        return _Names(tuple(known), tuple(unknown))
+
+    def _id(self, item: str) -> _Names | None:
+        named = _NAMED.fullmatch(item)
+        for name in (item, named["id"] if named else ""):
+            if name in self.places:
+                return _Names((self.places[name],), ())
+        return _Names((), (named["id"],)) if named else None
+
+    def _numbers(self, read: re.Match[str]) -> _Names | None:
+        low = int(read["number"])
+        high = low if read["last"] is None else int(read["last"])
+        if not low <= high < low + _MAX_RANGE:
+            return None
+        found = {number: self._context(number) for number in range(low, high + 1)}
+        return _Names(
+            tuple(place for place in found.values() if place is not None),
+            tuple(str(number) for number, place in found.items() if place is None),
+        )
+
+    def _context(self, number: int) -> int | None:
+        place = number - self.first
+        return place if 0 <= place < self.count else self.places.get(str(number))
+
+    def _keep(self, text: str) -> None:
+        if not text:
+            return
+        _, broken, line = text.rpartition("\n")
+        if broken or not self._length:
+            line = _LIST_NUMBER.sub("", line)
+        self.parts.append(text)
+        self._length += len(text)
+        self._opens_line = (self._opens_line or bool(broken)) and not _WORD.search(line)
+
+    def _drop_spaces(self) -> None:
+        """Remove the spaces before a marker that ends a phrase."""
+        while self.parts:
+            kept = self.parts[-1].rstrip(" \t")
+            self._length -= len(self.parts[-1]) - len(kept)
+            self.parts[-1] = kept
+            if kept:
+                break
+            self.parts.pop()
+        for back in range(len(self.marks) - 1, -1, -1):
+            if self.marks[back].position <= self._length:
+                break
+            self.marks[back] = self.marks[back]._replace(position=self._length)

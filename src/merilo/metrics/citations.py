@@ -1,0 +1,317 @@
+"""Citations: whether the contexts that a response cites support what it states, and which citations are right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.data.citations import cited
+from merilo.errors import UsageError
+from merilo.judging.ask import both, together
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
+from merilo.metrics.formulas import f_measure
+from merilo.metrics.steps import (
+    BLANK_RESPONSE,
+    COUNTED,
+    RESPONSE_QUESTIONS,
+    RESPONSE_STATES_NOTHING,
+    about_statements,
+    any_averaged,
+    declines,
+    is_blank,
+    max_statements,
+    mean_credit,
+    statements_of,
+    states_nothing,
+    support_counts,
+    support_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.citations import CitedText
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.steps import DistinctStatement
+
+_DECLINES: Final = "the response declines to answer and makes no claim"
+_CITES_NOTHING: Final = "the response has no citation of a statement"
+_UNCITED: Final = "No context is cited."
+_SOURCE: Final = (
+    "After ALCE (Gao et al. 2023, arXiv 2305.14627), section 4: recall and precision of citations. Here statements are "
+    "judged, not sentences; a citation to nothing counts as wrong; a redundant citation that supports its statement is "
+    "right."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The statements of a response, and the support of each by what it cites."""
+
+    text: CitedText
+    statements: tuple[DistinctStatement, ...]
+    verdicts: tuple[SupportVerdict, ...]
+    """Support by the contexts that the statement cites, together. `evidence` has every one that was found to support
+    it, alone or with others."""
+
+    @property
+    def uncited(self) -> int:
+        """The number of statements without a citation of a context."""
+        return sum(not _contexts(self.text, each) for each in self.statements)
+
+    @property
+    def right(self) -> int:
+        """The number of right citations: the context supports a statement of the sentence."""
+        pairs = {
+            (sentence, context)
+            for statement, verdict in zip(self.statements, self.verdicts, strict=True)
+            for sentence in statement.sentences
+            for context in verdict.evidence
+            if verdict.supported and context in self.text.sentences[sentence].contexts
+        }
+        return len(pairs)
+
+    @property
+    def citations(self) -> int:
+        """The number of citations in sentences that make a statement, and of citations to nothing."""
+        stating = {sentence for each in self.statements for sentence in each.sentences}
+        return self.to_nothing + sum(len(self.text.sentences[sentence].contexts) for sentence in stating)
+
+    @property
+    def to_nothing(self) -> int:
+        """The number of cited numbers and ids that no context has."""
+        return sum(len(each.unknown) for each in self.text.sentences)
+
+    @property
+    def recall(self) -> float:
+        """The fraction of statements that their citations support."""
+        return mean_credit(self.verdicts)
+
+    @property
+    def precision(self) -> float | None:
+        """The fraction of citations that are right; None without a citation."""
+        return self.right / self.citations if self.citations else None
+
+    def score(self, value: float, *, recall: bool, precision: bool) -> Score:
+        """Return the score with this value, and the counts of the quantities it is computed from."""
+        counts: dict[str, int | None] = {**support_counts(self.verdicts), "uncited": self.uncited} if recall else {}
+        if precision:
+            counts |= {"citations": self.citations, "right": self.right, "to_nothing": self.to_nothing}
+        return Score(
+            value,
+            evidence=about_statements(self.statements, self.verdicts),
+            counts=counts,
+            averaged=recall and any_averaged(self.verdicts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Citations(MetricDefaults):
+    """What the metrics of citations share: the parameter, and the plan up to the verdicts."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = RESPONSE_QUESTIONS.kinds | {Support}
+    card: ClassVar[Card]
+    alone: ClassVar[bool] = True
+    """True if each citation is judged, and not only the citations of a statement together."""
+
+    first: int = 1
+    """The number of the first context: 1, or 0."""
+
+    def __post_init__(self) -> None:
+        if self.first not in (0, 1):
+            raise UsageError(f"Metric {self.name!r} takes first=0 or first=1, got {self.first!r}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return an upper bound: two questions about the response, and for each possible statement one and one for each
+        cited context.
+        """
+        if sample.response is None or sample.retrieved_contexts is None:
+            return 0
+        text = self._text(sample)
+        asked = max_statements(replace(sample, response=text.text), "response")
+        contexts = {context for each in text.sentences for context in each.contexts}
+        readable = sum(not is_blank(sample.retrieved_contexts[context]) for context in contexts)
+        each = 1 + (readable if self.alone and readable > 1 else 0) if readable else 0
+        return 2 + asked * each if asked else 0
+
+    def _text(self, sample: Sample) -> CitedText:
+        own, contexts = sample.retrieved_context_ids, sample.contexts
+        ids = own if own is not None and len(own) == len(contexts) else [context.id for context in contexts]
+        return cited(sample.require("response"), ids, first=self.first, language=sample.language)
+
+    def _judged(self, sample: Sample) -> Plan[_Judged | Undefined]:
+        sample.require("user_input")
+        sample.require("retrieved_contexts")
+        text = self._text(sample)
+        clean = replace(sample, response=text.text)
+        if states_nothing(clean, "response"):
+            return Undefined(BLANK_RESPONSE)
+        declined, statements = yield from both(declines(clean), statements_of(clean, "response"))
+        if declined:
+            return Undefined(_DECLINES)
+        if not statements:
+            return Undefined(RESPONSE_STATES_NOTHING)
+        verdicts = yield from together(
+            [_support(sample, each, _contexts(text, each), alone=self.alone) for each in statements]
+        )
+        return _Judged(text, statements, verdicts)
+
+
+def _contexts(text: CitedText, statement: DistinctStatement) -> tuple[int, ...]:
+    """Return the contexts that the sentences of a statement cite, each once."""
+    found = (context for sentence in statement.sentences for context in text.sentences[sentence].contexts)
+    return tuple(sorted(set(found)))
+
+
+def _support(
+    sample: Sample, statement: DistinctStatement, contexts: tuple[int, ...], *, alone: bool
+) -> Plan[SupportVerdict]:
+    """Judge whether these contexts together support the statement, and if asked, each that this verdict does not name.
+
+    A redundant context supports the statement alone, though a judge need not name it beside another one.
+    """
+    if not contexts:
+        return SupportVerdict(SupportLabel.NOT_STATED, reason=_UNCITED)
+    verdict = yield from _support_by(sample, statement, contexts)
+    if not alone or not verdict.supported:
+        return verdict
+    rest = [context for context in contexts if context not in verdict.evidence]
+    singles = yield from together([_support_by(sample, statement, (context,)) for context in rest])
+    also = {context for context, single in zip(rest, singles, strict=True) if single.supported}
+    return replace(verdict, evidence=tuple(sorted({*verdict.evidence, *also})))
+
+
+def _support_by(sample: Sample, statement: DistinctStatement, contexts: Sequence[int]) -> Plan[SupportVerdict]:
+    """Judge the statement against some contexts of the sample; the verdict has the sample's indices."""
+    chosen = [sample.contexts[context] for context in contexts]
+    part = replace(sample, retrieved_contexts=chosen, retrieved_context_ids=None)
+    (verdict,) = yield from support_of(part, (statement,))
+    return replace(
+        verdict,
+        evidence=tuple(contexts[index] for index in verdict.evidence),
+        sentences=tuple((contexts[index], sentence) for index, sentence in verdict.sentences),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CitationRecall(_Citations):
+    """Share of the response's statements that the contexts they cite support, in [0, 1].
+
+    Formula: supported statements / distinct statements of the response. Markers such as `[1]` are read and removed
+    before the response is judged. A statement cites what the sentences that make it cite, and is judged against these
+    contexts together. A statement without a citation, or with a citation to nothing only, is not supported; no question
+    is asked about it. With a judge whose probabilities are averaged, a cited statement counts as its probability.
+    0 when the response cites nothing. Undefined when the response is blank, declines to answer, or makes no statement.
+
+    - `first`: the number of the first context, 1 or 0.
+
+    Source: after citation recall of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4. Differences: statements instead
+    of sentences, and a response that makes no statement is Undefined.
+    """
+
+    name: ClassVar[str] = "citation_recall"
+    alone: ClassVar[bool] = False
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that the contexts they cite support.",
+        formula=f"Statements supported by what they cite / distinct statements of the response. {COUNTED}",
+        questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement that cites a "
+        "context.",
+        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
+        when="To find claims without a citation, and citations that do not support their claim.",
+        when_not="If the system was not asked to cite: use faithfulness.",
+        relatives=("citation_precision", "citation_f1", "faithfulness"),
+        sources=(_SOURCE,),
+        family=Family.RESPONSE,
+    )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        judged = yield from self._judged(sample)
+        if isinstance(judged, Undefined):
+            return judged
+        return judged.score(judged.recall, recall=True, precision=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CitationPrecision(_Citations):
+    """Share of the response's citations that are right, in [0, 1].
+
+    A citation is a pair of a sentence and a context; one that is repeated in its sentence counts once. It is right if a
+    statement of the sentence is supported by the contexts it cites together, and this context supports it: the judge
+    names the context, or finds it sufficient alone. A number or an id that no context has is a citation to nothing and
+    wrong. Citations in sentences that make no statement do not count. Undefined when nothing else is cited, and when
+    the response is blank, declines to answer, or makes no statement.
+
+    - `first`: the number of the first context, 1 or 0.
+
+    Source: after citation precision of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4. Differences: statements
+    instead of sentences, citations to nothing count as wrong, and a response without citations is Undefined.
+    """
+
+    name: ClassVar[str] = "citation_precision"
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's citations that support a statement of their sentence.",
+        formula="Right citations / citations, including those of numbers that no context has.",
+        questions=f"{RESPONSE_QUESTIONS.text}; for each distinct statement that cites a context one Support question "
+        "about all it cites and, if it is supported, one for each cited context that the verdict does not name.",
+        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, _CITES_NOTHING),
+        when="To find wrong citations, superfluous ones, and numbers without a context.",
+        when_not="Alone: a response that cites little has few wrong citations. Also use citation_recall.",
+        relatives=("citation_recall", "citation_f1"),
+        sources=(_SOURCE,),
+        family=Family.RESPONSE,
+    )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        judged = yield from self._judged(sample)
+        if isinstance(judged, Undefined):
+            return judged
+        precision = judged.precision
+        if precision is None:
+            return Undefined(_CITES_NOTHING)
+        return judged.score(precision, recall=False, precision=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CitationF1(_Citations):
+    """Harmonic mean of `citation_precision` and `citation_recall`, in [0, 1].
+
+    0 when the response cites nothing, because then no statement is supported. Undefined when the response is blank,
+    declines to answer, or makes no statement.
+
+    - `first`: the number of the first context, 1 or 0.
+
+    Source: the metrics of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4, with the differences that the two
+    metrics name.
+    """
+
+    name: ClassVar[str] = "citation_f1"
+    card: ClassVar[Card] = Card(
+        summary="Harmonic mean of citation precision and citation recall.",
+        formula="2 x precision x recall / (precision + recall).",
+        questions="Those of citation_precision.",
+        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
+        when="To compare systems by one number.",
+        when_not="To see what is wrong: citation_precision and citation_recall show it at no extra cost.",
+        relatives=("citation_precision", "citation_recall"),
+        sources=(_SOURCE,),
+        family=Family.RESPONSE,
+    )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        judged = yield from self._judged(sample)
+        if isinstance(judged, Undefined):
+            return judged
+        value = f_measure(judged.precision or 0.0, judged.recall)
+        return judged.score(value, recall=True, precision=True)
+
+
+METRICS: Final = (CitationRecall, CitationPrecision, CitationF1)

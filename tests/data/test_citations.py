@@ -1,0 +1,136 @@
+"""Citation markers: every form that is read, what stays in the text, and which sentence a marker belongs to."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from merilo.data.citations import cited
+from merilo.data.sentences import sentences
+
+IDS = (None, None, "faq-7")
+
+
+@pytest.mark.parametrize(
+    ("marker", "contexts", "unknown"),
+    [
+        ("[1]", (0,), ()),
+        ("[1, 2]", (0, 1), ()),
+        ("[1][3]", (0, 2), ()),
+        ("[1] [3]", (0, 2), ()),
+        ("[1-3]", (0, 1, 2), ()),
+        ("[^2]", (1,), ()),
+        ("([2])", (1,), ()),
+        ("[2](https://example.org/a)", (1,), ()),
+        ("【3】", (2,), ()),
+        ("【3†source】", (2,), ()),
+        ("(Doc 3)", (2,), ()),
+        ("[doc #2]", (1,), ()),
+        ("(Sources 1 and 2)", (0, 1), ()),
+        ("(источник 2)", (1,), ()),
+        ("[doc:faq-7]", (2,), ()),
+        ("(id: faq-7)", (2,), ()),
+        ("[faq-7]", (2,), ()),
+        ("[1, faq-7]", (0, 2), ()),
+        ("[2][2]", (1,), ()),
+        ("[4]", (), ("4",)),
+        ("[0]", (), ("0",)),
+        ("[2, 9]", (1,), ("9",)),
+        ("[doc:other]", (), ("other",)),
+        ("(Source: Wikipedia)", (), ("Wikipedia",)),
+    ],
+)
+def test_a_marker_is_read_and_removed(marker: str, contexts: tuple[int, ...], unknown: tuple[str, ...]) -> None:
+    """Each form of a marker names its contexts, and leaves the sentence as if it had not been there."""
+    found = cited(f"Paris is the capital {marker}.", IDS)
+    assert found.text == "Paris is the capital."
+    assert [tuple(each) for each in found.sentences] == [("Paris is the capital.", contexts, unknown)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It ran from [1990-2000] to [2020].",
+        "The second (2) of three.",
+        "This is [sic] odd [citation needed].",
+        "See [the page](https://example.org/1).",
+        "Call `a[1]` or ```x[2]``` now.",
+        "The (Documents) of a (source unknown).",
+        "A footnote[^note] with a name.",
+        "Pages [3-90] and [5-2].",
+        "(1, Doc 2) is not a list of sources.",
+        "An open [1 and a closed 2].",
+    ],
+)
+def test_other_brackets_stay(text: str) -> None:
+    """Years, list numbers, links, code and remarks in brackets are not citations, and the text is unchanged."""
+    found = cited(text, IDS)
+    assert found.text == text
+    assert found.citations == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is old. [1] It is big. [2]", [(0,), (1,)]),
+        ("It is old.[1] It is big.[2]", [(0,), (1,)]),
+        ("It is [1] old. It is big.", [(0,), ()]),
+        ("- [1] It is old.\n- [2] It is big.", [(0,), (1,)]),
+        ("1. [1] It is old.\n2. It is big [2].", [(0,), (1,)]),
+        ("It is old and grey.\n[1]\n\nIt is big.", [(0,), ()]),
+        ("[1] It is old.", [(0,)]),
+    ],
+)
+def test_a_marker_belongs_to_the_sentence_before_it(text: str, expected: list[tuple[int, ...]]) -> None:
+    """At the beginning of a line it belongs to the sentence after it, if the line has one."""
+    assert [each.contexts for each in cited(text, IDS).sentences] == expected
+
+
+def test_definitions_and_lists_of_sources_are_removed() -> None:
+    """Footnote definitions and a closing list under its heading are neither claims nor citations."""
+    footnotes = cited("It is old [^1].\n\n[^1]: Guide to Paris, page 3.\n", IDS)
+    listed = cited("It is old [1].\n\n**Sources:**\n\n[1] Guide to Paris\n[2] Atlas\n", IDS)
+    assert [each.text for each in footnotes.sentences] == ["It is old."]
+    assert [each.text for each in listed.sentences] == ["It is old."]
+    assert (footnotes.citations, listed.citations) == (1, 1)
+
+
+def test_a_number_may_be_an_id_or_count_from_zero() -> None:
+    """A number is a position first, and an id if there is no such position; `first=0` counts from zero."""
+    assert cited("A b [2].", ("2", "17")).sentences[0].contexts == (1,)
+    assert cited("A b [17].", ("2", "17")).sentences[0].contexts == (1,)
+    assert cited("A b [0][2].", IDS, first=0).sentences[0].contexts == (0, 2)
+
+
+@given(st.text(alphabet="ab .,\n[](){}^`1239-–【】†doc:;#*é", max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_any_text_is_read(text: str) -> None:
+    """The sentences are those of the clean text, and indices are those of contexts."""
+    found = cited(text, IDS)
+    assert tuple(each.text for each in found.sentences) == sentences(found.text)
+    assert all(0 <= index < len(IDS) for each in found.sentences for index in each.contexts)
+    assert len(found.text) <= len(text)
+
+
+@given(
+    st.lists(st.sampled_from(["Paris is old.", "It has [brackets].", "- One\n", "(See below)", "x = a[i]"]), max_size=6)
+)
+@settings(max_examples=30, deadline=None)
+def test_a_text_without_markers_is_unchanged(pieces: list[str]) -> None:
+    """So its statements are asked with the same question as for any other metric."""
+    text = " ".join(pieces)
+    assert cited(text, IDS).text == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["[", "(", "```", "`", "[1]", "【1】\n", "[doc:x] ", "\n[a", "[1-999]", "[^\n", "([", "[1](", " [1] a", "[1] \n"],
+)
+def test_a_hostile_text_takes_linear_time(piece: str) -> None:
+    """Twelve thousand repetitions of an opening or a marker are read at once."""
+    started = time.process_time()
+    cited(piece * 12_000, IDS)
+    assert time.process_time() - started < 3
