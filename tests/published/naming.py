@@ -107,6 +107,12 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "umbrela": System("umbrela", r"git e2c4e41( .*)?", names={"relevance judgment 0-3": "relevance"}),
     "ragchecker": System("ragchecker", r"git 6091f08( .*)?"),
     "ares": System("ares", r"git c7c9018( .*)?"),
+    "alce": System(
+        "alce",
+        r"git 3fdc2ed( .*)?",
+        names={"citation_rec": "citation_recall", "citation_prec": "citation_precision"},
+        parameters={"at_most_citations": "max_citations"},
+    ),
 }
 
 

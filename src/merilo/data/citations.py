@@ -1,8 +1,8 @@
 """Citation markers in a response: the text without them, and the contexts that each sentence cites.
 
-Markers are numbers of contexts in brackets (`[1]`, `[1, 2]`, `[1-3]`, `[^2]`, `【3】`, `[1](https://...)`), numbers after a
-word (`(Doc 3)`, `[Source 2]`, `(Sources 1 and 2)`), and ids of contexts (`[doc:faq-7]`, `[faq-7]`). A bracket whose
-content is anything else stays in the text, and so does everything in code. One pass, linear in the text.
+Markers are numbers of contexts in brackets (`[1]`, `[1, 2]`, `[1-3]`, `[^2]`, `【3】`, `[1](https://...)`), numbers
+after a word (`(Doc 3)`, `[Source 2]`, `(Sources 1 and 2)`), and ids of contexts (`[doc:faq-7]`, `[faq-7]`). A bracket
+with anything else in it stays in the text, and so does everything in code. Reading takes time linear in the text.
 """
 
 from __future__ import annotations

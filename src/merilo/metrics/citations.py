@@ -211,8 +211,8 @@ class CitationRecall(_Citations):
 
     - `first`: the number of the first context, 1 or 0.
 
-    Source: after citation recall of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4. Differences: statements instead
-    of sentences, and a response that makes no statement is Undefined.
+    Source: after citation recall of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4. Differences: statements
+    instead of sentences, and a response that makes no statement is Undefined.
     """
 
     name: ClassVar[str] = "citation_recall"

@@ -10,6 +10,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.support import Support
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import fidelity_of
@@ -67,6 +68,8 @@ def reproduction(name: str) -> Reproduction | None:
             *([f"the sampling: {sampling}"] if sampled else []),
         ]
         missing += [WORDING, _OTHER_SAMPLING if sampled else _NO_SAMPLING, *family.differs, _RETRIES]
+    if Support in asks:
+        missing += ["the entailment model: the judge answers Support questions instead", *family.differs]
     if Sentences in asks:
         reproduced.append("the sentences, which pysbd splits")
     if Embeddings in asks:

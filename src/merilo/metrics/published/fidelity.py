@@ -158,6 +158,14 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
             ("classifiers trained for ARES are not used: a judge answers",),
         ),
     ),
+    (
+        "alce:",
+        Fidelity(
+            "a Support question of merilo's own in place of an entailment model",
+            "computation by hand from its paper and source; it was not run",
+            ("sentences are split by merilo, not by NLTK",),
+        ),
+    ),
 )
 """By the beginning of the names; of several that fit a name the first counts."""
 
