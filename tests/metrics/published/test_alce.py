@@ -30,10 +30,10 @@ def supports(question: Question[Any]) -> SupportVerdict:
 
 
 def needs_two(question: Question[Any]) -> SupportVerdict:
-    """A sentence is supported by any two contexts, and by none alone."""
+    """A sentence is supported by any two contexts, and alone by the first one of each sample only."""
     assert isinstance(question, Support)
-    enough = len(question.contexts) > 1
-    return SupportVerdict(SupportLabel.SUPPORTED, (0, 1)) if enough else SupportVerdict(SupportLabel.NOT_STATED)
+    enough = len(question.contexts) > 1 or question.contexts[0].startswith("Paris")
+    return SupportVerdict(SupportLabel.SUPPORTED, (0,)) if enough else SupportVerdict(SupportLabel.NOT_STATED)
 
 
 def value(metric: CitationRecall | CitationPrecision, sample: Sample = SAMPLE) -> float | None:
