@@ -92,7 +92,7 @@ def test_the_contract_is_met(metric: type[CitationRecall | CitationPrecision]) -
         Sample(
             f"c{number}",
             retrieved_contexts=[f"Paris {number}.", f"Rome {number}.", f"Bern {number}."],
-            response=f"It is in {number} [1]. The {number} is big [2][3][1]. All of {number} [7]. Number {number}.",
+            response=f"It is in {number} [1]. The {number} is big [2][3]. All of {number} [7]. Number {number}.",
         )
         for number in range(20)
     ]
