@@ -113,6 +113,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         names={"citation_rec": "citation_recall", "citation_prec": "citation_precision"},
         parameters={"at_most_citations": "max_citations"},
     ),
+    "autonuggetizer": System("autonuggetizer", r"0\.0\.5"),
 }
 
 

@@ -41,7 +41,7 @@ COLUMNS: Final = {
 }
 """Inputs that no loader knows, since they mean this in golden cases only."""
 
-IN_METADATA: Final = {"axion": frozenset({"conversation"})}
+IN_METADATA: Final = {"axion": frozenset({"conversation"}), "autonuggetizer": frozenset({"nuggets"})}
 """Inputs that are no field, and that metrics of a system read from the metadata."""
 
 

@@ -15,6 +15,7 @@ from merilo.data import check, sentences
 from merilo.data.check import JSON
 from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
 from merilo.data.language import detect_language
+from merilo.data.nuggets import NUGGETS
 from merilo.errors import DataError, MissingField, Problem, UsageError
 from merilo.renderers import render
 from merilo.short_repr import short_repr
@@ -262,8 +263,8 @@ class Columns:
         """Return the notice for the user: which column fills which field, and which are stored only."""
         renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
         parts = [f"Read {', '.join(renamed)}."] if renamed else []
-        if self.kept:
-            parts.append(f"Kept in the metadata, unread: {', '.join(self.kept)}.")
+        if unread := [column for column in self.kept if column != NUGGETS]:
+            parts.append(f"Kept in the metadata, unread: {', '.join(unread)}.")
         if self.single:
             parts.append(f"Took each plain text as the only item of {', '.join(self.single)}; write lists as JSON.")
         if self.printed_missing:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.nuggets import NUGGETS
 from merilo.data.sample import Sample
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import Odds, chance
@@ -30,7 +31,7 @@ def samples() -> Iterator[Sample]:
 
 
 def sample(number: int) -> Sample:
-    """Return the full sample with this number: every field is present, and only a context is ever blank."""
+    """Return the full sample with this number: every field and nuggets; only a context is ever blank."""
     contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MAX_CONTEXTS)]
     if number % 7 == 3:
         contexts[-1] = " \n"
@@ -45,6 +46,7 @@ def sample(number: int) -> Sample:
         reference_contexts=[_text(number, f"reference context {place}", 3) for place in range(2)],
         retrieved_context_ids=[f"c{number}-{place}" for place in range(len(contexts))],
         reference_context_ids=[f"c{number}-{place}" for place in range(0, 4, 2)],
+        metadata={NUGGETS: [{"text": _text(number, f"nugget {at}", 1), "vital": at != 1} for at in range(3)]},
     )
 
 

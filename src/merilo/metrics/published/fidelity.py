@@ -166,6 +166,17 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
             ("sentences are split by merilo, not by NLTK",),
         ),
     ),
+    (
+        "autonuggetizer:",
+        Fidelity(
+            "a list of labels in Python's syntax; up to {tries} requests for one that can be read",
+            "a run of nuggetizer 0.0.5 with scripted replies; weighted scores by hand from the paper",
+            (
+                "after the last try the outcome is Failed; nuggetizer tries 500 times, then scores the nuggets 0",
+                "a list with an item that is not a text is unreadable as a whole",
+            ),
+        ),
+    ),
 )
 """By the beginning of the names; of several that fit a name the first counts."""
 

@@ -1,0 +1,98 @@
+"""Nugget recall: the fraction of the question's nuggets that the response states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NuggetError, nuggets_in
+from merilo.errors import UsageError
+from merilo.judging.kinds.support import Support
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.steps import COUNTED, DistinctStatement, about_statements, any_averaged, is_blank, support_by
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_NOTHING_COUNTS: Final = "the sample has no vital nugget, and okay ones have the weight 0"
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetRecall(MetricDefaults):
+    """Share of the question's nuggets that the response states, in [0, 1].
+
+    Nuggets are the facts that a good answer has, in the metadata of the sample or in a column `nuggets`: a list of
+    texts, or of objects with `text` and `vital` (or `importance`: "vital" or "okay"). Formula: sum of the weights of
+    the nuggets that the response states in full / sum of all weights. A vital nugget has the weight 1. With a judge
+    whose probabilities are averaged, a nugget counts as its probability of being stated. 0 when the response is blank;
+    no question is asked then. Undefined without nuggets.
+
+    - `okay_weight`: the weight of a nugget that is not vital, in [0, 1]: 0.5 weighted, 0 vital nuggets only, 1 all.
+
+    Source: the strict scores of the AutoNuggetizer framework (Pradeep et al. 2024, arXiv 2411.09607): vital, all and
+    weighted. Differences: nuggets are judged one by one, and there is no partial support.
+    """
+
+    name: ClassVar[str] = "nugget_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"response"})
+    asks = Kinds({Support})
+    card: ClassVar[Card] = Card(
+        summary="Share of the question's nuggets, weighted by importance, that the response states.",
+        formula=f"Weights of the stated nuggets / weights of all nuggets; a vital nugget has the weight 1. {COUNTED}",
+        questions="One Support question for each nugget.",
+        undefined=(NO_NUGGETS, INVALID_NUGGETS, _NOTHING_COUNTS),
+        when="To see whether answers say what matters, with facts that are stored once and used for every system.",
+        when_not="To see whether the rest of the answer is true: also use faithfulness.",
+        relatives=("answer_correctness", "answer_completeness"),
+        sources=("After the AutoNuggetizer framework, Pradeep et al. 2024 (arXiv 2411.09607); strict scores.",),
+        family=Family.RESPONSE,
+    )
+
+    okay_weight: float = 0.5
+    """The weight of a nugget that is not vital, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.okay_weight <= 1:
+            raise UsageError(f"Metric {self.name!r} takes okay_weight=a number from 0 to 1, got {self.okay_weight}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return an upper bound: one question for each nugget."""
+        if sample.response is None or is_blank(sample.response):
+            return 0
+        try:
+            return len(nuggets_in(sample.metadata))
+        except NuggetError:
+            return 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("response")
+        try:
+            found = nuggets_in(sample.metadata)
+        except NuggetError as error:
+            return Undefined(str(error))
+        weights = [1.0 if nugget.vital else self.okay_weight for nugget in found]
+        whole = fsum(weights)
+        if not whole:
+            return Undefined(_NOTHING_COUNTS if found else NO_NUGGETS)
+        statements = [DistinctStatement(index, nugget.text) for index, nugget in enumerate(found)]
+        verdicts = yield from support_by(sample, "response", statements)
+        stated = fsum(weight * verdict.credit for weight, verdict in zip(weights, verdicts, strict=True))
+        vital = [verdict.supported for nugget, verdict in zip(found, verdicts, strict=True) if nugget.vital]
+        return Score(
+            min(stated / whole, 1.0),
+            evidence=about_statements(statements, verdicts),
+            counts={
+                "nuggets": len(found),
+                "stated": sum(verdict.supported for verdict in verdicts),
+                "vital": len(vital),
+                "vital_stated": sum(vital),
+            },
+            averaged=any_averaged(verdicts),
+        )
+
+
+METRICS: Final = (NuggetRecall,)
