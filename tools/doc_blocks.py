@@ -31,7 +31,8 @@ _EDGE_TEXTS: Final = (
     ("context_precision(against=reference)", "context_recall", "context_sufficiency"),
     ("context_utilization", "faithfulness", "answer_relevancy"),
     ("noise_sensitivity", "context_entity_recall", "answer_completeness"),
-    ("answer_correctness", "critique(aspect=coherence)"),
+    ("answer_correctness", "critique(aspect=coherence)", "nugget_recall"),
+    ("citation_recall", "citation_precision", "citation_f1"),
     ("id_precision", "id_recall", "reciprocal_rank", "average_precision"),
     ("nDCG", "hit_rate@1", "precision@2", "recall@2"),
 )

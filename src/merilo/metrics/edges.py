@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.nuggets import NUGGETS
 from merilo.data.sample import Context, Sample
 from merilo.errors import MissingField
 from merilo.judging.kinds.statements import Statements
@@ -33,11 +34,13 @@ _USUAL: Final = Sample(
     "usual",
     user_input="Where is France, and what is its capital?",
     retrieved_contexts=["France is in Western Europe.", "Paris is the capital of France."],
-    response="France is in Western Europe. Its capital is Paris.",
+    response="France is in Western Europe [1]. Its capital is Paris [2].",
     reference="It is in Western Europe. The capital is Paris.",
     retrieved_context_ids=["europe", "paris"],
     reference_context_ids=["europe", "paris"],
+    metadata={NUGGETS: ["France is in Western Europe.", "Its capital is Paris."]},
 )
+_UNCITED: Final = replace(_USUAL, response="France is in Western Europe. Its capital is Paris.")
 
 
 def edges() -> tuple[Edge, ...]:
@@ -54,7 +57,14 @@ def edges() -> tuple[Edge, ...]:
         Edge("no context is relevant", _USUAL, _worst_on("relevance", "usefulness")),
         Edge("the response is blank", replace(_USUAL, response=" "), _good),
         Edge("the response declines to answer", _USUAL, _worst_on("noncommittal", "answered")),
-        Edge("the response makes no statement", _USUAL, _states_nothing(_USUAL.sentences("response"))),
+        Edge(
+            "the response makes no statement",
+            _USUAL,
+            _states_nothing(_USUAL.sentences("response"), _UNCITED.sentences("response")),
+        ),
+        Edge("the response cites nothing", _UNCITED, _good),
+        Edge("the response cites a number without a context", replace(_USUAL, response="It is big [1][7]."), _good),
+        Edge("the question has no nuggets", replace(_USUAL, metadata={}), _good),
         Edge("the reference is blank", replace(_USUAL, reference=""), _good),
         Edge("the reference makes no statement", _USUAL, _states_nothing(_USUAL.sentences("reference"))),
         Edge("the reference names no entity", _USUAL, _worst_on("entities")),
@@ -110,11 +120,11 @@ def _worst_on(*kinds: str) -> Callable[[Question[Any]], Verdict]:
     return answer
 
 
-def _states_nothing(sentences: tuple[str, ...]) -> Callable[[Question[Any]], Verdict]:
-    """Return a judge that finds no statement in one text."""
+def _states_nothing(*texts: tuple[str, ...]) -> Callable[[Question[Any]], Verdict]:
+    """Return a judge that finds no statement in these texts, given as sentences."""
 
     def answer(question: Question[Any]) -> Verdict:
-        empty = isinstance(question, Statements) and question.sentences == sentences
+        empty = isinstance(question, Statements) and question.sentences in texts
         verdict: Verdict = question.worst() if empty else question.best()
         return verdict
 
