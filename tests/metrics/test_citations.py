@@ -143,6 +143,20 @@ def test_equal_questions_are_shared() -> None:
     assert about_text <= asked["citation_recall"]
 
 
+def test_a_reason_names_the_contexts_that_it_counts() -> None:
+    """A judge numbers the contexts that it is given, so its reason says which they are unless they are the first ones."""
+
+    def answer(question: Question[Any]) -> Verdict:
+        verdict = Oracle()(question)
+        return replace(verdict, reason="By context 1.") if isinstance(verdict, SupportVerdict) else verdict
+
+    metric: Any = parse_metric("citation_recall")
+    found = drive(metric.plan(sample("It is f1 [1]. It is f2 [2].", "f1", "f2")), answer)
+    assert isinstance(found, Score)
+    reasons = [getattr(each.verdict, "reason", None) for each in found.evidence]
+    assert reasons == ["By context 1.", "Counting only context 2: By context 1."]
+
+
 def test_contexts_may_be_named_by_id() -> None:
     """An id of a context is a citation of it, wherever the ids are given."""
     by_context = replace(

@@ -13,6 +13,13 @@ def listed(indices: Sequence[int], thing: str) -> str:
     return f"{thing}{'s' if len(indices) > 1 else ''} {', '.join(str(index + 1) for index in indices)}"
 
 
+def counting_only(contexts: Sequence[int], reason: str) -> str:
+    """Return a judge's reason about some contexts of a sample; its numbers count only these, so they are named."""
+    if not reason or list(contexts) == [*range(len(contexts))]:
+        return reason
+    return f"Counting only {listed(contexts, 'context')}: {reason}"
+
+
 def number_of(things: Sequence[object], one: str, many: str) -> str:
     """Return the number of things in words: `1 part`, `1,200 parts`."""
     return f"{len(things):,} {one if len(things) == 1 else many}"

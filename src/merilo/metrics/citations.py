@@ -9,6 +9,7 @@ from merilo.data.citations import cited
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.wording import counting_only
 from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.steps import (
@@ -188,12 +189,16 @@ def _support(
 
 
 def _support_by(sample: Sample, statement: DistinctStatement, contexts: Sequence[int]) -> Plan[SupportVerdict]:
-    """Judge the statement against some contexts of the sample; the verdict has the sample's indices."""
+    """Judge the statement against some contexts of the sample; the verdict has the sample's indices.
+
+    The reason has the judge's own numbers, which count these contexts only.
+    """
     chosen = [sample.contexts[context] for context in contexts]
     part = replace(sample, retrieved_contexts=chosen, retrieved_context_ids=None)
     (verdict,) = yield from support_of(part, (statement,))
     return replace(
         verdict,
+        reason=counting_only(contexts, verdict.reason),
         evidence=tuple(contexts[index] for index in verdict.evidence),
         sentences=tuple((contexts[index], sentence) for index, sentence in verdict.sentences),
     )

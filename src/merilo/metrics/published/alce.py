@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, together
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.wording import counting_only
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.inputs import check_count
@@ -129,7 +130,8 @@ def _support(sample: Sample, text: str, cited: Sequence[int]) -> Plan[SupportVer
     if not text or not any(passage.strip() for passage in passages):
         return SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK)
     verdict = yield from ask(Support(text, passages, language=sample.resolved_language))
-    return replace(verdict, evidence=tuple(dict.fromkeys(cited[index] for index in verdict.evidence)), sentences=())
+    evidence = tuple(dict.fromkeys(cited[index] for index in verdict.evidence))
+    return replace(verdict, reason=counting_only(cited, verdict.reason), evidence=evidence, sentences=())
 
 
 def _passage(context: Context) -> str:
