@@ -144,7 +144,7 @@ def test_equal_questions_are_shared() -> None:
 
 
 def test_a_reason_names_the_contexts_that_it_counts() -> None:
-    """A judge numbers the contexts that it is given, so its reason says which they are unless they are the first ones."""
+    """A judge numbers the contexts that it is given, so a reason says which they are, unless they are the first."""
 
     def answer(question: Question[Any]) -> Verdict:
         verdict = Oracle()(question)

@@ -1,9 +1,12 @@
-"""Citations: whether the contexts that a response cites support what it states, and which citations are right."""
+"""Citations: whether the contexts that a response cites support what it states, and which citations are right.
+
+The module is long because three metrics share one plan, and metrics do not import one another.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.data.citations import cited
 from merilo.errors import UsageError
@@ -158,10 +161,16 @@ class _Citations(MetricDefaults):
             return Undefined(_DECLINES)
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
-        verdicts = yield from together(
-            [_support(sample, each, _contexts(text, each), alone=self.alone) for each in statements]
-        )
+        cited_by = [_Cited(each, _contexts(text, each)) for each in statements]
+        verdicts = yield from _support(sample, cited_by, alone=self.alone)
         return _Judged(text, statements, verdicts)
+
+
+class _Cited(NamedTuple):
+    """A statement, and the contexts that it is judged against."""
+
+    statement: DistinctStatement
+    contexts: tuple[int, ...]
 
 
 def _contexts(text: CitedText, statement: DistinctStatement) -> tuple[int, ...]:
@@ -170,37 +179,64 @@ def _contexts(text: CitedText, statement: DistinctStatement) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
-def _support(
-    sample: Sample, statement: DistinctStatement, contexts: tuple[int, ...], *, alone: bool
-) -> Plan[SupportVerdict]:
-    """Judge whether these contexts together support the statement, and if asked, each that this verdict does not name.
+def _support(sample: Sample, cited_by: Sequence[_Cited], *, alone: bool) -> Plan[tuple[SupportVerdict, ...]]:
+    """Judge whether the contexts that each statement cites support it together.
 
-    A redundant context supports the statement alone, though a judge need not name it beside another one.
+    If `alone`, each cited context that the verdict on a supported statement does not name is also judged alone: a
+    redundant context supports the statement, though a judge need not name it as well. It is added to the evidence.
     """
+    verdicts = yield from _judge(sample, cited_by)
+    if not alone:
+        return verdicts
+    rest = [
+        (place, context)
+        for place, (cited_one, verdict) in enumerate(zip(cited_by, verdicts, strict=True))
+        for context in cited_one.contexts
+        if verdict.supported and context not in verdict.evidence
+    ]
+    singles = yield from _judge(sample, [_Cited(cited_by[place].statement, (context,)) for place, context in rest])
+    evidence = [{*verdict.evidence} for verdict in verdicts]
+    for (place, context), single in zip(rest, singles, strict=True):
+        if single.supported:
+            evidence[place].add(context)
+    return tuple(
+        replace(verdict, evidence=tuple(sorted(each))) for verdict, each in zip(verdicts, evidence, strict=True)
+    )
+
+
+def _judge(sample: Sample, cited_by: Sequence[_Cited]) -> Plan[tuple[SupportVerdict, ...]]:
+    """Judge each statement against some contexts; statements about the same contexts may be judged together."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, each in enumerate(cited_by):
+        groups.setdefault(each.contexts, []).append(place)
+    judged = yield from together(
+        [_by(sample, contexts, [cited_by[place].statement for place in places]) for contexts, places in groups.items()]
+    )
+    found = {
+        place: verdict
+        for places, verdicts in zip(groups.values(), judged, strict=True)
+        for place, verdict in zip(places, verdicts, strict=True)
+    }
+    return tuple(found[place] for place in range(len(cited_by)))
+
+
+def _by(
+    sample: Sample, contexts: Sequence[int], statements: Sequence[DistinctStatement]
+) -> Plan[tuple[SupportVerdict, ...]]:
+    """Judge statements against some contexts of the sample; the verdicts have the sample's indices."""
     if not contexts:
-        return SupportVerdict(SupportLabel.NOT_STATED, reason=_UNCITED)
-    verdict = yield from _support_by(sample, statement, contexts)
-    if not alone or not verdict.supported:
-        return verdict
-    rest = [context for context in contexts if context not in verdict.evidence]
-    singles = yield from together([_support_by(sample, statement, (context,)) for context in rest])
-    also = {context for context, single in zip(rest, singles, strict=True) if single.supported}
-    return replace(verdict, evidence=tuple(sorted({*verdict.evidence, *also})))
-
-
-def _support_by(sample: Sample, statement: DistinctStatement, contexts: Sequence[int]) -> Plan[SupportVerdict]:
-    """Judge the statement against some contexts of the sample; the verdict has the sample's indices.
-
-    The reason has the judge's own numbers, which count these contexts only.
-    """
-    chosen = [sample.contexts[context] for context in contexts]
-    part = replace(sample, retrieved_contexts=chosen, retrieved_context_ids=None)
-    (verdict,) = yield from support_of(part, (statement,))
-    return replace(
-        verdict,
-        reason=counting_only(contexts, verdict.reason),
-        evidence=tuple(contexts[index] for index in verdict.evidence),
-        sentences=tuple((contexts[index], sentence) for index, sentence in verdict.sentences),
+        return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=_UNCITED) for _ in statements)
+    chosen = tuple(sample.contexts[context] for context in contexts)
+    part = replace(sample, retrieved_contexts=chosen, retrieved_context_ids=None, response=None)
+    verdicts = yield from support_of(part, statements)
+    return tuple(
+        replace(
+            verdict,
+            reason=counting_only(contexts, verdict.reason),
+            evidence=tuple(contexts[index] for index in verdict.evidence),
+            sentences=tuple((contexts[index], sentence) for index, sentence in verdict.sentences),
+        )
+        for verdict in verdicts
     )
 
 
