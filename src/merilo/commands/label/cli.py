@@ -12,13 +12,17 @@ from merilo.commands.flags import Debug, Json, given
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from merilo.commands.label.run import Tasks
     from merilo.commands.label.until import UntilDecided
+    from merilo.rendering.page import Page
 
 HELP = """Sample items from a run, or from a pair of runs, for people to label.
 
-Items are written to FILE without the judge's verdicts, nor the run they come from. Label them in the terminal (--ask)
-or with any tool that fills in the `label` field. With --ask each answer is saved at once, and the labels are attached
+Items are written to FILE without the judge's verdicts, nor the run they come from. Label them in the terminal (--ask),
+in a browser (--html: one file that needs no server and no Python), or with any tool that fills in the `label` field.
+With --ask each answer is saved at once, and the labels are attached
 to the runs at the end; repeat the command to resume. Labels of a pair correct `merilo compare` and `merilo gate
 --baseline`; labels of one run correct `merilo show` and `merilo gate --min`.
 
@@ -29,6 +33,7 @@ Examples:
   merilo label runs/bm25 runs/dense --metric context_relevance -o pairs.jsonl --ask
   merilo label runs/first --metric faithfulness --sample 60 -o tasks.csv
   merilo label tasks.jsonl --ask --annotator ann
+  merilo label runs/first --metric faithfulness --html tasks.html
 """
 
 
@@ -79,6 +84,10 @@ def label(
     annotator: Annotated[
         str, typer.Option(metavar="NAME", help="With --ask: name of the annotator, stored with each label.")
     ] = "",
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a page for labelling the tasks in a browser.", show_default=False),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -88,6 +97,13 @@ def label(
         raise UsageError("--until-decided needs --ask and a file for the tasks: -o tasks.jsonl.")
     if ask and json:
         raise UsageError("--ask is a dialogue; leave out --json.")
+    if ask and html is not None:
+        raise UsageError("--html writes a page to label in a browser; leave out --ask.")
+    if html is not None and Path(what).is_file():
+        if output is not None or other is not None:
+            raise UsageError("--html shows the tasks of the file WHAT; leave out --output and OTHER.")
+        _page_of_file(what, html, json=json)
+        return
     if ask and (output is None or Path(what).is_file()):
         if output is not None or (other is not None and Path(what).is_file()):
             raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
@@ -95,9 +111,10 @@ def label(
             raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
         _ask_file(what, annotator)
         return
-    if output is None:
+    if output is None and html is None:
         raise UsageError(
-            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv. To label an existing file, add --ask."
+            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv, or --html tasks.html. To label an existing "
+            "file, add --ask."
         )
     if Path(what).is_file():
         raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
@@ -118,8 +135,10 @@ def label(
         sequential=sequential,
     )
     runs = [each for each in (what, other) if each is not None]
-    if not ask:
-        _report(tasks, runs, output, json=json)
+    if html is not None:
+        _write_page([line.record() for line in tasks.lines], html)
+    if output is None or not ask:
+        _report(tasks, runs, output, html, json=json)
         return
     until = None
     if until_decided is not None:
@@ -179,7 +198,42 @@ def _attach(runs: list[str], output: str, decision: str) -> None:
     show(page)
 
 
-def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
+def _write_page(records: Sequence[Mapping[str, object]], html: str) -> None:
+    from merilo.commands.label.page import label_page
+    from merilo.rendering.html import write_page
+
+    write_page(Path(html), label_page(records))
+
+
+def _page_of_file(file: str, html: str, *, json: bool) -> None:
+    """Write the page for the tasks of a file, without the labels that they have."""
+    from merilo.commands.label.task_file import TaskFile
+    from merilo.rendering.page import Page
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.wording import count
+
+    found = TaskFile(Path(file))
+    _write_page(found.records, html)
+    if json:
+        write(json_text({"file": file, "html": html, "tasks": len(found.tasks)}) + "\n")
+        return
+    page = Page(page_width())
+    page.text(f"{count(len(found.tasks), 'task')} in {html}.")
+    _next_in_browser(page, ["RUN"], html)
+    show(page)
+
+
+def _next_in_browser(page: Page, runs: list[str], html: str) -> None:
+    """Add what to do with a page, and how to attach the file that an annotator downloads from it."""
+    from merilo.rendering.overview import command
+
+    page.heading("Next")
+    page.text(f"Open {html} in a browser, or send it to each annotator. Attach the files that they download:", indent=2)
+    page.line("  " + command("calibrate", *runs, "--labels", "labels-NAME.jsonl", "--attach"))
+
+
+def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page
     from merilo.rendering.sanitize import json_text
@@ -187,7 +241,7 @@ def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
     from merilo.rendering.wording import count
 
     if json:
-        write(json_text(_record(tasks, runs, output)) + "\n")
+        write(json_text(_record(tasks, runs, output, html)) + "\n")
         return
     page = Page(page_width())
     both = " of both runs" if len(runs) > 1 else ""
@@ -196,19 +250,23 @@ def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
     page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
     for sentence in tasks.remarks:
         page.text(sentence)
-    page.heading("Next")
-    page.line("  " + command("label", output, "--ask"))
-    attach = ["--attach"] if len(runs) > 1 else []
-    for run in runs:
-        page.line("  " + command("calibrate", run, "--labels", output, *attach))
+    if html is not None:
+        _next_in_browser(page, runs, html)
+    elif output is not None:
+        page.heading("Next")
+        page.line("  " + command("label", output, "--ask"))
+        attach = ["--attach"] if len(runs) > 1 else []
+        for run in runs:
+            page.line("  " + command("calibrate", run, "--labels", output, *attach))
     show(page)
 
 
-def _record(tasks: Tasks, runs: list[str], output: str) -> dict[str, object]:
+def _record(tasks: Tasks, runs: list[str], output: str | None, html: str | None) -> dict[str, object]:
     return {
         "run": runs[0],
         "other": runs[1] if len(runs) > 1 else None,
         "file": output,
+        "html": html,
         "metric": tasks.metric,
         "unit": tasks.unit.value,
         "tasks": tasks.to_answer,
