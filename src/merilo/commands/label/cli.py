@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from merilo.commands.label.run import Tasks
     from merilo.commands.label.until import UntilDecided
-    from merilo.rendering.page import Page
 
 HELP = """Sample items from a run, or from a pair of runs, for people to label.
 
@@ -93,31 +92,10 @@ def label(
 ) -> None:
     """Draw tasks, or ask for their labels."""
     del debug  # main reads it
-    if until_decided is not None and not (ask and output is not None):
-        raise UsageError("--until-decided needs --ask and a file for the tasks: -o tasks.jsonl.")
-    if ask and json:
-        raise UsageError("--ask is a dialogue; leave out --json.")
-    if ask and html is not None:
-        raise UsageError("--html writes a page to label in a browser; leave out --ask.")
-    if html is not None and Path(what).is_file():
-        if output is not None or other is not None:
-            raise UsageError("--html shows the tasks of the file WHAT; leave out --output and OTHER.")
-        _page_of_file(what, html, json=json)
+    _check(ask=ask, output=output, html=html, until_decided=until_decided, json=json)
+    if Path(what).is_file() or (ask and output is None):
+        _label_file(what, other, output, html, annotator if ask else None, json=json)
         return
-    if ask and (output is None or Path(what).is_file()):
-        if output is not None or (other is not None and Path(what).is_file()):
-            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
-        if Path(what).is_dir():
-            raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
-        _ask_file(what, annotator)
-        return
-    if output is None and html is None:
-        raise UsageError(
-            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv, or --html tasks.html. To label an existing "
-            "file, add --ask."
-        )
-    if Path(what).is_file():
-        raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
     from merilo.commands.label.run import SAMPLES, label_run
     from merilo.stats.looks import LABEL_LOOKS
 
@@ -135,8 +113,6 @@ def label(
         sequential=sequential,
     )
     runs = [each for each in (what, other) if each is not None]
-    if html is not None:
-        _write_page([line.record() for line in tasks.lines], html)
     if output is None or not ask:
         _report(tasks, runs, output, html, json=json)
         return
@@ -149,6 +125,39 @@ def label(
         _ask(Path(output), annotator, until)
     finally:
         _attach(runs, output, "" if until is None else until.result)
+
+
+def _check(*, ask: bool, output: str | None, html: str | None, until_decided: str | None, json: bool) -> None:
+    """Raise UsageError for options that exclude each other."""
+    if until_decided is not None and not (ask and output is not None):
+        raise UsageError("--until-decided needs --ask and a file for the tasks: -o tasks.jsonl.")
+    if ask and json:
+        raise UsageError("--ask is a dialogue; leave out --json.")
+    if ask and html is not None:
+        raise UsageError("--html writes a page to label in a browser; leave out --ask.")
+    if output is None and html is None and not ask:
+        raise UsageError(
+            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv, or --html tasks.html. To label an existing "
+            "file, add --ask."
+        )
+
+
+def _label_file(
+    what: str, other: str | None, output: str | None, html: str | None, annotator: str | None, *, json: bool
+) -> None:
+    """Ask for the labels of an existing file of tasks, or write its page; `annotator`: None unless asked here."""
+    if Path(what).is_dir():
+        raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
+    if annotator is not None:
+        if output is not None or other is not None:
+            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
+        _ask_file(what, annotator)
+    elif html is None:
+        raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
+    elif output is not None or other is not None:
+        raise UsageError("--html shows the tasks of the file WHAT; leave out --output and OTHER.")
+    else:
+        _page_of_file(what, html, json=json)
 
 
 def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
@@ -198,84 +207,39 @@ def _attach(runs: list[str], output: str, decision: str) -> None:
     show(page)
 
 
-def _write_page(records: Sequence[Mapping[str, object]], html: str) -> None:
-    from merilo.commands.label.page import label_page
-    from merilo.rendering.html import write_page
+def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
+    from merilo.commands.label.text import drawn_page, drawn_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
 
-    write_page(Path(html), label_page(records))
+    if html is not None:
+        _write_page([line.record() for line in tasks.lines], html)
+    if json:
+        write(json_text(drawn_record(tasks, runs, output, html)) + "\n")
+    else:
+        show(drawn_page(tasks, runs, output, html, page_width()))
 
 
 def _page_of_file(file: str, html: str, *, json: bool) -> None:
     """Write the page for the tasks of a file, without the labels that they have."""
     from merilo.commands.label.task_file import TaskFile
-    from merilo.rendering.page import Page
+    from merilo.commands.label.text import file_page
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.rendering.wording import count
 
     found = TaskFile(Path(file))
     _write_page(found.records, html)
     if json:
         write(json_text({"file": file, "html": html, "tasks": len(found.tasks)}) + "\n")
-        return
-    page = Page(page_width())
-    page.text(f"{count(len(found.tasks), 'task')} in {html}.")
-    _next_in_browser(page, ["RUN"], html)
-    show(page)
+    else:
+        show(file_page(len(found.tasks), html, page_width()))
 
 
-def _next_in_browser(page: Page, runs: list[str], html: str) -> None:
-    """Add what to do with a page, and how to attach the file that an annotator downloads from it."""
-    from merilo.rendering.overview import command
+def _write_page(records: Sequence[Mapping[str, object]], html: str) -> None:
+    from merilo.commands.label.page import label_page
+    from merilo.rendering.html import write_page
 
-    page.heading("Next")
-    page.text(f"Open {html} in a browser, or send it to each annotator. Attach the files that they download:", indent=2)
-    page.line("  " + command("calibrate", *runs, "--labels", "labels-NAME.jsonl", "--attach"))
-
-
-def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
-    from merilo.rendering.overview import command
-    from merilo.rendering.page import Page
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
-    from merilo.rendering.wording import count
-
-    if json:
-        write(json_text(_record(tasks, runs, output, html)) + "\n")
-        return
-    page = Page(page_width())
-    both = " of both runs" if len(runs) > 1 else ""
-    drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
-    how = "stratified by score" if tasks.stratified else "drawn uniformly"
-    page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
-    for sentence in tasks.remarks:
-        page.text(sentence)
-    if html is not None:
-        _next_in_browser(page, runs, html)
-    elif output is not None:
-        page.heading("Next")
-        page.line("  " + command("label", output, "--ask"))
-        attach = ["--attach"] if len(runs) > 1 else []
-        for run in runs:
-            page.line("  " + command("calibrate", run, "--labels", output, *attach))
-    show(page)
-
-
-def _record(tasks: Tasks, runs: list[str], output: str | None, html: str | None) -> dict[str, object]:
-    return {
-        "run": runs[0],
-        "other": runs[1] if len(runs) > 1 else None,
-        "file": output,
-        "html": html,
-        "metric": tasks.metric,
-        "unit": tasks.unit.value,
-        "tasks": tasks.to_answer,
-        "samples": tasks.samples,
-        "scored_samples": tasks.population,
-        "stratified": tasks.stratified,
-        "seed": tasks.seed,
-        "remarks": list(tasks.remarks),
-    }
+    write_page(Path(html), label_page(records))
 
 
 COMMAND = Command(

@@ -200,7 +200,7 @@
       make('div.row', {}, make('progress', { max: tasks.length, value: labels.size, 'aria-label': 'Answered' }), make('span.small.nw', {}, `${labels.size} of ${tasks.length}`), button(text(who, 'span.t'), hello, { title: 'Another annotator' }, 'button.btn.ghost.name')),
       pin, make('section.texts', { tabindex: 0, 'aria-label': 'Texts to read' }, long.map(each => make('article', {}, titled(each, 'h2', 'p.t')))),
       make('div.dock', {}, make('h2.ask', {}, text(task.record.question, 'span.t')), choices(task),
-        make('div.row', {}, button(['Undo ', key('u')], undo, { disabled: !undos.length }), button(['Skip ', key('s')], skip), button('←', () => move(-1), { 'aria-label': 'Previous task', disabled: at === 0 }), button('→', () => move(1), { 'aria-label': 'Next task', disabled: at === tasks.length - 1 }), make('span.small.soft.nw', {}, `task ${at + 1}`), button('Finish', () => { at = -1; draw(); }), button(key('?'), help, { 'aria-label': 'Keys' }, 'button.btn.keysbtn')),
+        make('div.row', {}, button(['Undo ', key('u')], undo, { disabled: !undos.length }), button(['Skip ', key('s')], skip), button('←', () => move(-1), { 'aria-label': 'Previous task', disabled: at === 0 }), button('→', () => move(1), { 'aria-label': 'Next task', disabled: at === tasks.length - 1 }), make('span.small.soft.nw', {}, `task ${at + 1}`), button('Finish', () => { at = -1; draw(); }, {}, 'button.btn.finish'), button(key('?'), help, { 'aria-label': 'Keys' }, 'button.btn.keysbtn')),
         make('p.state', { role: 'status' }), guide())));
     status();
     (find('#value') ?? pin).focus({ preventScroll: true });
