@@ -66,18 +66,16 @@
   async function send(wait = 1000) {
     if (!save || sending) return;
     clearTimeout(timer); sending = true;
-    const name = who;
-    while (pending.size && who === name && !refused) {
-      const [id] = pending, label = labels.get(id) ?? '';
+    const name = who, tried = new Set(), next = () => [...pending].find(id => !tried.has(id));
+    for (let id = next(); id !== undefined && who === name; id = next()) {
+      const label = labels.get(id) ?? '';
+      let failed = null;
       status();
-      try { await post({ annotator: name, task: id, label }); trouble = false; } catch (error) {
-        if (who !== name) break;
-        if (error.final) refused = error.message;
-        else { trouble = true; timer = setTimeout(() => send(Math.min(2 * wait, 15000)), wait); }
-        break;
-      }
+      try { await post({ annotator: name, task: id, label }); } catch (error) { failed = error; }
       if (who !== name) break;
-      if ((labels.get(id) ?? '') === label) pending.delete(id);
+      if (failed && !failed.final) { trouble = true; timer = setTimeout(() => send(Math.min(2 * wait, 15000)), wait); break; }
+      trouble = false;
+      if (failed) { refused = failed.message; tried.add(id); } else if ((labels.get(id) ?? '') === label) pending.delete(id);
       keep();
     }
     sending = false; status();
