@@ -178,8 +178,7 @@
       make('details', {}, make('summary', {}, 'Continue from a file'), make('p.small', {}, 'Choose the file that you downloaded here or on another machine.'), make('label.vh', { for: 'file' }, 'File'), file), wrong), guide());
     name.focus();
   }
-  const guide = () => make('details.guide', { ontoggle: event => { guided = event.target.open; }, open: guided && at >= 0 && who !== '' }, make('summary', {}, make('b', {}, 'Guidelines '), key('g')), make('ul.small', {}, data.guidelines.map(each => make('li', {}, each))));
-  let guided = false;
+  const guide = () => make('details.guide', { open: find('.guide')?.open }, make('summary', {}, make('b', {}, 'Guidelines '), key('g')), make('ul.small', {}, data.guidelines.map(each => make('li', {}, each))));
   function choices(task) {
     const now = labels.get(task.id);
     if (task.form.keys.length) return make('div.answers', {}, task.form.keys.map(([typed, label, meaning]) => button([make('b', {}, label), meaning ? make('span', {}, meaning) : null, typed === label ? null : key(typed)], () => answer(label), { 'aria-pressed': String(now === label) }, 'button.btn.answer')));
