@@ -21,9 +21,9 @@ HELP = """Sample items from a run, or from a pair of runs, for people to label.
 
 Items are written to FILE without the judge's verdicts, nor the run they come from. Label them in the terminal (--ask),
 in a browser (--html: one file that needs no server and no Python), or with any tool that fills in the `label` field.
-With --ask each answer is saved at once, and the labels are attached
-to the runs at the end; repeat the command to resume. Labels of a pair correct `merilo compare` and `merilo gate
---baseline`; labels of one run correct `merilo show` and `merilo gate --min`.
+With --ask each answer is saved at once, and the labels are attached to the runs at the end; repeat the command to
+resume. Labels of a pair correct `merilo compare` and `merilo gate --baseline`; labels of one run correct `merilo show`
+and `merilo gate --min`.
 
 Labels from another tool: merilo calibrate RUN --labels FILE --attach
 """
