@@ -123,7 +123,7 @@ def _form(task: OpenTask) -> dict[str, Any]:  # Any: JSON
 def _plain(tasks: Sequence[OpenTask]) -> Markup:
     """Return the tasks as a list, for readers without scripts."""
     return el(
-        "div",
+        "main",
         el("h1", f"Label {count(len(tasks), 'task')}"),
         el("p", "Answers need scripts, which are switched off here. The tasks are listed below; in a terminal:"),
         el("pre", "merilo label tasks.jsonl --ask"),
