@@ -16,10 +16,11 @@ from labelled_run import STATEMENT_ROWS, by_grade, contexts_rows, fill_in, judge
 import merilo
 from merilo.commands.calibrate.attached_labels import attach_file
 from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.label.cli import label
 from merilo.commands.label.page import SaveTo, label_page
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
-from merilo.errors import DataError
+from merilo.errors import DataError, MeriloError
 from merilo.judging.kinds.relevance import Relevance
 
 if TYPE_CHECKING:
@@ -194,3 +195,42 @@ def test_filled_in_records_correct_the_run(tmp_path: Path) -> None:
     assert found.agreement[0].disputed == 0
     attach_file([str(run.path)], str(files[0]))
     assert merilo.Run.open(run.path).labels is not None
+
+
+def test_pages_are_written_from_a_run_and_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--html writes the page of a draw, with or without its file, and of an existing file; own guidelines come first."""
+    monkeypatch.chdir(tmp_path)
+    judged_run(tmp_path / "out", contexts_rows(6), [METRIC])
+    (tmp_path / "g.txt").write_text("Ours <first>.\n\n Ours second. \n", encoding="utf-8")
+    capsys.readouterr()
+    label("out", output="t.jsonl", sample=4, html="a.html", guidelines="g.txt")
+    shown = capsys.readouterr().out
+    assert "Open a.html in a browser" in shown
+    assert "calibrate out --labels labels-NAME.jsonl --attach" in shown
+    label("out", sample=4, html="b.html", json=True)
+    assert json.loads(capsys.readouterr().out)["html"] == "b.html"
+    label("t.jsonl", html="c.html", json=True)
+    assert json.loads(capsys.readouterr().out) == {"file": "t.jsonl", "html": "c.html", "tasks": 12}
+    data = [data_of((tmp_path / name).read_text(encoding="utf-8")) for name in ("a.html", "b.html", "c.html")]
+    assert len({each["digest"] for each in data}) == 1
+    assert data[0]["guidelines"] == ["Ours <first>.", "Ours second.", *data[1]["guidelines"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"html": "t.html", "ask": True}, "leave out --ask"),
+        ({"html": "t.html", "output": "t.jsonl"}, "leave out --output"),
+        ({"html": "t.html"}, "No task to label in"),
+        ({"output": "t.jsonl", "guidelines": "g.txt"}, "add --html"),
+        ({}, "or --html tasks.html"),
+    ],
+)
+def test_wrong_options_have_a_sentence(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    """Options that exclude each other, and a file without tasks, are errors that name the option."""
+    path = tmp_path / "data.jsonl"
+    path.write_text("{}\n", encoding="utf-8")
+    with pytest.raises(MeriloError, match=says):
+        label(str(path), **options)

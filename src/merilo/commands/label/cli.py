@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,14 +88,25 @@ def label(
         str | None,
         typer.Option(metavar="FILE", help="Write a page for labelling the tasks in a browser.", show_default=False),
     ] = None,
+    guidelines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --html: text file with your guidelines for annotators, one on each line.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Draw tasks, or ask for their labels."""
     del debug  # main reads it
     _check(ask=ask, output=output, html=html, until_decided=until_decided, json=json)
+    if guidelines is not None and html is None:
+        raise UsageError("--guidelines are shown on a page; add --html tasks.html.")
+    to = None if html is None else _PageFile(html, guidelines)
     if Path(what).is_file() or (ask and output is None):
-        _label_file(what, other, output, html, annotator if ask else None, json=json)
+        _label_file(what, other, output, to, annotator if ask else None, json=json)
         return
     from merilo.commands.label.run import SAMPLES, label_run
     from merilo.stats.looks import LABEL_LOOKS
@@ -114,7 +126,7 @@ def label(
     )
     runs = [each for each in (what, other) if each is not None]
     if output is None or not ask:
-        _report(tasks, runs, output, html, json=json)
+        _report(tasks, runs, output, to, json=json)
         return
     until = None
     if until_decided is not None:
@@ -142,8 +154,32 @@ def _check(*, ask: bool, output: str | None, html: str | None, until_decided: st
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _PageFile:
+    """A page to write."""
+
+    path: str
+    guidelines: str | None
+    """A file with guidelines, one on each line."""
+
+    def write(self, records: Sequence[Mapping[str, object]]) -> None:
+        from merilo.commands.label.page import GUIDELINES, label_page
+        from merilo.rendering.html import write_page
+
+        write_page(Path(self.path), label_page(records, guidelines=(*self._own(), *GUIDELINES)))
+
+    def _own(self) -> list[str]:
+        if self.guidelines is None:
+            return []
+        try:
+            text = Path(self.guidelines).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"Cannot read the guidelines in {self.guidelines} ({error}).") from error
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
 def _label_file(
-    what: str, other: str | None, output: str | None, html: str | None, annotator: str | None, *, json: bool
+    what: str, other: str | None, output: str | None, to: _PageFile | None, annotator: str | None, *, json: bool
 ) -> None:
     """Ask for the labels of an existing file of tasks, or write its page; `annotator`: None unless asked here."""
     if Path(what).is_dir():
@@ -152,12 +188,12 @@ def _label_file(
         if output is not None or other is not None:
             raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
         _ask_file(what, annotator)
-    elif html is None:
+    elif to is None:
         raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
     elif output is not None or other is not None:
         raise UsageError("--html shows the tasks of the file WHAT; leave out --output and OTHER.")
     else:
-        _page_of_file(what, html, json=json)
+        _page_of_file(what, to, json=json)
 
 
 def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
@@ -207,20 +243,21 @@ def _attach(runs: list[str], output: str, decision: str) -> None:
     show(page)
 
 
-def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
+def _report(tasks: Tasks, runs: list[str], output: str | None, to: _PageFile | None, *, json: bool) -> None:
     from merilo.commands.label.text import drawn_page, drawn_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    if html is not None:
-        _write_page([line.record() for line in tasks.lines], html)
+    html = None if to is None else to.path
+    if to is not None:
+        to.write([line.record() for line in tasks.lines])
     if json:
         write(json_text(drawn_record(tasks, runs, output, html)) + "\n")
     else:
         show(drawn_page(tasks, runs, output, html, page_width()))
 
 
-def _page_of_file(file: str, html: str, *, json: bool) -> None:
+def _page_of_file(file: str, to: _PageFile, *, json: bool) -> None:
     """Write the page for the tasks of a file, without the labels that they have."""
     from merilo.commands.label.task_file import TaskFile
     from merilo.commands.label.text import file_page
@@ -228,18 +265,11 @@ def _page_of_file(file: str, html: str, *, json: bool) -> None:
     from merilo.rendering.terminal import page_width, show, write
 
     found = TaskFile(Path(file))
-    _write_page(found.records, html)
+    to.write(found.records)
     if json:
-        write(json_text({"file": file, "html": html, "tasks": len(found.tasks)}) + "\n")
+        write(json_text({"file": file, "html": to.path, "tasks": len(found.tasks)}) + "\n")
     else:
-        show(file_page(len(found.tasks), html, page_width()))
-
-
-def _write_page(records: Sequence[Mapping[str, object]], html: str) -> None:
-    from merilo.commands.label.page import label_page
-    from merilo.rendering.html import write_page
-
-    write_page(Path(html), label_page(records))
+        show(file_page(len(found.tasks), to.path, page_width()))
 
 
 COMMAND = Command(
