@@ -48,7 +48,7 @@ def likes(question: Question[Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for all tests."""
-    with Browser(str(PROGRAM), seconds=8) as found:
+    with Browser(str(PROGRAM), seconds=30) as found:
         yield found
 
 

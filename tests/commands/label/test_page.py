@@ -200,7 +200,7 @@ def test_filled_in_records_correct_the_run(tmp_path: Path) -> None:
 def test_pages_are_written_from_a_run_and_from_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--html writes the page of a draw, with or without its file, and of an existing file; own guidelines come first."""
+    """--html writes the page of a draw, also without its file, or of an existing file; own guidelines come first."""
     monkeypatch.chdir(tmp_path)
     judged_run(tmp_path / "out", contexts_rows(6), [METRIC])
     (tmp_path / "g.txt").write_text("Ours <first>.\n\n Ours second. \n", encoding="utf-8")
