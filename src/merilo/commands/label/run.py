@@ -260,7 +260,7 @@ class _Drawing:
             return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
         order = sorted(items, key=lambda mark: self._key("item", f"{cases[0].sample.id} {mark}"))
         return [
-            TaskLine(ticket(mark, form.labels), form.asked, form.texts, form.explained())
+            TaskLine(ticket(mark, form.labels), form.asked, _with_input(form.texts, cases[0].sample), form.explained())
             for mark, form in ((mark, items[mark].form) for mark in order)
         ]
 
@@ -321,6 +321,13 @@ def _dice(key: str, name: str) -> bytes:
     """Return pseudo-random bytes to sort by."""
     # A digest and not `random`: it is the same on every machine and in every Python version.
     return blake2b(f"{key} {name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _with_input(texts: tuple[tuple[str, str], ...], sample: Sample) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a task, preceded by the user input, by which annotators understand a statement."""
+    if not sample.user_input or {"user_input", "texts"} & {name for name, _ in texts}:
+        return texts
+    return (("user_input", sample.user_input), *texts)
 
 
 def _value_asked(
