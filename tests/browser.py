@@ -89,12 +89,13 @@ class Browser:
 
     def open(self, path: Path, anchor: str = "") -> None:
         """Open a file, and wait until it is loaded and drawn."""
-        for address in (
-            "about:blank",
-            f"{path.resolve().as_uri()}{anchor}",
-        ):  # a change of the anchor alone loads nothing
+        self.visit(f"{path.resolve().as_uri()}{anchor}")
+
+    def visit(self, address: str) -> None:
+        """Open an address, and wait until it is loaded and drawn."""
+        for each in ("about:blank", address):  # a change of the anchor alone loads nothing
             self.events.clear()
-            self._ask("Page.navigate", url=address)
+            self._ask("Page.navigate", url=each)
             self.until_event("Page.loadEventFired")
 
     def run(self, script: str) -> Any:  # Any: JSON

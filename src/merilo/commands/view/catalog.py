@@ -16,7 +16,7 @@ from merilo.commands.runs.run import listed_run, run_directories
 from merilo.commands.view.result import ViewedRun
 from merilo.errors import RunError
 from merilo.results.contents import questions_digest
-from merilo.runs.files import LABELS, LOCK, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.lock import is_locked
 from merilo.runs.seal import stamp
 from merilo.runs.store import Store
@@ -101,8 +101,3 @@ def _questions_in(store: Path) -> bytes | None:
             return questions_digest(opened.sample_records())
     except RunError:
         return None
-
-
-def is_running(run: ViewedRun) -> bool:
-    """Return True if a command is writing the run at this moment."""
-    return (run.listed.path / LOCK).exists() and is_locked(run.listed.path)

@@ -61,13 +61,13 @@ def progress_page(run: ViewedRun, live: LiveProgress, version: str) -> str:
         _lost(),
         cls="wrap head",
     )
-    return _served(f"{run.name}: running", [_back(), head], version)
+    return _served(f"{run.name}: running", [back(), head], version)
 
 
 def error_page(title: str, message: str) -> str:
     """Return a page that says what is wrong, with a link to the list."""
     body = el("main", el("h1", title), text(message, tag="p", cls="lead"), cls="wrap head")
-    return _served(title, [_back(), body], "")
+    return _served(title, [back(), body], "")
 
 
 def _served(title: str, body: list[Markup], version: str) -> str:
@@ -77,8 +77,9 @@ def _served(title: str, body: list[Markup], version: str) -> str:
     )
 
 
-def _back() -> Markup:
-    return el("nav", el("a", "\u2190 All runs", href="/"), cls="wrap back", aria_label="merilo")
+def back() -> Markup:
+    """Return the link to the list, the first line of every other page."""
+    return el("nav", el("a", "\u2190 All runs", href="/"), cls="wrap head", aria_label="merilo")
 
 
 def _lost() -> Markup:
@@ -144,7 +145,10 @@ def _table(
         cls="tools",
     )
     legend = weak_legend(metric for metric in metrics if metric in weak)
-    notes = "Small numbers: difference from the comparable run before; coloured if the intervals do not overlap."
+    notes = (
+        "Means are by the judge alone; a report corrects them if human labels are attached. Small numbers: difference "
+        "from the comparable run before, coloured if the intervals do not overlap."
+    )
     return el(
         "form",
         tools,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.bounded_cache import BoundedCache
 from merilo.commands.report.write import report_text
 from merilo.commands.view.catalog import Stamps, stamps_of
-from merilo.rendering.markup import el
+from merilo.commands.view.html import back
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ _Key = tuple[tuple["Path", ...], tuple[Stamps, ...]]
 _MAX_BYTES: Final = 64 * 2**20
 """Size of all pages that are held: a report on 10,000 samples may have 20 MB."""
 _BODY: Final = "<body>"
-_BACK: Final = el("nav", el("a", "\u2190 All runs", href="/"), cls="wrap back", aria_label="merilo")
 _POLICY: Final = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 
 
@@ -49,4 +48,4 @@ def policy_of(page: bytes) -> str | None:
 def _page(key: _Key) -> bytes:
     paths, _ = key
     before, body, after = report_text(paths).partition(_BODY)
-    return f"{before}{body}\n{_BACK}{after}".encode("utf-8", "replace")
+    return f"{before}{body}\n{back()}{after}".encode("utf-8", "replace")

@@ -33,7 +33,7 @@ _LOAD: Final = 10
 
 
 @dataclass(slots=True)
-class _PartReader:
+class PartReader:
     """Counts the lines of a growing file."""
 
     offset: int = 0
@@ -65,7 +65,7 @@ class _Watched:
     first: int
     """Number of samples that were done when the run was first read."""
     latest: LiveProgress
-    part: _PartReader
+    part: PartReader
     again_at: float = 0.0
 
 
@@ -92,7 +92,7 @@ class ProgressWatch:
         manifest, path = run.listed.manifest, run.listed.path
         if manifest is None:  # it is still reading its data
             return LiveProgress(0, 0, 0)
-        part = _PartReader() if watched is None else watched.part
+        part = PartReader() if watched is None else watched.part
         part.read(part_of(path / OUTCOMES))
         done = min(manifest.samples, part.lines // max(1, len(manifest.metrics)))
         found = replace(_spent(path), done=done, samples=manifest.samples, failed=part.failed)
