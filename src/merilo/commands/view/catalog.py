@@ -1,4 +1,4 @@
-"""The runs below a directory: found anew for each list, read again only if their files changed.
+"""The runs below a directory: searched for each list, and read again only if their files changed.
 
 A run is addressed by an id, which is looked up among the runs that were found. So no address can name another path.
 """

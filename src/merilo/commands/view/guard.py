@@ -61,7 +61,7 @@ def has_token(headers: Headers, token: str) -> bool:
 
 
 def _is_page(headers: Headers) -> bool:
-    """Return True if the browser shows the response as a page of its own, not inside another one."""
+    """Return True if the browser shows the response as a whole page, not inside another one."""
     return headers.get("sec-fetch-dest", "document") == "document"
 
 
