@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browser import Browser, chromium
+from going_run import Going
 from graded_runs import graded
 from uvicorn import Config, Server
 
@@ -126,3 +127,23 @@ def test_without_scripts_runs_can_be_compared(browser: Browser, runs: Path) -> N
             browser.run(f"document.querySelector('[aria-label=\"Choose {name}\"]').checked = true")
         browser.run("document.querySelector('#compare').click()")
         browser.wait("document.querySelector('h1')?.textContent === 'second against first'")
+
+
+def test_progress_is_live(browser: Browser, runs: Path) -> None:
+    """The row of a run in progress counts its samples without a reload, and has its means when it is finished."""
+    with served(runs) as address:
+        run = Going(runs / "going")
+        try:
+            browser.size(1440)
+            browser.visit(address)
+            browser.wait("document.querySelector('.live span')?.textContent.startsWith('0 of 8 samples')")
+            browser.run("window.same = true")
+            run.released = 2
+            browser.wait("document.querySelector('.live span').textContent.startsWith('2 of 8 samples (25%)')")
+            assert browser.run("document.querySelector('.live progress').value") == 2
+            assert browser.run("window.same") is True
+        finally:
+            run.finish()
+        browser.wait("!document.querySelector('.live') && document.querySelectorAll('.runs tbody tr').length === 5")
+        assert browser.run("document.querySelector('.finished .num b').textContent") == "1.000"
+        assert browser.errors() == []

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from asgi import HOST, ask
+from starlette.responses import JSONResponse, Response
 
-from merilo.commands.view.app import MAX_BODY, create_app
+from merilo.commands.view import app as module
+from merilo.commands.view.app import MAX_BODY, PAGES, Asked, Page, Site, create_app
 from merilo.commands.view.guard import own_hosts
 
 if TYPE_CHECKING:
@@ -78,6 +80,23 @@ def test_writes_need_the_token(app: ASGIApp, method: str, token: str | None) -> 
     for address in ("/", "/labels/1", "/unknown"):
         assert ask(app, address, method, headers=headers).status == 403
     assert ask(app, "/", method, headers=[OWN, ("X-Merilo-Token", TOKEN)]).status == 405
+
+
+def test_a_page_that_writes_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row with the method POST gets the names in its path and its body, after the checks and with the token only."""
+    received: list[Asked] = []
+
+    def save(site: Site, asked: Asked) -> Response:
+        received.append(asked)
+        return JSONResponse({"known": site.token == TOKEN})
+
+    monkeypatch.setattr(module, "PAGES", (*PAGES, Page("/labels/{task}", save, "POST")))
+    app = create_app(tmp_path, TOKEN, 8642)
+    assert ask(app, "/labels/7", "POST", body=b"{}").status == 403
+    assert received == []
+    found = ask(app, "/labels/7", "POST", headers=[OWN, ("X-Merilo-Token", TOKEN)], body=b"{}")
+    assert (found.status, found.json) == (200, {"known": True})
+    assert received == [Asked({"task": "7"}, [], b"{}")]
 
 
 def test_a_token_does_not_replace_the_other_checks(app: ASGIApp) -> None:

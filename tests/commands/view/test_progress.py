@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgi import ask
-from endpoints import Endpoint, Grader
+from going_run import Going
 
-import merilo
 from merilo.commands.view.app import create_app
 from merilo.commands.view.progress import PartReader
 from merilo.commands.view.result import LiveProgress
@@ -23,39 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.types import ASGIApp
-
-    from merilo.providers.base import Request
-
-SAMPLES = [
-    {"id": str(number), "user_input": "What?", "retrieved_contexts": [f"Context of {number}."]} for number in range(8)
-]
-
-
-class Going:
-    """A run in a thread of its own whose judge answers about the samples that are released."""
-
-    def __init__(self, out: Path) -> None:
-        self.released = 0
-        self._out = out
-        self._thread = threading.Thread(target=self._evaluate)
-        self._thread.start()
-
-    def _evaluate(self) -> None:
-        merilo.evaluate(
-            SAMPLES, metrics=["context_relevance"], judge=Grader(Endpoint(self._answer)), out=self._out, cache=False
-        )
-
-    async def _answer(self, request: Request) -> str:
-        found = re.search(r"Context of (\d)", request.messages[-1].text)
-        assert found is not None
-        while int(found[1]) >= self.released:  # noqa: ASYNC110  it is set in another thread
-            await asyncio.sleep(0.01)
-        return "2"
-
-    def finish(self) -> None:
-        """Release everything and wait for the end."""
-        self.released = len(SAMPLES)
-        self._thread.join()
 
 
 @pytest.fixture
@@ -130,6 +94,7 @@ def test_only_new_lines_are_read(tmp_path: Path) -> None:
 
 def test_words_of_a_progress() -> None:
     """The words leave out what is unknown, zero or over."""
+    assert LiveProgress(0, 0, 0).text == "starting"
     assert LiveProgress(0, 8, 0).text == "0 of 8 samples (0%)"
     whole = LiveProgress(1, 8, 2, requests=1, cost_usd=0.5, seconds_left=300.0)
     assert whole.text == "1 of 8 samples (12%), 2 failed, 1 request, $0.50 so far, 5 min left"

@@ -72,8 +72,6 @@ if TYPE_CHECKING:
     from merilo.results.planned_stopping import PlannedStopState
     from merilo.runs.outcomes import Result
 
-_FLUSH_S = 0.5
-"""Minimum seconds between two writes of outcomes that are not forced by a full buffer."""
 _MIN_TIMEOUTS = 3
 """Number of timed-out requests from which a too short timeout is suggested."""
 
@@ -349,7 +347,6 @@ class _Work:
 
     async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()
-        flushed = 0.0
         clusters = cluster_numbers(self._store, self._manifest.cluster)
         with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             samples, metrics = self._store.samples(), self._selection.metrics
@@ -360,9 +357,7 @@ class _Work:
                         continue
                     self._tallies.add({result.metric: result.outcome for result in results}, cluster)
                     out.writelines(result.line() for result in results)
-                    if time.monotonic() - flushed > _FLUSH_S:  # `merilo view` counts the lines of a run in progress
-                        out.flush()
-                        flushed = time.monotonic()
+                    out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
                     self._done += 1
                     if self._done > self._shown:
                         self._shown += 1

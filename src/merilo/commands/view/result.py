@@ -78,8 +78,9 @@ class LiveProgress:
     @property
     def text(self) -> str:
         """The progress in words."""
-        share = self.done / self.samples if self.samples else 1.0
-        parts = [f"{self.done:,} of {count(self.samples, 'sample')} ({share:.0%})"]
+        if not self.samples:  # the run is still reading its data
+            return "starting"
+        parts = [f"{self.done:,} of {count(self.samples, 'sample')} ({self.done / self.samples:.0%})"]
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         if self.requests:
