@@ -52,8 +52,8 @@ def list_page(
 
 def progress_page(run: ViewedRun, live: LiveProgress, version: str) -> str:
     """Return the page of a run that another process is writing; it becomes the report when the run is finished."""
-    head = el(
-        "header",
+    body = el(
+        "main",
         el("h1", text(run.name)),
         el("p", el("span", _about(run)), cls="facts"),
         _live(run, live),
@@ -61,7 +61,7 @@ def progress_page(run: ViewedRun, live: LiveProgress, version: str) -> str:
         _lost(),
         cls="wrap head",
     )
-    return _served(f"{run.name}: running", [back(), head], version)
+    return _served(f"{run.name}: running", [back(), body], version)
 
 
 def error_page(title: str, message: str) -> str:
@@ -95,7 +95,9 @@ def _group(group: TrendGroup, at: int) -> Markup:
     samples = next((run.listed.samples for run in reversed(group.runs) if run.listed.samples is not None), 0)
     title = f"{count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
     note = "oldest left; band: interval of the mean; a line joins comparable runs only"
-    cards = el("div", [_card(each, group) for each in group.trends], cls="sparks")
+    cards = el(
+        "div", [_card(each, group) for each in group.trends], cls="sparks", tabindex=0, role="group", aria_label=title
+    )
     if at == 0:
         return el("section", heading(title, note, anchor="trends"), cards, aria_labelledby="trends")
     newest = group.runs[-1].name
