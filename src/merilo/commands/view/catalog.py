@@ -53,10 +53,6 @@ class Catalog:
                     del cache[gone]
         return tuple(sorted(found, key=lambda run: (-run.listed.changed.timestamp(), run.name)))
 
-    def run(self, run_id: str) -> ViewedRun | None:
-        """Return the run with this id; None if there is none."""
-        return next((each for each in self.runs() if each.id == run_id), None)
-
     def questions(self, run: ViewedRun) -> bytes | None:
         """Return a digest of the run's questions; None if its store cannot be read."""
         store = run.listed.path / STORE
