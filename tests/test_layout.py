@@ -42,7 +42,9 @@ LATE = (
     "pyarrow",
     "ray",
     "scipy",
+    "starlette",
     "tokenizers",
+    "uvicorn",
     "uvloop",
     "yaml",
 )

@@ -42,6 +42,7 @@ from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.verify.cli import COMMAND as VERIFY
+from merilo.commands.view.cli import COMMAND as VIEW
 from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     SHOW,
     EXPORT,
     REPORT,
+    VIEW,
     LINEAGE,
     METRICS,
     COMPARE,

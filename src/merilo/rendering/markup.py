@@ -17,7 +17,7 @@ from merilo.rendering.sanitize import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_VOID = frozenset({"meta", "br"})
+_VOID = frozenset({"meta", "br", "input"})
 _CLOSED = frozenset({"line", "rect", "circle"})
 """Elements of SVG without children."""
 

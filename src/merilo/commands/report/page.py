@@ -17,17 +17,27 @@ _MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
 """Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
 
 
-def page(title: str, body: Iterable[Markup], script: str = "", data: Iterable[Markup] = (), after: str = "") -> str:
+def page(
+    title: str,
+    body: Iterable[Markup],
+    script: str = "",
+    data: Iterable[Markup] = (),
+    after: str = "",
+    *,
+    sheet: str = "",
+    served: bool = False,
+) -> str:
     """Return a whole page: its body, then `data` and the script named `script`, then `after`.
 
-    The content security policy allows merilo's own style and scripts by digest, and no request.
+    The content security policy allows merilo's own style and scripts by digest, and no request. `sheet`: a style sheet
+    in addition to that of the report. `served`: a page of our own server, which may ask that server for more.
     """
-    style = asset("report.css")
+    style = asset("report.css") + (asset(sheet) if sheet else "")
     scripts = [_MARK_SCRIPTS, asset(script)] if script else []
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts)),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts, served=served)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", title),
@@ -72,10 +82,11 @@ def chip(tone: str, glyph: str, name: str) -> Markup:
     return el("span", el("span", glyph, aria_hidden="true"), f" {name}", cls=f"chip {tone}")
 
 
-def _policy(style: str, scripts: Sequence[str]) -> str:
+def _policy(style: str, scripts: Sequence[str], *, served: bool) -> str:
     allowed = " ".join(map(digest, scripts)) or "'none'"
+    own = "connect-src 'self'; form-action 'self'" if served else "form-action 'none'"
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; form-action 'none'; "
+        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; {own}; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
