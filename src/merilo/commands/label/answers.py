@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.label.choices import Key, meant
 from merilo.commands.label.task_file import TaskFile
+from merilo.commands.label.tasks import first_ticket
 from merilo.errors import RunError, UsageError
 from merilo.rendering.sanitize import clean
 
@@ -36,7 +37,7 @@ def store_answer(tasks: Path, body: bytes) -> dict[str, str]:
     """
     annotator, task, label = _read(body)
     with _WRITING:
-        file = _opened(tasks, annotator, create=task is not None)
+        file = _opened(tasks, annotator, task)
         if task is not None:
             place = next((at for at, each in enumerate(file.tasks) if each.id == task), None)
             if place is None:
@@ -54,6 +55,19 @@ def answers_file(tasks: Path, annotator: str) -> Path:
         letters = re.sub(r"[^a-z0-9]+", "-", annotator.lower(), flags=re.ASCII).strip("-")[:30]
         short = f"{letters or 'annotator'}-{blake2b(annotator.encode(), digest_size=4).hexdigest()}"
     return tasks.with_name(f"{tasks.stem}.{short}{tasks.suffix}")
+
+
+def answer_files(tasks: Path) -> list[Path]:
+    """Return the files of all annotators of these tasks, by name."""
+    prefix, ticket = f"{tasks.stem}.", first_ticket(tasks)
+    if ticket is None:
+        return []
+    found = [
+        path
+        for path in tasks.parent.iterdir()
+        if path.suffix == tasks.suffix and path.stem.startswith(prefix) and "." not in path.stem[len(prefix) :]
+    ]
+    return sorted(path for path in found if path.is_file() and first_ticket(path) == ticket)
 
 
 def _read(body: bytes) -> tuple[str, str | None, str]:
@@ -85,12 +99,12 @@ def _label(task: OpenTask, label: str) -> str:
     return found
 
 
-def _opened(tasks: Path, annotator: str, *, create: bool) -> TaskFile:
-    """Return the annotator's file; the tasks themselves if it does not exist and is not to be created."""
+def _opened(tasks: Path, annotator: str, task: str | None) -> TaskFile:
+    """Return the annotator's file; the tasks themselves if it does not exist and there is no such task to answer."""
     path = answers_file(tasks, annotator)
     if not path.exists():
         file = TaskFile(tasks)
-        if not create:
+        if all(each.id != task for each in file.tasks):
             return file
         try:
             file.copy(path)

@@ -224,7 +224,7 @@ def _ask_file(file: str, annotator: str) -> None:
 
 
 def _attach(runs: list[str], output: str, decision: str) -> None:
-    """Attach the labels given so far to the runs, and report it; `decision`: what the labels decided, if they should."""
+    """Attach the labels given so far to the runs, and report it; `decision`: what they decided, if they should."""
     from merilo.commands.calibrate.attached_labels import attach_file
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page

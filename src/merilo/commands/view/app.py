@@ -20,11 +20,12 @@ from merilo.commands.runs.result import State
 from merilo.commands.view.catalog import Catalog
 from merilo.commands.view.guard import NO_CONTENT, Guard, own_hosts
 from merilo.commands.view.html import error_page, list_page, progress_page
+from merilo.commands.view.labels import ViewedTasks, attached_to, labelling_page, saved_answer, task_files
 from merilo.commands.view.pages import ReportPages, policy_of
 from merilo.commands.view.progress import ProgressWatch
 from merilo.commands.view.result import LiveProgress
 from merilo.commands.view.trends import trend_groups
-from merilo.errors import MeriloError, UsageError
+from merilo.errors import MeriloError, RunError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -70,7 +71,9 @@ def run_list(site: Site, asked: Asked) -> Response:
     del asked
     runs = site.catalog.runs()
     live = site.watch.look(_running(runs))
-    return html(list_page(site.catalog.directory, runs, trend_groups(site.catalog, runs), live, _version(runs)))
+    tasks = task_files(site.catalog.directory)
+    groups = trend_groups(site.catalog, runs)
+    return html(list_page(site.catalog.directory, runs, groups, tasks=tasks, live=live, version=_version(runs)))
 
 
 def run_report(site: Site, asked: Asked) -> Response:
@@ -90,6 +93,29 @@ def comparison(site: Site, asked: Asked) -> Response:
     if not 2 <= len(wanted) <= _MAX_COMPARED:
         raise UsageError(f"Choose 2 to {_MAX_COMPARED} runs to compare; {len(wanted)} are chosen.")
     return html(site.reports.page([run.listed.path for run in runs if run.id in wanted]))
+
+
+def labelling(site: Site, asked: Asked) -> Response:
+    """Return the page that asks for the labels of a file of tasks."""
+    tasks = _tasks(site, asked)
+    return html(labelling_page(tasks, f"/labels/{tasks.id}", site.token))
+
+
+def answer(site: Site, asked: Asked) -> Response:
+    """Store an answer of a labelling page, and return all labels of its annotator."""
+    return _for_script(lambda: {"labels": saved_answer(_tasks(site, asked), asked.body)})
+
+
+def attach(site: Site, asked: Asked) -> Response:
+    """Attach the answers to their runs, and return the address of the corrected numbers."""
+
+    def address() -> dict[str, object]:
+        runs = attached_to(_tasks(site, asked), site.catalog.runs())
+        if len(runs) == 1:
+            return {"href": f"/runs/{runs[0].id}"}
+        return {"href": "/compare?" + "&".join(f"run={run.id}" for run in runs[:_MAX_COMPARED])}
+
+    return _for_script(address)
 
 
 def progress(site: Site, asked: Asked) -> Response:
@@ -114,6 +140,9 @@ PAGES: Final = (
     Page("/runs/{run}", run_report),
     Page("/compare", comparison),
     Page("/progress", progress),
+    Page("/labels/{tasks}", labelling),
+    Page("/labels/{tasks}", answer, "POST"),
+    Page("/labels/{tasks}/attach", attach, "POST"),
 )
 
 
@@ -177,6 +206,25 @@ def _named(runs: Sequence[ViewedRun], run_id: str) -> ViewedRun:
     if found is None:
         raise UnknownPage("There is no such run. It may have been moved or deleted since the list was made.")
     return found
+
+
+def _tasks(site: Site, asked: Asked) -> ViewedTasks:
+    found = next((each for each in task_files(site.catalog.directory) if each.id == asked.path["tasks"]), None)
+    if found is None:
+        raise UnknownPage("There is no such file of tasks. It may have been moved or deleted since the list was made.")
+    return found
+
+
+def _for_script(made: Callable[[], Mapping[str, object]]) -> Response:
+    """Return a JSON object; an error has the status by which the page decides whether to send its answer again."""
+    try:
+        return JSONResponse(made())
+    except UnknownPage as error:
+        return JSONResponse({"error": str(error)}, 404)
+    except RunError as error:
+        return JSONResponse({"error": str(error)}, 503)
+    except MeriloError as error:
+        return JSONResponse({"error": str(error)}, 422)
 
 
 def _running(runs: Sequence[ViewedRun]) -> list[ViewedRun]:

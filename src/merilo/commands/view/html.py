@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from merilo.commands.view.labels import ViewedTasks
     from merilo.commands.view.result import Change, LiveProgress, Trend, TrendGroup, ViewedRun
 
 SHOWN: Final = 500
@@ -33,6 +34,8 @@ def list_page(
     directory: Path,
     runs: Sequence[ViewedRun],
     groups: Sequence[TrendGroup],
+    *,
+    tasks: Sequence[ViewedTasks],
     live: Mapping[str, LiveProgress],
     version: str,
 ) -> str:
@@ -44,9 +47,9 @@ def list_page(
     head = el("header", el("h1", "Runs"), el("p", facts, cls="facts"), _lost(), cls="wrap head")
     if not runs:
         empty = el("main", el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty"), cls="wrap")
-        return _served("Runs", [head, empty], version)
+        return _served("Runs", [head, empty, _labelling(tasks)], version)
     trends = [_group(each, at) for at, each in enumerate(groups)]
-    body = el("main", trends, _table(shown, changes(groups), live), cls="wrap runlist")
+    body = el("main", trends, _table(shown, changes(groups), live), _labelling(tasks), cls="wrap runlist")
     return _served("Runs", [head, body], version)
 
 
@@ -86,6 +89,29 @@ def _lost() -> Markup:
     return el(
         "p", "The server does not answer. Start merilo view again.", cls="note", id="lost", role="status", hidden=True
     )
+
+
+def _labelling(tasks: Sequence[ViewedTasks]) -> Markup | None:
+    """Return the links to the labelling pages; None if there are no tasks."""
+    if not tasks:
+        return None
+    return el(
+        "section",
+        heading("Tasks to label", "each answer is saved next to the file of tasks", anchor="labels"),
+        el(
+            "ul",
+            [
+                el("li", el("a", text(each.path.name), href=f"/labels/{each.id}"), f" {_annotators(each.annotators)}")
+                for each in tasks
+            ],
+        ),
+        cls="wrap",
+        aria_labelledby="labels",
+    )
+
+
+def _annotators(number: int) -> str:
+    return f"answers of {count(number, 'annotator')}" if number else "no answers yet"
 
 
 # -- trends -------------------------------------------------------------------------------------------

@@ -57,8 +57,8 @@
   addEventListener('beforeunload', event => { if ((save && pending.size) || (!save && !stored && labels.size)) event.preventDefault(); });
 
   /* what a server keeps */
-  async function post(body) {   // the labels of the annotator as the server has them
-    const reply = await fetch(save.url, { method: 'POST', headers: { 'Content-Type': 'application/json', [data.header]: save.token }, body: JSON.stringify(body), cache: 'no-store', redirect: 'error' });
+  async function post(body, url = save.url) {   // the labels of the annotator as the server has them
+    const reply = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json', [data.header]: save.token }, body: JSON.stringify(body), cache: 'no-store', redirect: 'error' });
     const found = await reply.json().catch(() => ({}));
     if (reply.ok) return found;
     throw Object.assign(new Error(typeof found.error === 'string' ? found.error : `status ${reply.status}`), { final: reply.status >= 400 && reply.status < 500 && ![408, 425, 429].includes(reply.status) });
@@ -202,6 +202,10 @@
     status();
     (find('#value') ?? pin).focus({ preventScroll: true });
   }
+  async function corrected() {   // attach all answers, then show the numbers that they correct
+    if (pending.size) { toast('Some answers are not saved yet.'); send(); return; }
+    try { location.assign((await post({}, `${save.url}/attach`)).href); } catch (error) { toast(error.message); }
+  }
   function done() {
     const left = tasks.length - labels.size, amounts = new Map();
     for (const label of labels.values()) amounts.set(label, (amounts.get(label) ?? 0) + 1);
@@ -212,9 +216,9 @@
       make('h1', {}, left ? `${labels.size} of ${count(tasks.length, 'task')} answered` : `All ${count(tasks.length, 'task')} answered`), counted ? make('p.soft', {}, counted) : null,
       make('p.state', { role: 'status' }),
       make('div.row', {}, button(`Download ${fileOf(who)}`, download, {}, 'button.btn.main'), left ? button('Answer the others', () => { at = open(); draw(); }) : button('Look through the answers', () => { at = 0; draw(); }), button(['Undo ', key('u')], undo, { disabled: !undos.length }), button('Another annotator', hello)),
-      make('h2', {}, 'Then'), make('p', {}, 'Send the file to the person who gave you this page. These commands attach it, and show the numbers corrected by your answers:'), make('pre', { tabindex: 0 }, commands([fileOf(who)])),
+      save ? [make('h2', {}, 'Then'), make('p', {}, 'The answers of all annotators correct the numbers of their runs:'), make('div.row', {}, button('Show the corrected numbers', corrected))] : [make('h2', {}, 'Then'), make('p', {}, 'Send the file to the person who gave you this page. These commands attach it, and show the numbers corrected by your answers:'), make('pre', { tabindex: 0 }, commands([fileOf(who)])),
       make('h2', {}, 'Several annotators'), make('p', {}, 'Each annotator has a separate file. Given together, the first command also shows how well the annotators agree:'), make('pre', { tabindex: 0 }, commands(files.length > 1 ? files : [fileOf(who), 'labels-other.jsonl'])),
-      make('p.small.soft', {}, `${runs}: the ${data.pair ? 'directories of the two runs' : 'directory of the run'} that the tasks come from.`)));
+      make('p.small.soft', {}, `${runs}: the ${data.pair ? 'directories of the two runs' : 'directory of the run'} that the tasks come from.`)]));
     status(); find('.btn.main').focus();
   }
   function draw() { if (!who) hello(); else if (at < 0) done(); else item(); }
