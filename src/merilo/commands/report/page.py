@@ -11,19 +11,22 @@ from merilo.version import version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from merilo.commands.compare.wording import ComparisonNotes
     from merilo.commands.report.result import Caution
 
 _MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
 """Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
 
 
-def page(title: str, body: Iterable[Markup], script: str = "", data: Iterable[Markup] = (), after: str = "") -> str:
-    """Return a whole page: its body, then `data` and the script named `script`, then `after`.
+def page(
+    title: str, body: Iterable[Markup], scripts: Sequence[str] = (), data: Iterable[Markup] = (), after: str = ""
+) -> str:
+    """Return a whole page: its body, then `data` and the scripts with these names as one, then `after`.
 
     The content security policy allows merilo's own style and scripts by digest, and no request.
     """
     style = asset("report.css")
-    scripts = [_MARK_SCRIPTS, asset(script)] if script else []
+    scripts = [_MARK_SCRIPTS, "\n".join(map(asset, scripts))] if scripts else []
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -70,6 +73,21 @@ def heading(title: str, note: str = "", *, anchor: str | None = None) -> Markup:
 def chip(tone: str, glyph: str, name: str) -> Markup:
     """Return a label in the colour of its meaning, which the character repeats."""
     return el("span", el("span", glyph, aria_hidden="true"), f" {name}", cls=f"chip {tone}")
+
+
+def notes(groups: Sequence[ComparisonNotes]) -> Markup | None:
+    """Return groups of notes, folded; None without any."""
+    if not groups:
+        return None
+    rows = [
+        el("section", el("h3", each.heading), el("dl", [_note(name, words) for name, words in each.entries]))
+        for each in groups
+    ]
+    return el("details", el("summary", "Notes on the numbers"), rows, cls="fold notes")
+
+
+def _note(name: str, words: str) -> Markup:
+    return el("div", el("dt", text(name)), el("dd", text(words)))
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

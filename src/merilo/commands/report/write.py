@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.comparison_page import comparison_page
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_MOVED: Final = 100
-"""Number of samples that moved in a comparison."""
-
 
 def write_report(runs: Sequence[str], out: Path, *, judge_only: bool = False) -> None:
     """Write the report on a run, or the comparison of each other run with the first, to a file.
@@ -26,5 +23,5 @@ def write_report(runs: Sequence[str], out: Path, *, judge_only: bool = False) ->
     if len(runs) == 1:
         write_page(out, run_page(report_run(runs[0], judge_only=judge_only)))
         return
-    found = compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=_MOVED))
+    found = compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0))
     write_page(out, comparison_page(found))
