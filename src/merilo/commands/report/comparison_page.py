@@ -8,7 +8,7 @@ from merilo.commands.compare import wording as words
 from merilo.commands.report.charts import curves, forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
-from merilo.commands.report.page import cautions, chip, heading, notes, page, text
+from merilo.commands.report.page import cautions, chip, drawer, heading, notes, page, text
 from merilo.commands.report.plain_pairs import plain_pairs
 from merilo.commands.report.result import Caution
 from merilo.rendering.markup import Markup, el
@@ -44,11 +44,12 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         "div", pairs, basis, _statistics(found), _depths(found, shown), notes(words.comparison_notes(found)), cls="wrap"
     )
     title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
-    app = el("main", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
-    drawer = el("aside", cls="drawer broad", id="drawer", role="dialog", aria_label="Sample", tabindex=-1)
+    app = el(
+        "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
+    )
     return page(
         f"{title}: comparison",
-        [head, numbers, app, drawer],
+        [head, el("main", numbers, app), drawer("broad")],
         scripts=("table.js", "sample.js", "compare.js"),
         data=page_data(
             _columns(found, shown),

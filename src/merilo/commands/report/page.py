@@ -70,6 +70,11 @@ def heading(title: str, note: str = "", *, anchor: str | None = None) -> Markup:
     return el("div", el("h2", title, id=anchor), el("span", note) if note else None, cls="sec")
 
 
+def drawer(cls: str = "") -> Markup:
+    """Return the panel in which scripts show one sample; `broad`: for several runs."""
+    return el("div", cls=f"drawer {cls}".strip(), id="drawer", role="dialog", aria_label="Sample", tabindex=-1)
+
+
 def chip(tone: str, glyph: str, name: str) -> Markup:
     """Return a label in the colour of its meaning, which the character repeats."""
     return el("span", el("span", glyph, aria_hidden="true"), f" {name}", cls=f"chip {tone}")

@@ -31,7 +31,15 @@ def plain_copy(found: RunReport) -> Markup:
     table = el("table", el("thead", head), el("tbody", rows), cls="plaintable")
     full = found.entries[:_IN_FULL]
     details = el("section", heading("Samples in full", f"the first {len(full):,}"), [_sample(found, x) for x in full])
-    return el("div", heading("Samples", shown), el("div", table, cls="scroll"), details, cls="wrap plain", id="plain")
+    return el(
+        "section",
+        heading("Samples", shown),
+        el("div", table, cls="scroll"),
+        details,
+        cls="wrap plain",
+        id="plain",
+        aria_label="All samples",
+    )
 
 
 def _row(entry: Entry) -> Markup:

@@ -25,7 +25,14 @@ def plain_pairs(found: RunComparison, shown: ComparedSamples) -> Markup:
     """Return the first samples, each as a line that opens to all runs side by side."""
     pairs = list(zip(*shown.entries, strict=True))[:_IN_FULL]
     title = heading("Samples", f"the first {len(pairs):,} of {found.common:,}, those that changed most first")
-    return el("div", title, [_sample(found, shown, each) for each in pairs], cls="wrap plain", id="plain")
+    return el(
+        "section",
+        title,
+        [_sample(found, shown, each) for each in pairs],
+        cls="wrap plain",
+        id="plain",
+        aria_label="All samples",
+    )
 
 
 def _sample(found: RunComparison, shown: ComparedSamples, entries: Sequence[Entry]) -> Markup:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from merilo.commands.report.charts import histogram
 from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
 from merilo.commands.report.faults import CELLS, FAULTS, Answer, Held
-from merilo.commands.report.page import cautions, heading, notes, page, text
+from merilo.commands.report.page import cautions, drawer, heading, notes, page, text
 from merilo.commands.report.plain import plain_copy
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.sanitize import visible
@@ -54,11 +54,10 @@ def run_page(found: RunReport) -> str:
         ),
         cls="wrap cols",
     )
-    app = el("main", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
-    drawer = el("aside", cls="drawer", id="drawer", role="dialog", aria_label="Sample", tabindex=-1)
+    app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
     return page(
         f"{found.name}: report",
-        [head, overview, el("div", notes(found.notes), cls="wrap"), app, drawer],
+        [head, el("main", overview, el("div", notes(found.notes), cls="wrap"), app), drawer()],
         scripts=("table.js", "sample.js", "report.js"),
         data=page_data(_columns(found), {"details": found.entries}, found.passages),
         after=plain_copy(found),
