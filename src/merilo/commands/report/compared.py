@@ -56,7 +56,10 @@ class ComparedSamples:
 
 
 def compared_samples(found: RunComparison, *, most: int = MOST) -> ComparedSamples:
-    """Return the common samples; with more than `most`, the `WORST` that changed most. Raises RunError."""
+    """Return the common samples; with more than `most`, the `WORST` that changed most. Raises RunError.
+
+    Of more than two runs, all samples are returned up to a smaller number, so that the file stays as small.
+    """
     metrics = tuple(dict.fromkeys(row.metric for row in found.rows))
     scales = tuple(recorded_scale(found.sides[0].run.manifest, metric) for metric in metrics)
     wanted = frozenset(found.ids)
@@ -68,7 +71,8 @@ def compared_samples(found: RunComparison, *, most: int = MOST) -> ComparedSampl
         return -changes[by], -max(changes)
 
     ids = sorted(found.ids, key=change)  # equal changes stay in the order of the data
-    shown = ids if len(ids) <= most else ids[: min(WORST, most)]
+    fitting = most * 2 // len(found.sides)
+    shown = ids if len(ids) <= fitting else ids[: min(WORST, fitting)]
     passages = Passages()
     entries = tuple(
         entries_of(side.run, [own[sample] for sample in shown], passages, replies=False)

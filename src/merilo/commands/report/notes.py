@@ -26,7 +26,7 @@ def run_notes(run: Run, corrections: Mapping[str, Correction]) -> list[Compariso
     # samples that a composite lacks are listed at its parts
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
     groups = (
-        ("How to read the numbers", [("all", basis_text(run, corrections))]),
+        ("How to read the numbers", [("means and intervals", basis_text(run, corrections))]),
         (HUMAN_LABELS, [(name(metric), text) for metric, text in label_rows(corrections)]),
         (counts_heading(corrections), [(name(each.metric), counts_text(each.counts)) for each in aggregates]),
         ("Not scored (excluded from the means)", [(name(each.metric), missing_text(each)) for each in missing]),

@@ -34,12 +34,16 @@ def plain_copy(found: RunReport) -> Markup:
     return el(
         "section",
         heading("Samples", shown),
-        el("div", table, cls="scroll"),
+        _scrolling(table),
         details,
         cls="wrap plain",
         id="plain",
         aria_label="All samples",
     )
+
+
+def _scrolling(table: Markup) -> Markup:
+    return el("div", table, cls="scroll", tabindex=0, role="group", aria_label="Scores of all samples")
 
 
 def _row(entry: Entry) -> Markup:
@@ -91,7 +95,7 @@ def context_of(
     place: int = context["p"]
     name, sentences = passages[place]
     marked = frozenset[int](context["e"])
-    body = [joined((el("mark", each) if at in marked else each, " ")) for at, each in enumerate(sentences)]
+    body = [joined((el("mark" if at in marked else "bdi", each, dir="auto"), " ")) for at, each in enumerate(sentences)]
     return el(
         "li",
         text(name, cls="soft small") if name else None,
