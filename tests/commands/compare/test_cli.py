@@ -114,7 +114,7 @@ def test_files_for_others(two: Here) -> None:
     assert "--html" not in following
     page = (two.path / "c.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
-    assert page.count("<mark dir=\"auto\">The river is 120 km long.</mark>") == 7
+    assert page.count('<mark dir="auto">The river is 120 km long.</mark>') == 7
     two.merilo("report", "runs/new", "runs/old", "-o", "report.html")
     assert (two.path / "report.html").read_text(encoding="utf-8") == page
     text = (two.path / "c.md").read_text(encoding="utf-8")

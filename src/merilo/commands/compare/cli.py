@@ -47,7 +47,7 @@ def compare(
         typer.Option(
             metavar="N",
             min=0,
-            help=f"Number of samples to show; --html has all. [default: {_SHOWN}]",
+            help=f"Number of samples to show; --html has all. [default: {_SHOWN}; {SHOWN} with --json]",
             show_default=False,
         ),
     ] = None,
