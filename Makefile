@@ -106,6 +106,10 @@ phrases: $(VENV)/pyvenv.cfg  ## count wording that readers must decode; the coun
 bench: $(STAMPS)/test $(STAMPS)/merilo  ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
+.PHONY: screenshots
+screenshots: $(STAMPS)/merilo  ## make the pictures of README and docs (needs a Chromium; ARGS="NAME ..." for some)
+	@$(BIN)/python tools/screenshots.py $(ARGS)
+
 .PHONY: card
 card: $(STAMPS)/merilo  ## measure the embedded judge and write its card (ARGS="--only STEP"); long
 	@$(BIN)/python benchmarks/card.py $(ARGS)

@@ -87,6 +87,15 @@ class Browser:
         """Let pages run scripts or not."""
         self._ask("Emulation.setScriptExecutionDisabled", value=not enabled)
 
+    def print_pdf(self) -> bytes:
+        """The page as printed on A4."""
+        found = self._ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)
+        return base64.b64decode(found["data"])
+
+    def policy(self, *, enabled: bool) -> None:
+        """Obey the content security policy of pages opened later, or not, so that a checker can be injected."""
+        self._ask("Page.setBypassCSP", enabled=not enabled)
+
     def open(self, path: Path, anchor: str = "") -> None:
         """Open a file, and wait until it is loaded and drawn."""
         self.visit(f"{path.resolve().as_uri()}{anchor}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _VOID = frozenset({"meta", "br", "input"})
-_CLOSED = frozenset({"line", "rect", "circle"})
+_CLOSED = frozenset({"line", "rect", "circle", "polyline"})
 """Elements of SVG without children."""
 
 

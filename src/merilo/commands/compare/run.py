@@ -105,6 +105,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     return RunComparison(
         sides=sides,
         common=len(matching[0].ids),
+        ids=tuple(matching[0].ids),
         rows=rows,
         primary=tuple(metrics) if primary is None else tuple(primary),
         chosen=primary is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.comparison_page import comparison_page
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from pathlib import Path
-
-_MOVED: Final = 100
-"""Number of samples that moved in a comparison."""
 
 
 def write_report(runs: Sequence[str], out: Path, *, judge_only: bool = False) -> None:
@@ -31,4 +28,4 @@ def report_text(runs: Sequence[str | PathLike[str]], *, judge_only: bool = False
     """
     if len(runs) == 1:
         return run_page(report_run(runs[0], judge_only=judge_only))
-    return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=_MOVED)))
+    return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0)))

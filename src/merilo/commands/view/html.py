@@ -47,9 +47,9 @@ def list_page(
     head = el("header", el("h1", "Runs"), el("p", facts, cls="facts"), _lost(), cls="wrap head")
     if not runs:
         empty = el("main", el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty"), cls="wrap")
-        return _served("Runs", [head, empty, _labelling(tasks)], version)
+        return _served("Runs", [head, empty, *_labelling(tasks)], version)
     trends = [_group(each, at) for at, each in enumerate(groups)]
-    body = el("main", trends, _table(shown, changes(groups), live), _labelling(tasks), cls="wrap runlist")
+    body = el("main", trends, _table(shown, changes(groups), live), *_labelling(tasks), cls="wrap runlist")
     return _served("Runs", [head, body], version)
 
 
@@ -76,7 +76,7 @@ def error_page(title: str, message: str) -> str:
 def _served(title: str, body: list[Markup], version: str) -> str:
     data = raw_element("script", json_text({"version": version}), type="application/json", id="state")
     return page(
-        f"{title}: merilo", body, script="view.js" if version else "", data=[data], sheet="view.css", served=True
+        f"{title}: merilo", body, scripts=("view.js",) if version else (), data=[data], sheet="view.css", served=True
     )
 
 
@@ -91,23 +91,16 @@ def _lost() -> Markup:
     )
 
 
-def _labelling(tasks: Sequence[ViewedTasks]) -> Markup | None:
-    """Return the links to the labelling pages; None if there are no tasks."""
+def _labelling(tasks: Sequence[ViewedTasks]) -> list[Markup]:
+    """Return the links to the labelling pages; nothing if there are no tasks."""
     if not tasks:
-        return None
-    return el(
-        "section",
-        heading("Tasks to label", "each answer is saved next to the file of tasks", anchor="labels"),
-        el(
-            "ul",
-            [
-                el("li", el("a", text(each.path.name), href=f"/labels/{each.id}"), f" {_annotators(each.annotators)}")
-                for each in tasks
-            ],
-        ),
-        cls="wrap",
-        aria_labelledby="labels",
-    )
+        return []
+    links = [
+        el("li", el("a", text(each.path.name), href=f"/labels/{each.id}"), f" {_annotators(each.annotators)}")
+        for each in tasks
+    ]
+    title = heading("Tasks to label", "each answer is saved next to the file of tasks", anchor="labels")
+    return [el("section", title, el("ul", links), cls="wrap", aria_labelledby="labels")]
 
 
 def _annotators(number: int) -> str:
