@@ -77,7 +77,7 @@ def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tu
 def test_writes_need_the_token(app: ASGIApp, method: str, token: str | None) -> None:
     """Every method but GET and HEAD is refused without the token, on every address, also a preflight."""
     headers = [OWN, *([] if token is None else [("X-Merilo-Token", token)])]
-    for address in ("/", "/labels/1", "/unknown"):
+    for address in ("/", "/notes/1", "/unknown"):
         assert ask(app, address, method, headers=headers).status == 403
     assert ask(app, "/", method, headers=[OWN, ("X-Merilo-Token", TOKEN)]).status == 405
 
@@ -90,11 +90,11 @@ def test_a_page_that_writes_is_one_row(tmp_path: Path, monkeypatch: pytest.Monke
         received.append(asked)
         return JSONResponse({"known": site.token == TOKEN})
 
-    monkeypatch.setattr(module, "PAGES", (*PAGES, Page("/labels/{task}", save, "POST")))
+    monkeypatch.setattr(module, "PAGES", (*PAGES, Page("/notes/{task}", save, "POST")))
     app = create_app(tmp_path, TOKEN, 8642)
-    assert ask(app, "/labels/7", "POST", body=b"{}").status == 403
+    assert ask(app, "/notes/7", "POST", body=b"{}").status == 403
     assert received == []
-    found = ask(app, "/labels/7", "POST", headers=[OWN, ("X-Merilo-Token", TOKEN)], body=b"{}")
+    found = ask(app, "/notes/7", "POST", headers=[OWN, ("X-Merilo-Token", TOKEN)], body=b"{}")
     assert (found.status, found.json) == (200, {"known": True})
     assert received == [Asked({"task": "7"}, [], b"{}")]
 
