@@ -81,6 +81,7 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
         scores=lambda: values,
         problems=problems,
         outside=outside,
+        package="deepeval",
         lower_is_better=frozenset(name for name in offered if name.startswith(_LOWER)),
     )
 
