@@ -65,6 +65,8 @@ class Rows:
     """All columns of a table; empty for the files that name their package."""
     package: str = ""
     """The package that wrote the file, if its layout shows that: `deepeval` or `trulens`."""
+    judges: dict[str, str] = field(default_factory=dict[str, str])
+    """Column of scores → the model that judged, if the file names it."""
 
 
 def table_rows(

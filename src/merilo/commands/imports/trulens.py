@@ -140,11 +140,17 @@ def _contexts(record: Record, feedback: Sequence[str]) -> list[str]:
         for call in calls:
             arguments = call.get("args")
             given = arguments.get(argument) if check.is_record(arguments) else None
-            texts = given if check.is_list(given) else [given]
-            found.update({text: None for text in texts if isinstance(text, str) and text})
+            found.update(dict.fromkeys(_texts(given)))
         if found:
             return list(found)
     return []
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts in an argument: one text, or a list of texts, which may be nested."""
+    if check.is_list(value):
+        return [text for item in value for text in _texts(item)]
+    return [value] if isinstance(value, str) and value else []
 
 
 def _calls(cell: object) -> list[Mapping[str, object]]:

@@ -30,7 +30,8 @@ def causes_of(found: MigratedMetric, judge: str) -> tuple[str, ...]:
     elif not asks_judge(definition):
         causes.append("No model is asked, so the data, a parameter or the release differs.")
     if asks_judge(definition):
-        causes.append(f"The file does not record its judge; here {judge} answered. Judges also vary between calls.")
+        there = f"{found.old_judge} judged in the file" if found.old_judge else "The file does not record its judge"
+        causes.append(f"{there}; here {judge} answered. Judges also vary between calls.")
     if found.computed == definition and (kept := reproduction(bare_name(definition))) is not None:
         causes += [f"Not reproduced: {each}." for each in kept.not_reproduced]
     return tuple(causes)

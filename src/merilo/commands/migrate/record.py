@@ -39,6 +39,7 @@ def _metric(found: MigratedMetric) -> dict[str, Any]:  # Any: JSON
         "computed": found.computed,
         "not_computed": found.reason or None,
         "tolerance": found.tolerance,
+        "old_judge": found.old_judge or None,
         "compared": len(found.compared),
         "equal": found.equal,
         "differ": len(found.parted),

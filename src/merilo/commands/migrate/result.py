@@ -49,6 +49,8 @@ class MigratedMetric:
     reason: str = ""
     pairs: tuple[Pair, ...] = ()
     tolerance: float = 0.0
+    old_judge: str = ""
+    """The model that judged in the file; empty if the file does not name it."""
     causes: tuple[str, ...] = ()
     """Known reasons why old and new scores differ, a sentence each; empty if none differ."""
 

@@ -99,6 +99,7 @@ async def _result(path: Path, wanted: MigrationRequest, options: Options) -> Res
         _save(Path(wanted.save), samples, scores)
     computed = {match.name: _to_compute(match, same_verdicts=wanted.same_verdicts) for match in known}
     found = await _recomputed(path, [samples[place] for place in places], computed.values(), options)
+    found = replace(found, judges=rows.judges)
     metrics = tuple(
         _migrated(match, computed[match.name], [scores[match.name][place] for place in places], found, wanted.tolerance)
         for match in known
@@ -184,6 +185,8 @@ class _Recomputed:
         default_factory=dict[tuple[str, str], tuple[float | None, str]]
     )
     """Metric and sample → the score, or None with the reason."""
+    judges: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Column of the file → the model that judged there."""
 
     @property
     def judge(self) -> str:
@@ -223,12 +226,14 @@ def _migrated(
 ) -> MigratedMetric:
     """Return the old and new scores of one metric."""
     if found.run is None or metric not in found.run.manifest.metrics:
-        return MigratedMetric(match, None, found.left_out.get(metric, "not computed"))
+        return MigratedMetric(
+            match, None, found.left_out.get(metric, "not computed"), old_judge=found.judges.get(match.name, "")
+        )
     pairs: list[Pair] = []
     for sample, old in zip(found.ids, old_scores, strict=True):
         new, reason = found.outcomes.get((metric, sample), (None, "the run was stopped before this row"))
         pairs.append(Pair(sample, None if isnan(old) else old, new, reason))
-    migrated = MigratedMetric(match, metric, "", tuple(pairs), tolerance)
+    migrated = MigratedMetric(match, metric, "", tuple(pairs), tolerance, found.judges.get(match.name, ""))
     return replace(migrated, causes=causes_of(migrated, found.judge))
 
 

@@ -85,9 +85,9 @@ def read_script(path: Path, release: str | None = None) -> ScriptFacts:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
+        line, problem = getattr(error, "lineno", None), getattr(error, "msg", error)
         raise DataError.of(
-            Problem("a Python script", f"a syntax error ({error})", source=path.name, line=line)
+            Problem("a Python script", f"a syntax error ({problem})", source=path.name, line=line)
         ) from None
     names = _Names()
     for node in ast.walk(tree):

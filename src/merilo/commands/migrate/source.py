@@ -144,7 +144,7 @@ def _no_definition(known: str, source: Source) -> str:
         for system in systems()
         if system.startswith(source.package) and known_definition(f"{system}:{known}") is not None
     ]
-    also = f"; {near[0]} is of another release" if near else ""
+    also = f"; {max(near, key=_numbers)} is of another release" if near else ""
     return f"merilo has no definition of it among those of {source.system}{also}"
 
 

@@ -29,8 +29,9 @@ def migration_page(found: Migration, width: int) -> Page:
 
 def _result(page: Page, found: ResultMigration) -> None:
     judged = f", judged by {found.judge}" if found.judge else ""
+    recomputed = f"{found.sampled:,}" if found.run is not None else "none"
     page.text(
-        f"{found.file}: {found.source.title}, {count(found.rows, 'row')}; {found.sampled:,} recomputed{judged}",
+        f"{found.file}: {found.source.title}, {count(found.rows, 'row')}; {recomputed} recomputed{judged}",
         tone=Tone.STRONG,
     )
     for note in found.notes:
