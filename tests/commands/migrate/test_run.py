@@ -119,10 +119,10 @@ async def test_the_formula_over_own_verdicts_needs_no_such_judge() -> None:
     assert "Only the formula of trulens:context_relevance is computed" in " ".join(relevance.causes)
 
 
-async def test_trulens_records_bring_their_contexts() -> None:
+async def test_trulens_records_bring_their_contexts(here: Path) -> None:
     """Contexts of TruLens are those that its feedback functions were given; saved rows are samples of merilo."""
     await migrated(FILES / "trulens-2.16.0.csv", sample=0, save="samples.jsonl")
-    record = json.loads(Path("samples.jsonl").read_text("utf-8").splitlines()[0])
+    record = json.loads((here / "samples.jsonl").read_text("utf-8").splitlines()[0])
     assert record["retrieved_contexts"] == ["The tower was completed in 1889.", "It is of iron."]
     assert record["metadata"]["old_scores"]["Groundedness"] == 0.5
 

@@ -32,7 +32,7 @@ FACTS = loads(files("merilo.commands.migrate").joinpath("upstream.toml").read_te
     ],
 )
 def test_a_stated_release_names_its_definitions(stated: str, system: str, caveat: str) -> None:
-    """A release is computed by the definitions of its line; a caveat names releases without definitions of their own."""
+    """A release is computed by the definitions of its line; a caveat names releases without own definitions."""
     found = stated_source(stated)
     assert found.system == system
     assert (caveat in found.caveat) if caveat else not found.caveat
