@@ -13,11 +13,11 @@ from merilo.commands.flags import Debug, Json, Quiet, given
 from merilo.commands.migrate.result import SAMPLE, SEED, TOLERANCE
 from merilo.commands.option_flags import takes_options
 
-HELP = """Recognise a RESULT or SCRIPT of ragas, DeepEval or TruLens, and find the definitions that match its metrics.
+HELP = """Recognise a result or script of ragas, DeepEval or TruLens, and find the definitions that match its metrics.
 
-RESULT is a ragas result or TruLens records saved as a table (.csv, .tsv, .jsonl or .json), or a DeepEval test run
-(.json). A sample of its rows is evaluated again, and old and new scores are compared. SCRIPT is a Python file (.py).
-It is read, never run. Both end with the equivalent merilo command.
+FILE is a ragas result or TruLens records saved as a table (.csv, .tsv, .jsonl or .json), or a DeepEval test run
+(.json). A sample of its rows is evaluated again, and old and new scores are compared. Or FILE is a Python script
+(.py), which is read and never run. The last lines are the equivalent merilo commands.
 
 With --same-verdicts any judge works, the embedded one too: each definition's formula is computed over the verdicts of
 merilo's own metrics.
@@ -48,9 +48,7 @@ Examples:
 def migrate(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="RESULT|SCRIPT", help="Result file, or Python script.", callback=given, show_default=False
-        ),
+        typer.Argument(metavar="FILE", help="Result file, or Python script (.py).", callback=given, show_default=False),
     ],
     options: Options,
     version: Annotated[

@@ -115,7 +115,7 @@ async def _result(path: Path, wanted: MigrationRequest, options: Options) -> Res
         judge=found.judge,
         run=None if found.run is None else found.run.path,
         commands=_commands(path, wanted.save, source, [str(match.definition) for match in known], options),
-        notes=tuple(filter(None, (source.caveat, rows.note))),
+        notes=tuple(filter(None, (source.caveat, rows.note, found.stopped))),
     )
 
 
@@ -192,6 +192,11 @@ class _Recomputed:
     def judge(self) -> str:
         """The name of the judge; empty if nothing was computed."""
         return "" if self.run is None else str(self.run.manifest.judges.get("judge", {}).get("name", ""))
+
+    @property
+    def stopped(self) -> str:
+        """The limit that stopped the run; empty if it is complete."""
+        return "" if self.run is None else str(self.run.usage.get("stopped") or "")
 
 
 async def _recomputed(path: Path, samples: Sequence[Sample], metrics: Iterable[str], options: Options) -> _Recomputed:
