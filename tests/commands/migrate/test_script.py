@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -116,6 +117,22 @@ def test_a_trulens_script(tmp_path: Path) -> None:
         "trulens:groundedness",
         "trulens:context_relevance_with_cot_reasons",
     ]
+
+
+def test_a_notebook(tmp_path: Path) -> None:
+    """The code cells of a notebook are read; a pinned release is found in its install command."""
+    cells = [
+        {"cell_type": "markdown", "source": ["from deepeval.metrics import BiasMetric"]},
+        {"cell_type": "code", "source": ["!pip install ragas==0.1.9\n", "from ragas.metrics import faithfulness"]},
+        {"cell_type": "code", "source": "metrics = [faithfulness]"},
+    ]
+    path = tmp_path / "work.ipynb"
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    found = read_script(path)
+    assert [each.match.definition for each in found.metrics] == ["ragas-0.1.9:faithfulness"]
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(DataError, match="expected a notebook"):
+        read_script(path)
 
 
 def test_other_scripts_are_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ HELP = """Recognise a result or script of ragas, DeepEval or TruLens, and find t
 
 FILE is a ragas result or TruLens records saved as a table (.csv, .tsv, .jsonl or .json), or a DeepEval test run
 (.json). A sample of its rows is evaluated again, and old and new scores are compared. Or FILE is a Python script
-(.py), which is read and never run. The last lines are the equivalent merilo commands.
+(.py) or a notebook (.ipynb), which is read and never run. The last lines are the equivalent merilo commands.
 
 With --same-verdicts any judge works, the embedded one too: each definition's formula is computed over the verdicts of
 merilo's own metrics.
@@ -48,7 +48,9 @@ Examples:
 def migrate(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Result file, or Python script (.py).", callback=given, show_default=False),
+        typer.Argument(
+            metavar="FILE", help="Result file, Python script or notebook.", callback=given, show_default=False
+        ),
     ],
     options: Options,
     version: Annotated[

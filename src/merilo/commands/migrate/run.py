@@ -26,6 +26,7 @@ from merilo.commands.migrate.result import (
 )
 from merilo.commands.migrate.script import read_script
 from merilo.commands.migrate.source import matched, source_of_columns, stated_source
+from merilo.data import check
 from merilo.data.sample import Dataset, Sample
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import BadRecord
     from merilo.runs.run import Run
 
-_SCRIPTS: Final = (".py",)
+_SCRIPTS: Final = (".py", ".ipynb")
 _MODEL: Final = "openai:MODEL"
 """Stands for a model that the user has to name."""
 _OLD, _NEW = "old", "new"
@@ -146,7 +147,7 @@ def _places(scores: Mapping[str, array[float]], columns: Sequence[str], wanted: 
 
 
 def _save(path: Path, samples: Sequence[Sample], scores: Mapping[str, array[float]]) -> None:
-    lines = []
+    lines: list[str] = []
     for place, sample in enumerate(samples):
         old = {column: values[place] for column, values in scores.items() if not isnan(values[place])}
         record = sample.to_record()
@@ -219,8 +220,9 @@ def _outcomes(run: Run) -> dict[tuple[str, str], tuple[float | None, str]]:
     found: dict[tuple[str, str], tuple[float | None, str]] = {}
     for record in run.records():
         reason = record.get("reason", "")
-        if record["outcome"] == "failed":
-            reason = f"failed: {record['error']['message']}"
+        error = record.get("error")
+        if error is not None:
+            reason = f"failed: {error['message']}"
         score = record.get("value", 0.0) if record["outcome"] == "score" else None
         found[record["metric"], record["sample"]] = (score, reason)
     return found
@@ -253,7 +255,7 @@ def _script(path: Path, wanted: MigrationRequest) -> ScriptMigration:
         notes.append("The script names no metric that can be read from its text.")
     if facts.data is None:
         notes.append("The script reads no data file that can be read from its text; write your file for DATA.")
-    commands = {}
+    commands: dict[str, str] = {}
     if definitions:
         judges = [] if facts.judge is None else [facts.judge]
         words = _run_words(facts.data or "DATA", definitions, judges, facts.embedder)
@@ -277,7 +279,7 @@ def _commands(
         found["write the rows as samples"] = shlex.join(
             ["merilo", "migrate", str(path), "--sample", "0", "--save", data]
         )
-    judges = options.judge if isinstance(options.judge, list) else [options.judge]
+    judges: list[object] = [*options.judge] if check.is_list(options.judge) else [options.judge]
     named = [each for each in judges if isinstance(each, str) and each != "embedded"]
     embedder = options.embedder if isinstance(options.embedder, str) and options.embedder != "embedded" else None
     release = source.releases if source.stated else source.system.partition("-")[2]

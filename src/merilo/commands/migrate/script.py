@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,7 @@ from merilo.commands.migrate.source import (
     source_of_imports,
     stated_source,
 )
+from merilo.data import check
 from merilo.errors import DataError, Problem, UsageError
 from merilo.metrics.registry import known_definition, metric_text, parameters_of
 from merilo.metrics.text import written_value
@@ -76,7 +78,7 @@ class _Names:
 
 
 def read_script(path: Path, release: str | None = None) -> ScriptFacts:
-    """Return the facts in a Python file, which is parsed and never run.
+    """Return the facts in a Python file or a notebook, which is parsed and never run.
 
     `release`: of the package, as the user states it. Raises DataError if the file cannot be parsed, UsageError if it
     imports none of the known packages.
@@ -113,7 +115,26 @@ def _text(path: Path) -> str:
         raise UsageError(f"Cannot read {path} ({error.strerror or error}).") from None
     if len(raw) > _MAX_BYTES:
         raise DataError.of(Problem(f"a script of at most {_MAX_BYTES:,} bytes", f"{len(raw):,}", source=path.name))
-    return raw.decode("utf-8-sig", errors="replace")
+    text = raw.decode("utf-8-sig", errors="replace")
+    return _code_of_notebook(text, path.name) if path.suffix == ".ipynb" else text
+
+
+def _code_of_notebook(text: str, name: str) -> str:
+    """Return the code cells of a notebook as one script; lines of the notebook's own commands become comments."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    cells = found.get("cells") if check.is_record(found) else None
+    if not check.is_list(cells):
+        raise DataError.of(Problem("a notebook", "something else", source=name))
+    code: list[str] = []
+    for cell in cells:
+        if check.is_record(cell) and cell.get("cell_type") == "code":
+            source = cell.get("source")
+            code.append("".join(map(str, source)) if check.is_list(source) else str(source))
+    lines = "\n".join(code).splitlines()
+    return "\n".join(f"# {line}" if line.lstrip().startswith(("%", "!")) else line for line in lines)
 
 
 def _note_imports(node: ast.AST, imported: dict[str, str]) -> None:
@@ -209,7 +230,7 @@ def _with_arguments(
 ) -> tuple[Match, tuple[str, ...]]:
     """Return the definition with the arguments that it takes, and the names of the others."""
     match = matched(name, source, collections=collections)
-    if match.definition is None and "definition" in arguments:  # a critic with a definition of its own
+    if match.definition is None and "definition" in arguments:  # a critic with its own definition
         match = Match(name, _critic(name, source), "")
     found = None if match.definition is None else known_definition(match.definition)
     if found is None:

@@ -154,7 +154,7 @@ def snake_case(name: str) -> str:
 
 
 def _candidates(known: str, plain: str, *, collections: bool) -> tuple[str, ...]:
-    """Return the names to try, the likeliest first; the collections have names of their own."""
+    """Return the names to try, the likeliest first; the collections have their own names."""
     if collections:
         return f"collections.{plain}", f"collections.{known}"
     return known, plain
