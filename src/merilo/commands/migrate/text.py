@@ -90,11 +90,12 @@ def _not_computed(page: Page, metrics: Sequence[MigratedMetric]) -> None:
     if metrics:
         page.heading("Matched but not recomputed")
         page.entries([(f"{each.match.name} -> {each.match.definition}", each.reason) for each in metrics])
-        page.text(
-            "Definitions with requests in free text need an LLM judge: --judge openai:MODEL. With --same-verdicts any "
-            "judge computes the formula.",
-            tone=Tone.QUIET,
-        )
+        if any("cannot answer" in each.reason for each in metrics):
+            page.text(
+                "An LLM judge answers them (--judge openai:MODEL). --same-verdicts computes the formulas that merilo "
+                "has with any judge.",
+                tone=Tone.QUIET,
+            )
 
 
 def _unmatched(page: Page, rows: Sequence[tuple[str, str]]) -> None:
