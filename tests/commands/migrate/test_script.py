@@ -90,6 +90,16 @@ def test_a_module_alias_and_collections(tmp_path: Path) -> None:
     ]
 
 
+def test_other_names_of_the_module_are_no_metrics(tmp_path: Path) -> None:
+    """An enumeration imported next to the metrics is not listed; an argument that uses it is named as left out."""
+    text = (
+        "from ragas.metrics import DistanceMeasure, NonLLMStringSimilarity\n"
+        "m = NonLLMStringSimilarity(distance_measure=DistanceMeasure.HAMMING)\n"
+    )
+    (found,) = facts(tmp_path, text).metrics
+    assert (found.match.name, found.ignored) == ("NonLLMStringSimilarity", ("distance_measure",))
+
+
 def test_a_deepeval_script(tmp_path: Path) -> None:
     """Arguments that the definition takes are carried over; the model is one of OpenAI; GEval has no definition."""
     text = (

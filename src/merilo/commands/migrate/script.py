@@ -38,7 +38,23 @@ _PINNED: Final = r"\b{}\s*==\s*(\d+(?:\.\d+)*)"
 _DATA_FILE: Final = re.compile(r".+\.(?:csv|tsv|jsonl|ndjson|json|parquet)(?:\.gz)?", re.IGNORECASE)
 _READS: Final = re.compile(r"read_\w+|from_\w+|load_\w+|open|load", re.IGNORECASE)
 _MODEL_WORDS: Final = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "deployment")
-_NOT_METRICS: Final = frozenset({"Metric", "MetricWithLLM", "SingleTurnMetric", "BaseMetric", "base", "utils"})
+_NOT_METRICS: Final = frozenset(
+    {
+        "BaseConversationalMetric",
+        "BaseMetric",
+        "DistanceMeasure",
+        "Metric",
+        "MetricOutputType",
+        "MetricType",
+        "MetricWithEmbeddings",
+        "MetricWithLLM",
+        "SingleTurnMetric",
+        "base",
+        "collections",
+        "utils",
+    }
+)
+"""Names in modules of metrics that are not metrics."""
 _UNUSED: Final = frozenset({"name", "llm", "embeddings", "model", "async_mode", "verbose_mode", "max_retries"})
 """Arguments that no definition takes and that do not change a score here."""
 
@@ -197,7 +213,7 @@ def _is_metric(dotted: str, package: str) -> bool:
     if package == "trulens":
         return _TRULENS_CALLS.fullmatch(last) is not None and last[:1].islower()
     inside = any(module == each or module.startswith(f"{each}.") for each in _METRICS[package])
-    return inside and last not in _NOT_METRICS and last != "collections"
+    return inside and last not in _NOT_METRICS and module.rpartition(".")[2] != "DistanceMeasure"
 
 
 def _dotted(node: ast.expr, imported: Mapping[str, str]) -> str | None:
