@@ -128,6 +128,21 @@ train: $(STAMPS)/merilo  ## fit the words of the embedded judge anew (ARGS="--da
 lock: $(STAMPS)/dev  ## pin the requirements anew (ARGS=--upgrade for the newest)
 	@UV=$(BIN)/uv sh tools/lock.sh $(ARGS)
 
+.PHONY: dist
+dist: $(STAMPS)/build $(STAMPS)/runtime  ## build wheel, sdist and bill of materials into dist/, and check them
+	@rm -rf dist
+	@$(BIN)/hatchling build -d dist >/dev/null 2>&1
+	@$(BIN)/python tools/dist.py check dist
+	@$(BIN)/python tools/sbom.py dist/merilo.cdx.json
+
+.PHONY: smoke
+smoke: dist  ## install the wheel into an empty environment of each Python here and run it (ARGS="python3.13")
+	@$(BIN)/python tools/dist.py smoke dist $(ARGS)
+
+.PHONY: release
+release: $(STAMPS)/build $(STAMPS)/runtime  ## rehearse the release of VERSION; SIGN=yes commits, builds and tags it
+	@$(BIN)/python tools/release.py $(or $(VERSION),none) $(if $(filter yes,$(SIGN)),--sign)
+
 .PHONY: clean
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) $(VENV)-lowest dist site .coverage .coverage.* htmlcov

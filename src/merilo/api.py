@@ -132,6 +132,7 @@ def import_scores(
     mapping: Mapping[str, str] | None = None,
     cluster: str | None = None,
     in_order: bool = False,
+    source_release: str | None = None,
     out: str | PathLike[str] | None = None,
 ) -> Run:
     """Import scores that another tool computed as a run, for `compare`, `gate` and the rest. Asks no judge.
@@ -151,6 +152,8 @@ def import_scores(
         cluster: as in `evaluate`.
         in_order: trust the row order of a ragas result whose first row has no score. ragas 0.1.0 to 0.1.9 moves failed
             scores to the front, so such a file is refused by default.
+        source_release: the tool and release that computed the scores, such as "ragas-0.4.3". `compare` then pairs them
+            with the same definitions computed by merilo.
         out: the run directory, which must be new. None: a new one in `.merilo/runs`.
 
     Raises:
@@ -172,6 +175,7 @@ def import_scores(
                 mapping=mapping,
                 cluster=cluster,
                 in_order=in_order,
+                source=source_release,
                 out=out,
             ),
         )

@@ -34,6 +34,7 @@ from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
 from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.lineage.cli import COMMAND as LINEAGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
+from merilo.commands.migrate.cli import COMMAND as MIGRATE
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
@@ -52,6 +53,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     RUN,
     PLAN,
     IMPORT,
+    MIGRATE,
     DEMO,
     RUNS,
     SHOW,

@@ -14,12 +14,13 @@ from merilo.errors import UsageError
 HELP = """Import scores that another tool computed as a run, to show, compare and gate them without a judge call.
 
 FILE is a table (.csv, .tsv, .jsonl or .json; .gz accepted) with one column per score, a ragas result saved as such a
-table, or a DeepEval test run (.json). A sample without a score is undefined.
+table, the records of TruLens saved as such a table, or a DeepEval test run (.json). A sample without a score is
+undefined. With --source, merilo compare pairs the scores with the same definitions computed by merilo.
 """
 EXAMPLES = """\b
 Examples:
   merilo import scores.csv --id question_id --score faithfulness --score rating=1..5
-  merilo import ragas.csv --out runs/ragas
+  merilo import ragas.csv --source ragas-0.4.3 --out runs/ragas
   merilo import .deepeval/.latest_test_run.json --out runs/deepeval
 """
 
@@ -44,6 +45,12 @@ def import_(
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Trust the row order of a ragas result whose first row has no score.")
     ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME-RELEASE", help="Tool that computed the scores, such as ragas-0.4.3, to compare them."
+        ),
+    ] = None,
     out: Annotated[str | None, typer.Option(metavar="RUN", help="New run directory.")] = None,
     json: Json = False,
     debug: Debug = False,
@@ -63,6 +70,7 @@ def import_(
         mapping=column_mapping(mapping or []) or None,
         cluster=cluster,
         in_order=in_order,
+        source=source,
         out=out,
     )
     found = run_blocking(run_import(file, wanted))

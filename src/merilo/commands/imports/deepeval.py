@@ -81,6 +81,13 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
         scores=lambda: values,
         problems=problems,
         outside=outside,
+        package="deepeval",
+        judges={
+            str(each.get("name")): str(each["evaluationModel"])
+            for case in cases
+            for each in _metrics(case)
+            if each.get("evaluationModel")
+        },
         lower_is_better=frozenset(name for name in offered if name.startswith(_LOWER)),
     )
 
