@@ -26,6 +26,8 @@ class ForeignRecords:
     make: Callable[[], Iterable[ForeignRecord]]
     is_once: bool = False
     """True if the source can be read only once."""
+    note: Callable[[], str] | None = None
+    """Return what the user must know about the records, such as what was left out; asked after they were read."""
 
     def __iter__(self) -> Iterator[ForeignRecord]:
         return iter(self.make())
