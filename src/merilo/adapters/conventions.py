@@ -41,6 +41,7 @@ class SpanFile:
 
     name: str
     title: str
+    package: str
     has: tuple[_Names, ...]
     trace: _Names
     span: _Names

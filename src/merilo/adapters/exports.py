@@ -29,7 +29,7 @@ from merilo.data.source import Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from merilo.adapters.conventions import SpanFile
 
@@ -63,7 +63,12 @@ RESULT_FILES: Final = (
         name="promptfoo",
         title="promptfoo results",
         package="promptfoo",
-        has=(("results.results", "results.version"), ("results", "stats", "version"), ("promptIdx", "testIdx", "vars")),
+        has=(
+            ("results.results", "results.version"),
+            ("results", "table", "version"),
+            ("results", "prompts", "version"),
+            ("promptIdx", "testIdx", "vars"),
+        ),
         item=promptfoo_item,
         rows=promptfoo_rows,
         version="metadata.promptfooVersion",
@@ -167,9 +172,10 @@ def _wrapped(record: Mapping[str, object]) -> list[object] | None:
     return None
 
 
-def _kind(record: Mapping[str, object]) -> object | None:
+def _kind(record: Mapping[str, object]) -> SpanFile | ResultFile | None:
     tree = tree_of({name: None if check.is_list(value) and not value else value for name, value in record.items()})
-    for file in (*conventions().files, *RESULT_FILES):
+    known: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *RESULT_FILES)
+    for file in known:
         if any(all(_there(record, tree, name) for name in names) for names in file.has):
             return file
     return None
@@ -182,25 +188,22 @@ def _there(record: Mapping[str, object], tree: Mapping[str, object], name: str) 
 
 def _export(path: Path, record: Mapping[str, object], read: Callable[[], Iterator[RawRecord]]) -> Export | None:
     file = _kind(record)
+    if file is None:
+        return None
     if isinstance(file, ResultFile):
         stated = find(record, file.version) if file.version else None
         version = stated if isinstance(stated, str) else ""
-        return Export(path, file.name, file.title, file.package, version, lambda: _items(read(), file), of_spans=False)
-    for each in conventions().files:
-        if each is file:
-            checked = conventions().checked.get(each.name, "").partition(" ")[0]
-            package = checked or {"otlp": "opentelemetry"}.get(each.name, each.name)
-            return Export(path, each.name, each.title, package, "", partial(_traces, read, each), of_spans=True)
-    return None
+        return Export(path, file.name, file.title, file.package, version, partial(_results, read, file), of_spans=False)
+    return Export(path, file.name, file.title, file.package, "", partial(_traces, read, file), of_spans=True)
 
 
 def _traces(read: Callable[[], Iterator[RawRecord]], file: SpanFile) -> Iterator[Item]:
     return items_of_traces(read(), file)
 
 
-def _items(records: Iterable[RawRecord], file: ResultFile) -> Iterator[Item]:
+def _results(read: Callable[[], Iterator[RawRecord]], file: ResultFile) -> Iterator[Item]:
     number = 0
-    for record in records:
+    for record in read():
         if record.value is None:
             yield Item(record.place, problems=record.problems)
             continue

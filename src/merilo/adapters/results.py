@@ -95,7 +95,7 @@ def inspect_item(row: Mapping[str, Any], place: int) -> Item:  # Any: JSON of In
     """Return one sample of Inspect; the contexts are those in its metadata."""
     epoch, name = row.get("epoch"), row.get("id")
     targets = row.get("target")
-    listed = [each for each in _list(targets) if isinstance(each, str)] or [targets]
+    listed: list[Any] = [each for each in _list(targets) if isinstance(each, str)] or [targets]
     held: dict[str, Any] = dict(row["metadata"]) if check.is_record(row.get("metadata")) else {}
     key = next((key for key in _CONTEXTS if held.get(key)), None)
     record = _record(

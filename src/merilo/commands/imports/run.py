@@ -12,6 +12,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.imports.deepeval import deepeval_rows
+from merilo.commands.imports.exports import export_rows
 from merilo.commands.imports.problems import refused
 from merilo.commands.imports.tables import table_rows
 from merilo.data.sentences import SPLITTER_ID
@@ -68,9 +69,11 @@ class ImportRequest:
 async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     """Import the scores of a file as a run; documented at `merilo.api.import_scores`."""
     _check(wanted)
-    rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores) or table_rows(
-        source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order
-    )
+    rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores)
+    if rows is None and not wanted.mapping and wanted.id is None:
+        rows = export_rows(source, scores=wanted.scores)
+    if rows is None:
+        rows = table_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order)
     unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
     if unknown:
         there = ", ".join(rows.offered)
