@@ -92,6 +92,8 @@ class Conventions:
     names: SpanNames
     files: tuple[SpanFile, ...]
     keys: Keys
+    evaluation: Mapping[str, str]
+    """The event with which results are written, and its attributes."""
     checked: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -112,6 +114,7 @@ def conventions() -> Conventions:
             roles=keys["roles"],
             document=DocumentKeys(**{key: tuple(value) for key, value in keys["document"].items()}),
         ),
+        evaluation=table["evaluation"],
         checked={name: f"{row['package']} {row['version']}" for name, row in table["conventions"].items()},
     )
 
