@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_REFERENCES: Final = ("reference", "ground_truth", "expected", "expected_answer", "answer", "target")
+_REFERENCES: Final = ("reference", "ground_truth", "expected", "expected_answer", "target")
 _CONTEXTS: Final = ("retrieved_contexts", "contexts", "context", "documents", "retrieval_context")
 _WITH_REFERENCE: Final = ("context-recall", "factuality", "similar", "equals", "model-graded-factuality")
 """Assertions of promptfoo whose value is the expected answer."""

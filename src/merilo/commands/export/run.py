@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 FORMATS: Final = {
     ".csv": "merilo.commands.export.delimited:write_csv",
     ".jsonl": "merilo.commands.export.delimited:write_jsonl",
-    ".otlp.jsonl": "merilo.commands.export.evaluations:write_evaluations",
     ".parquet": "merilo.commands.export.parquet:write_parquet",
     ".xlsx": "merilo.commands.export.xlsx:write_xlsx",
+    ".otlp.jsonl": "merilo.commands.export.evaluations:write_evaluations",
 }
 """Ending of the file name → module and function that writes the table to a binary file."""
 
