@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,9 +13,11 @@ from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.adapters.exports import export_of
-from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
+
+if TYPE_CHECKING:
+    from merilo.adapters.items import Item
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "When was the tower completed?"
@@ -178,7 +180,9 @@ def test_what_was_left_out_is_stated() -> None:
 def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trace may not fill the memory."""
     monkeypatch.setattr(traces, "MAX_SPANS", 2)
-    path = written(tmp_path, *(span(str(n), trace="t1" if n < 3 else "t2", input__value="Q", output__value="A") for n in range(5)))
+    path = written(
+        tmp_path, *(span(str(n), trace="t1" if n < 3 else "t2", input__value="Q", output__value="A") for n in range(5))
+    )
     long, good = items(path)
     assert long.record is None
     assert long.reason == "it has more than 2 spans"
@@ -243,7 +247,10 @@ def test_answers(made: object, answer: str | None) -> None:
     [
         ([{"node": {"id_": "n", "text": "T"}, "score": 0.5}], {"text": "T", "id": "n", "score": 0.5}),
         ([[{"page_content": "T"}, 0.5]], {"text": "T", "score": 0.5}),
-        ({"documents": [{"content": "T", "meta": {"p": 1}, "score": float("nan")}]}, {"text": "T", "metadata": {"p": 1}}),
+        (
+            {"documents": [{"content": "T", "meta": {"p": 1}, "score": float("nan")}]},
+            {"text": "T", "metadata": {"p": 1}},
+        ),
         (["T"], {"text": "T"}),
         ('[{"id": 7}]', {"id": 7}),
     ],
