@@ -87,9 +87,11 @@ def test_spans_of_the_genai_conventions() -> None:
     assert of_ids.missing == ("response", "texts of the contexts")
 
 
-@pytest.mark.parametrize("name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl", "phoenix_frame.jsonl"]
+)
 def test_other_systems_spans(name: str) -> None:
-    """The same trace, as four systems write it, gives the same question, contexts and response."""
+    """The same trace, as four systems export it, gives the same question, contexts and response."""
     (item,) = items(FILES / name)
     assert item.record is not None
     assert (item.record["user_input"], item.record["response"]) == (QUESTION, "In 1889.")

@@ -4,19 +4,20 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from inspect_ai import Task, eval
+import inspect_ai
+from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import includes, match
-from inspect_ai.solver import solver
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 
 @solver
-def answer():
+def answer() -> Solver:
     """Answer without a model."""
 
-    async def solve(state, generate):
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
         state.output = ModelOutput.from_content("none", "In 1889." if state.sample_id == "a" else "The king.")
         return state
 
@@ -37,7 +38,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     with TemporaryDirectory() as logs:
         task = Task(name="tower", dataset=samples, solver=answer(), scorer=[includes(), match()])
-        (log,) = eval(task, model="mockllm/model", log_dir=logs, log_format="eval", display="none")
+        (log,) = inspect_ai.eval(task, model="mockllm/model", log_dir=logs, log_format="eval", display="none")
         full = read_eval_log(log.location)
         for each in full.samples or ():
             each.events = []

@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.trace import Tracer
+from opentelemetry.trace import Span, Tracer
 
 BUILT = "The tower was built by Eiffel's company."
 DONE = "The tower was completed in 1889."
@@ -56,7 +56,7 @@ class Recorder:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
 
-    def span(self, name: str, attributes: dict[str, object]):
+    def span(self, name: str, attributes: dict[str, object]) -> "_Timed":
         """Return a context manager of one span."""
         return _Timed(self.tracer, name, attributes)
 
@@ -68,7 +68,7 @@ class _Timed:
             name, attributes=attributes, start_time=Clock.now, end_on_exit=False
         )
 
-    def __enter__(self):
+    def __enter__(self) -> Span:
         self.current = self.manager.__enter__()
         return self.current
 
@@ -120,9 +120,9 @@ def gen_ai(spans: Recorder) -> None:
             "gen_ai.retrieval.query.text": "tower",
             "gen_ai.retrieval.documents": found,
         }
-        with spans.span("retrieval guide", retrieval):
-            with spans.span("chat small", {operation: "chat", "gen_ai.output.messages": json.dumps("rewritten")}):
-                pass
+        rewrite = {operation: "chat", "gen_ai.output.messages": json.dumps("rewritten")}
+        with spans.span("retrieval guide", retrieval), spans.span("chat small", rewrite):
+            pass
         chat = {operation: "chat", "gen_ai.response.id": "chatcmpl-7", "gen_ai.output.messages": replied}
         with spans.span("chat large", chat):
             pass

@@ -1,52 +1,52 @@
-"""Record spans with the types of Phoenix's own client. Argument: a folder. Needs arize-phoenix-client."""
+"""Record spans that a Phoenix server received and its own client exported. Arguments: a folder, the server's address.
+
+Needs arize-phoenix, a server (`phoenix serve`) and pandas.
+"""
 
 import json
 import sys
+import time
 from pathlib import Path
 
-from phoenix.client.__generated__ import v1
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from phoenix.client import Client
 
 DONE = "The tower was completed in 1889."
 QUESTION = "When was the tower completed?"
+KIND = "openinference.span.kind"
 
 
-def span(id: str, parent: str | None, kind: str, second: int, attributes: dict[str, object]) -> v1.Span:
-    """Return a span as Phoenix's interface returns it."""
-    made = v1.Span(
-        name=kind.lower(),
-        context=v1.SpanContext(trace_id="4bf92f3577b34da6a3ce929d0e0e4736", span_id=id),
-        span_kind=kind,
-        start_time=f"2026-11-20T10:00:0{second}.000000+00:00",
-        end_time=f"2026-11-20T10:00:0{second + 1}.000000+00:00",
-        status_code="OK",
-        attributes=attributes,
-        events=[],
-    )
-    if parent is not None:
-        made["parent_id"] = parent
-    return made
+def send(server: str) -> None:
+    """Send one trace."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{server}/v1/traces")))
+    tracer = provider.get_tracer("guide")
+    document = "retrieval.documents.0.document"
+    found = {f"{document}.content": DONE, f"{document}.id": "d2", f"{document}.score": 0.9}
+    found[f"{document}.metadata"] = json.dumps({"page": 3})
+    message = "llm.output_messages.0.message"
+    reply = {f"{message}.role": "assistant", f"{message}.content": "In 1889."}
+    root = {KIND: "CHAIN", "input.value": QUESTION, "output.value": "In 1889."}
+    with tracer.start_as_current_span("ask", attributes=root):
+        with tracer.start_as_current_span("retrieve", attributes={KIND: "RETRIEVER", "input.value": "tower", **found}):
+            pass
+        with tracer.start_as_current_span("chat", attributes={KIND: "LLM", **reply}):
+            pass
+    provider.shutdown()
 
 
 def main() -> None:
-    """Write `phoenix.jsonl`, one span per line."""
-    root = "00f067aa0ba902b7"
-    spans = [
-        span(root, None, "CHAIN", 0, {"input.value": QUESTION, "output.value": "In 1889."}),
-        span(
-            "00f067aa0ba902b8",
-            root,
-            "RETRIEVER",
-            1,
-            {
-                "input.value": "tower",
-                "retrieval.documents.0.document.content": DONE,
-                "retrieval.documents.0.document.score": 0.9,
-            },
-        ),
-        span("00f067aa0ba902b9", root, "LLM", 2, {"output.value": "In 1889."}),
-    ]
-    text = "".join(json.dumps(each) + "\n" for each in spans)
-    Path(sys.argv[1], "phoenix.jsonl").write_text(text, encoding="utf-8")
+    """Write `phoenix.jsonl`, one span per line, and `phoenix_frame.jsonl`, the rows of the data frame."""
+    folder, server = Path(sys.argv[1]), sys.argv[2]
+    send(server)
+    time.sleep(3)
+    client = Client(base_url=server)
+    spans = client.spans.get_spans(project_identifier="default")
+    (folder / "phoenix.jsonl").write_text("".join(json.dumps(each) + "\n" for each in spans), encoding="utf-8")
+    frame = client.spans.get_spans_dataframe(project_identifier="default")
+    frame.to_json(folder / "phoenix_frame.jsonl", orient="records", lines=True, date_format="iso")
 
 
 main()
