@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from merilo.data import check
 
@@ -126,16 +126,30 @@ def _put(tree: Tree, name: str, value: object) -> None:
         parts = [name]
     node = tree
     for part in parts[:-1]:
-        below = node.get(part)
-        if not isinstance(below, dict):
-            below = node[part] = {} if below is None else {_OWN: below}
+        there = node.get(part)
+        below = subtree(there)
+        if below is None:
+            below = {} if there is None else {_OWN: there}
+            node[part] = below
         node = below
     last = parts[-1]
-    there = node.get(last)
-    if isinstance(there, dict) and isinstance(value, dict):
-        for key, each in value.items():  # pyright: ignore[reportUnknownVariableType]
-            there.setdefault(key, each)
-    elif isinstance(there, dict):
+    there, added = subtree(node.get(last)), subtree(value)
+    if there is not None and added is not None:
+        merge(there, added)
+    elif there is not None:
         there.setdefault(_OWN, value)
     else:
         node[last] = value
+
+
+def subtree(value: object) -> Tree | None:
+    """Return a value that is a tree; None for anything else."""
+    return cast("Tree", value) if isinstance(value, dict) else None  # all names in JSON are texts
+
+
+def merge(into: Tree, other: Tree) -> None:
+    """Add the values of another tree where there is none."""
+    for name, value in other.items():
+        there, added = subtree(into.setdefault(name, value)), subtree(value)
+        if there is not None and added is not None and there is not added:
+            merge(there, added)

@@ -140,17 +140,17 @@ def _document(item: object, depth: int) -> dict[str, object] | None:
     for key in keys.inside:
         if check.is_record(inner := item.get(key)) and (found := _document(inner, depth + 1)) is not None:
             return _scored(found, first(item, keys.score))
-    found = {}
+    made: dict[str, object] = {}
     if isinstance(text := first(item, keys.text), str):
-        found["text"] = text
+        made["text"] = text
     if isinstance(name := first(item, keys.id), str | int) and not isinstance(name, bool):
-        found["id"] = name
-    if not found:
+        made["id"] = name
+    if not made:
         return None
     metadata = decoded(first(item, keys.metadata))
     if check.is_record(metadata):
-        found["metadata"] = dict(metadata)
-    return _scored(found, first(item, keys.score))
+        made["metadata"] = dict(metadata)
+    return _scored(made, first(item, keys.score))
 
 
 def _scored(document: dict[str, object], score: object) -> dict[str, object]:

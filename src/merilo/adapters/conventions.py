@@ -134,4 +134,7 @@ def _span_names(rows: list[dict[str, Any]]) -> SpanNames:  # Any: values of TOML
 
 
 def _frozen(value: Any) -> Any:  # Any: a value of TOML
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    listed: list[Any] = value  # Any: values of TOML
+    return tuple(map(_frozen, listed))

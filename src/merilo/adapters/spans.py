@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import decoded, decoded_text, find, first, items_of, otlp_attributes, tree_of
+from merilo.adapters.attributes import decoded, decoded_text, find, first, items_of, merge, otlp_attributes, tree_of
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.data import check
@@ -169,10 +169,7 @@ def _with_events(attributes: Tree, events: object) -> Tree:
             continue
         name, own = str(event.get("name")), tree_of(otlp_attributes(event.get("attributes")))
         if name in names.detail_events:
-            for key, value in own.items():
-                below = attributes.setdefault(key, value)
-                if isinstance(below, dict) and isinstance(value, dict) and below is not value:
-                    _merge(below, value)
+            merge(attributes, own)
         elif (role := names.message_events.get(name)) is not None:
             message = decoded(own.get("message")) or own
             content = first(message, ("content", "message"))
@@ -191,13 +188,6 @@ def _at(attributes: Tree, name: str, value: object) -> object:
     node: Tree = dict(below) if check.is_record(below) else {}
     node[rest] = value
     return node
-
-
-def _merge(into: dict[str, Any], other: Mapping[str, Any]) -> None:  # Any: values of attributes
-    for key, value in other.items():
-        there = into.setdefault(key, value)
-        if isinstance(there, dict) and isinstance(value, dict) and there is not value:
-            _merge(there, value)
 
 
 def _scores(found: object, file: SpanFile) -> dict[str, float]:

@@ -33,7 +33,7 @@ def write_evaluations(table: SampleTable, file: IO[bytes], written: Written) -> 
         link = _link(result.sample)
         records = [_event(metric, result.records.get(metric), link) for metric in metrics]
         logs = {"scope": scope, "logRecords": [each for each in records if each is not None]}
-        line = {"resourceLogs": [{"resource": {}, "scopeLogs": [logs]}]}
+        line: dict[str, Any] = {"resourceLogs": [{"resource": {}, "scopeLogs": [logs]}]}
         file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
         file.write(b"\n")
         written.samples += 1

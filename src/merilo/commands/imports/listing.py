@@ -114,7 +114,7 @@ def _known(source: str | PathLike[str]) -> Export:
         raise DataError(f"No such file: {path}.")
     found = export_of(path)
     if found is None:
-        titles = ", ".join([each.title for each in (*conventions().files, *RESULT_FILES)])
+        titles = ", ".join([each.title for each in conventions().files] + [each.title for each in RESULT_FILES])
         raise UsageError(f"{path.name} is not a file of traces or results that merilo knows: {titles}.")
     return found
 
