@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from merilo.data import check
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -134,7 +136,4 @@ def _span_names(rows: list[dict[str, Any]]) -> SpanNames:  # Any: values of TOML
 
 
 def _frozen(value: Any) -> Any:  # Any: a value of TOML
-    if not isinstance(value, list):
-        return value
-    listed: list[Any] = value  # Any: values of TOML
-    return tuple(map(_frozen, listed))
+    return tuple(_frozen(each) for each in value) if check.is_list(value) else value
