@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.conventions import conventions
 from merilo.adapters.items import Item
-from merilo.adapters.results import (
+from merilo.adapters.result_rows import (
     deepeval_item,
     deepeval_rows,
     example_item,

@@ -6,6 +6,7 @@ The scores are set, so no model is asked.
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 QUESTIONS = ["When was the tower completed?", "Who built it?"]
 CONTEXTS = [["The tower was completed in 1889."], ["Rome has seven hills.", "It's of iron."]]
@@ -14,7 +15,7 @@ REFERENCES = ["1889", "Eiffel"]
 SCORES = [{"faithfulness": 1.0, "answer_relevancy": 0.75}, {"faithfulness": 0.5, "answer_relevancy": float("nan")}]
 
 
-def of_0_1():
+def of_0_1() -> Any:
     """Return a result as 0.1 makes it."""
     from datasets import Dataset
     from ragas.evaluation import Result
@@ -23,7 +24,7 @@ def of_0_1():
     return Result(scores=Dataset.from_list(SCORES), dataset=Dataset.from_dict(columns))
 
 
-def of_0_2():
+def of_0_2() -> Any:
     """Return a result as 0.2 and later make it."""
     import ragas.dataset_schema as schema
 

@@ -9,7 +9,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.results import deepeval_metrics, deepeval_record
+from merilo.adapters.result_rows import deepeval_metrics, deepeval_record
 from merilo.commands.imports.tables import Rows, number_of
 from merilo.data import check
 from merilo.data.json_records import MAX_JSON_BYTES
