@@ -46,7 +46,7 @@ def _link(sample: Sample) -> Mapping[str, str]:
     if not _TRACE_ID.fullmatch(found.get("trace_id", "")) or not _SPAN_ID.fullmatch(found.get("span_id", "")):
         raise UsageError(
             f"Sample {sample.id!r} has no OpenTelemetry trace id and span id in its metadata, so its scores cannot be "
-            "written beside its spans. Evaluate the trace file itself (merilo run traces.jsonl), or export another "
+            "linked to its spans. Evaluate the trace file itself (merilo run traces.jsonl), or export another "
             "format."
         )
     return found

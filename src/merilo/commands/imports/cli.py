@@ -51,7 +51,7 @@ def import_(
     out: Annotated[
         str | None,
         typer.Option(
-            "-o", "--out", metavar="RUN", help="New run directory. FILE.jsonl: write the samples of FILE instead."
+            "--out", "-o", metavar="RUN", help="New run directory. FILE.jsonl: write the samples of FILE instead."
         ),
     ] = None,
     list_: Annotated[
