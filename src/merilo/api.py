@@ -140,8 +140,8 @@ def import_scores(
     the name of their column.
 
     Args:
-        source: a table (.jsonl, .json, .csv or .tsv, .gz accepted), a ragas result saved as such a table, or a DeepEval
-            test run (.json).
+        source: a table (.jsonl, .json, .csv or .tsv, .gz accepted), a ragas result saved as such a table, or a file
+            of traces or results that another system wrote, such as a DeepEval test run.
         id: column with the sample ids. None: `id`, the column that the tool uses, or the record's number. Runs are
             compared by these ids.
         scores: the columns with scores, optionally each with its range, such as {"rating": (1, 5)}. The default range

@@ -198,6 +198,7 @@ def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytes
         {".".join("a" * 5000): 1, "input..value": "x", "": 2},
         {"retrieval.documents.0": 3, "retrieval.documents": "[[[[", "input": "text", "input.value": "Q"},
         {"gen_ai.output.messages": json.dumps([None, 1, ["user"], {"role": {}, "parts": [{"type": 1}]}])},
+        {"session.id": {"a": 1}, "retrieval.documents": [{"content": "T", "score": 10**400, "id": True}]},
         [{"key": 1}, {"key": "a", "value": {"arrayValue": {"values": 3}}}, None],
     ],
 )
@@ -205,6 +206,7 @@ def test_malformed_attributes_raise_nothing(tmp_path: Path, attributes: Any) -> 
     """Any JSON in a span's place is read without an error."""
     raw = span("a", kind="RETRIEVER")
     raw["attributes"] = attributes
+    raw |= {"start_time": float("inf"), "end_time": 10**400}
     raw["events"] = [None, {"name": "gen_ai.choice", "attributes": 3}]
     assert len(items(written(tmp_path, raw))) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from merilo.data import check
@@ -53,6 +54,17 @@ def items_of(node: object) -> list[object]:
     if check.is_record(node) and node and all(name.isdecimal() and len(name) < 10 for name in node):
         return [node[name] for name in sorted(node, key=int)]
     return []
+
+
+def finite(value: object) -> float | None:
+    """Return a number or truth value as a float; None for anything else, and for one that is not finite."""
+    if not isinstance(value, bool | int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+    return found if isfinite(found) else None
 
 
 def decoded(value: object) -> object:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, Final
 
-from merilo.adapters.attributes import decoded, first, items_of
+from merilo.adapters.attributes import decoded, finite, first, items_of
 from merilo.adapters.conventions import conventions
 from merilo.data import check
 
@@ -154,6 +153,6 @@ def _document(item: object, depth: int) -> dict[str, object] | None:
 
 
 def _scored(document: dict[str, object], score: object) -> dict[str, object]:
-    if isinstance(score, int | float) and not isinstance(score, bool) and isfinite(score):
+    if not isinstance(score, bool) and finite(score) is not None:
         document["score"] = score
     return document

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +27,7 @@ from merilo.adapters.traces import items_of_traces
 from merilo.data import check
 from merilo.data.foreign import ForeignRecords
 from merilo.data.lines import RawRecord
-from merilo.data.source import Format, RecordFile, data_name, format_of
+from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ _SCANNED: Final = 20
 """Records that are read to recognise a file: the first ones may be damaged."""
 _WRAPPERS: Final = ("data", "spans", "runs", "traces", "records")
 """Keys of an object under which an interface of a system answers with the list of its records."""
+_PLAIN: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:samples|rows)"\s*:')
+_HEAD_BYTES: Final = 256
 _ARCHIVE: Final = ".eval"
 _Rows = tuple[tuple[str, ...], ...]
 
@@ -136,15 +140,21 @@ def export_of(source: object) -> Export | None:
     if source.name.endswith(_ARCHIVE):
         return _export(source, {"epoch": 1, "target": "", "input": "", "id": ""}, lambda: inspect_archive(source))
     try:
-        if format_of(source) not in (Format.JSONL, Format.JSON):
+        if format_of(source) not in (Format.JSONL, Format.JSON) or _is_plain(source):
             return None
         read = _records_of(source)
         for record, _ in zip(read(), range(_SCANNED), strict=False):
             if record.value is not None:
                 return _export(source, record.value, read)
-    except (DataError, UsageError, OSError):
+    except (DataError, UsageError, OSError, EOFError, zlib.error):
         return None  # the reader of tables reports the problem
     return None
+
+
+def _is_plain(path: Path) -> bool:
+    """Return True if a file begins with a list of samples, so that its text need not be read for its first record."""
+    with open_unpacked(path) as stream:
+        return _PLAIN.match(stream.peek(_HEAD_BYTES)) is not None
 
 
 def _records_of(path: Path) -> Callable[[], Iterator[RawRecord]]:

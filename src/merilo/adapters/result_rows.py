@@ -8,7 +8,7 @@ import zlib
 from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import decoded, find, first
+from merilo.adapters.attributes import decoded, find, finite, first
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.adapters.items import Item
@@ -191,7 +191,8 @@ def deepeval_record(case: Mapping[str, Any], id: str | None) -> dict[str, object
         if value is not None:
             record[field] = value
     record["id"] = case.get("name" if id is None else id)
-    metadata: dict[str, object] = dict(case.get("metadata") or {})
+    held = case.get("metadata")
+    metadata: dict[str, object] = dict(held) if check.is_record(held) else {}
     for what in ("reason", "error"):
         texts = {str(each.get("name")): each[what] for each in deepeval_metrics(case) if each.get(what)}
         if texts:
@@ -242,4 +243,5 @@ def _list(value: object) -> list[Any]:  # Any: JSON
 
 def _number(value: object) -> float:
     """Return a score as a number; NaN if there is none."""
-    return float(value) if isinstance(value, bool | int | float) else nan
+    found = finite(value)
+    return nan if found is None else found

@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import decoded, decoded_text, find, first, items_of, merge, otlp_attributes, tree_of
+from merilo.adapters.attributes import (
+    decoded,
+    decoded_text,
+    find,
+    finite,
+    first,
+    items_of,
+    merge,
+    otlp_attributes,
+    tree_of,
+)
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.data import check
@@ -194,9 +204,9 @@ def _scores(found: object, file: SpanFile) -> dict[str, float]:
     """Return the numbers in a list of scores by name; a later one of a name replaces an earlier one."""
     scores: dict[str, float] = {}
     for each in items_of(found):
-        name, value = first(each, file.score_name), first(each, file.score_value)
-        if isinstance(name, str) and isinstance(value, bool | int | float):
-            scores[name] = float(value)
+        name, value = first(each, file.score_name), finite(first(each, file.score_value))
+        if isinstance(name, str) and value is not None:
+            scores[name] = value
     return scores
 
 
@@ -204,8 +214,8 @@ def _means(found: object) -> dict[str, float]:
     """Return the mean of each kind of feedback."""
     if not check.is_record(found):
         return {}
-    means = {name: find(each, "avg") for name, each in found.items()}
-    return {name: float(value) for name, value in means.items() if isinstance(value, bool | int | float)}
+    means = {name: finite(find(each, "avg")) for name, each in found.items()}
+    return {name: value for name, value in means.items() if value is not None}
 
 
 def _id(value: object) -> str | None:
@@ -226,9 +236,9 @@ def _id(value: object) -> str | None:
 
 def _time(value: object) -> int:
     """Return nanoseconds since 1970 of a number of nanoseconds or milliseconds, or an ISO time; 0 if it is neither."""
-    if isinstance(value, bool):
-        return 0
     if isinstance(value, int | float):
+        if finite(value) is None:
+            return 0
         return int(value) if value > 1e15 else int(value * 1_000_000)
     if not isinstance(value, str):
         return 0
