@@ -12,12 +12,12 @@ from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
+from merilo.data.foreign import ForeignRecords, adapted
 from merilo.data.lines import RawRecord
 from merilo.data.problem_report import mapping_advice
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
-from merilo.plugins import Group, plugins
 
 __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 
@@ -63,6 +63,8 @@ def load(
     rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore))
     if isinstance(source, (str, PathLike)):
         path = None if source == "-" else Path(source)
+        if path is not None and (found := adapted(path)) is not None:
+            return _of_records(found, rules, limit, columns)
         file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
         file.check_head()
         reader = _Reader(
@@ -70,23 +72,25 @@ def load(
         )
         name = file.name if path is None else data_name(path)
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
-    if not check.is_ordered(source):
-        source = _adapted(source)
+    if not isinstance(source, (list, tuple, Dataset)) and (found := adapted(source)) is not None:
+        return _of_records(found, rules, limit, columns)
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
-    records: Records = source  # type: ignore[assignment]  # ordered: checked just above
-    name = source.name if isinstance(source, Dataset) else "records"
-    reader = _Reader(name, "record", lambda: _raw_records(records), rules, limit, cells=False)
-    return Dataset(name, _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
+    return _of_records(source, rules, limit, columns)
 
 
-def _adapted(source: object) -> Any:  # Any: records, or the source itself
-    """Return the records that a plug-in makes of an object of another system; the object if no plug-in knows it."""
-    for each in plugins(Group.ADAPTERS):
-        found = cast("Callable[[object], Records | None]", each.load())(source)
-        if found is not None:
-            return found
-    return source
+def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Columns) -> Dataset:
+    """Return the data set of records in memory, or of those that an adapter reads."""
+    records = cast("Records | ForeignRecords", source)  # ordered: checked by `load`, or promised by an adapter
+    name, shown, unit = "records", "records", "record"
+    if isinstance(records, ForeignRecords):
+        name, shown, unit, is_once = records.name, records.shown, records.unit, records.is_once
+    else:
+        is_once = iter(records) is records
+        if isinstance(records, Dataset):
+            name = shown = records.name
+    reader = _Reader(shown, unit, lambda: _raw_records(records), rules, limit, cells=False)
+    return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
 
 def _check_arguments(language: str | None, limit: int | None) -> None:
@@ -110,9 +114,9 @@ def _once(read: Callable[[], Iterator[Sample | BadRecord]], name: str) -> Callab
     return read_once
 
 
-def _raw_records(records: Records) -> Iterator[RawRecord | Sample]:
+def _raw_records(records: Records | ForeignRecords) -> Iterator[RawRecord | Sample]:
     for place, record in enumerate(records, start=1):
-        if isinstance(record, Sample):
+        if isinstance(record, (Sample, RawRecord)):
             yield record
         elif check.is_record(record):
             yield RawRecord(place, dict(record))
