@@ -120,6 +120,9 @@ def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterato
         if isinstance(record, (Sample, RawRecord)):
             yield record
             continue
+        if isinstance(record, BadRecord):
+            yield RawRecord(place, None, record.problems)
+            continue
         try:
             found = plain_record(record, planner.mapping)
         except DataError as error:
