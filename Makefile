@@ -40,7 +40,7 @@ test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run al
 
 .PHONY: fast
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
-	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live" $(ARGS)
+	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live and not extras" $(ARGS)
 
 .PHONY: house
 house: $(STAMPS)/dev  ## measure the structure of the code: size, layers, cycles, repeated code, wording

@@ -63,7 +63,7 @@ def _arrow_reader(reader: Any) -> Iterator[dict[str, object]]:  # Any: a pyarrow
 
 
 def _datasets(dataset: Any) -> Iterator[dict[str, object]]:  # Any: a datasets.Dataset
-    yield from dataset
+    yield from dataset.with_format(None)  # a format such as "pandas" would give whole frames
 
 
 ADAPTERS: Final = (

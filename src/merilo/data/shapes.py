@@ -27,6 +27,8 @@ _NODE_ONLY: Final = frozenset(
     "video_resource embedding id_ hash".split()
 )
 """Fields of a LlamaIndex node that say nothing about its text."""
+_BINARY: Final = frozenset({"blob", "embedding", "sparse_embedding"})
+"""Fields of a Haystack document that hold no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,9 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
 
     `mapped`: the columns that the user named, which keep their names. Raises DataError for an ambiguous result.
     """
+    if role_of(given) is Role.CONTEXT:
+        advice = 'put the documents of one question in a record: {"user_input": ..., "retrieved_contexts": documents}'
+        raise DataError.of(Problem("a record with a question or an answer", "a document", advice=advice))
     record = given if check.is_record(given) else plain(given)
     if not check.is_record(record):
         return None
@@ -127,7 +132,7 @@ def _reply_text(reply: object) -> object:
 
 
 def unwrapped(item: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a context without the envelope in which LangChain and LlamaIndex serialise documents and nodes."""
+    """Return a context without the envelope in which LangChain, LlamaIndex and Haystack serialise it."""
     if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):
         return {name: value for name, value in inner.items() if name != "type" and value is not None}
     if check.is_record(node := item.get("node")) and item.keys() <= {"node", "score", "class_name"}:
@@ -138,4 +143,7 @@ def unwrapped(item: Mapping[str, object]) -> Mapping[str, object]:
         text = item.get("text", resource.get("text") if check.is_record(resource) else None)
         own = {name: value for name, value in item.items() if name not in _NODE_ONLY and value is not None}
         return {"text": text, "id": item["id_"], **own}
+    if "blob" in item and "content" in item:
+        named = {"metadata" if name == "meta" else name: value for name, value in item.items()}
+        return {name: value for name, value in named.items() if value is not None and name not in _BINARY}
     return item
