@@ -162,10 +162,10 @@ def aliases() -> str:
     ]
     rows += [
         (
-            "langchain",
+            each["system"],
             f"`{column}`",
             f"`{each['field']}`",
-            "beside " + " and ".join(f"`{name}`" for name in each["beside"]),
+            "only with " + " and ".join(f"`{name}`" for name in each["with"]),
         )
         for column, each in tables["meaning"].items()
     ]

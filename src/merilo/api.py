@@ -46,7 +46,9 @@ def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
     Works inside a running event loop too (a notebook), because the evaluation has its own thread and loop.
 
     Args:
-        data: a path (.jsonl, .json, .csv or .tsv, .gz accepted), "-", or an iterable of dicts or `Sample`s.
+        data: a path (.jsonl, .json, .csv or .tsv, .gz accepted; .parquet; a `save_to_disk` folder), "-", an iterable of
+            dicts or `Sample`s, a pandas or polars frame, an Arrow table, a `datasets.Dataset`, or results of LangChain,
+            LlamaIndex, Haystack or DSPy.
         {options}
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,10 +54,9 @@ def _saved(path: Path) -> Iterator[dict[str, object]]:
 
 
 def _several_splits(path: Path) -> Problem:
-    try:
+    names: list[str] = []
+    with suppress(OSError, ValueError, KeyError, TypeError):
         names = json.loads((path / _SPLITS).read_text(encoding="utf-8"))["splits"]
-    except (OSError, ValueError, KeyError, TypeError):
-        names = []
     advice = f"name one of its folders: {', '.join(str(path / str(name)) for name in names)}" if names else ""
     return Problem("one saved data set", "a folder of several splits", source=path.name, advice=advice)
 

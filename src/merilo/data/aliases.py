@@ -25,7 +25,7 @@ _MAX_PLANS = 1000  # data whose columns change with every record must not fill t
 class Aliases:
     """The alias file: column to field, ambiguous columns with their required companions, list columns, context names.
 
-    `meaning`: column to a field and to the columns beside which it has this meaning only.
+    `meaning`: column to a field, and to the other columns that a record must have for this meaning.
     `lists`: columns of lists for a field of one text. `one_text`: columns of a list field that may contain one text.
     """
 
@@ -45,7 +45,7 @@ def aliases() -> Aliases:
     return Aliases(
         fields=own | {column: name for system in tables["systems"].values() for column, name in system.items()},
         only_with={column: frozenset(others) for column, others in tables["only_beside"].items()},
-        meaning={column: (each["field"], frozenset(each["beside"])) for column, each in tables["meaning"].items()},
+        meaning={column: (each["field"], frozenset(each["with"])) for column, each in tables["meaning"].items()},
         lists=frozenset(tables["lists"]),
         one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
@@ -158,8 +158,8 @@ def _special_meanings(names: tuple[str, ...]) -> dict[str, str]:
     """Return the columns whose meaning the other columns of the record decide, with their fields."""
     return {
         column: name
-        for column, (name, beside) in aliases().meaning.items()
-        if column in names and beside.issubset(names)
+        for column, (name, others) in aliases().meaning.items()
+        if column in names and others.issubset(names)
     }
 
 

@@ -45,7 +45,8 @@ def load(
 ) -> Dataset:
     """Return the data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, .gz accepted) or in memory.
 
-    A data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
+    Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
+    data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
     memory. The text of a .json file, up to 256 MiB, is held whole: an array of objects, or an object that contains
     one as "samples", "data" or "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id
     gets its number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have

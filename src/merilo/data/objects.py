@@ -1,13 +1,12 @@
 """Objects of other packages as plain values: documents, results of a chain, models, arrays, dates.
 
-A type is recognised by the names of its package and class, never imported: whoever passes such an object has imported
-it already. `_READERS` has one row for each type that needs more than its fields.
+A type is recognised by the names of its package and class, never imported: a caller who passes such an object has
+imported it already. `_READERS` has one row for each type that needs more than its fields.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
@@ -20,7 +19,7 @@ from merilo.data import check
 from merilo.data.context import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _AS_IS: Final[frozenset[type]] = frozenset({str, int, bool, float, type(None), Context})
 _MAX_DEPTH: Final = 40
@@ -95,10 +94,8 @@ def _simple(value: object) -> object:
             return float(value)
         case str() | int() | float():
             return value
-        case Mapping():
-            return dict(value)
         case _:
-            return _array_or_fields(value)
+            return {**value} if check.is_record(value) else _array_or_fields(value)
 
 
 def _array_or_fields(value: object) -> object:
@@ -116,17 +113,16 @@ def _is_array(value: object) -> bool:
 
 def _fields(value: object) -> Iterator[tuple[str, object]]:
     """Yield the public fields of an instance of pydantic, dataclasses, attrs or a named tuple; none for others."""
-    kind = type(value)
+    kind: Any = type(value)  # Any: its attributes are those of a package that is not imported
+    names: Iterable[str] = getattr(kind, "__fields__", ()) if not hasattr(kind, "model_fields") else ()  # pydantic 1
     if dataclasses.is_dataclass(value):
-        names: Iterable[str] = [each.name for each in dataclasses.fields(value)]
-    elif hasattr(kind, "__pydantic_fields__") or hasattr(kind, "model_fields"):
-        names = [*getattr(kind, "model_fields"), *(getattr(value, "model_extra", None) or ())]  # noqa: B009  duck
+        names = [each.name for each in dataclasses.fields(value)]
+    elif hasattr(kind, "model_fields"):
+        names = [*kind.model_fields, *(getattr(value, "model_extra", None) or ())]
     elif hasattr(kind, "__attrs_attrs__"):
         names = [each.name for each in kind.__attrs_attrs__]
-    elif isinstance(value, tuple):
+    elif issubclass(kind, tuple):
         names = getattr(kind, "_fields", ())
-    else:
-        names = getattr(kind, "__fields__", ())  # pydantic 1
     for name in names:
         if not name.startswith("_"):
             yield name, getattr(value, name, None)
@@ -166,7 +162,7 @@ def _llamaindex_scored(value: Any) -> object:
 
 
 def _llamaindex_response(value: Any) -> object:
-    response = value.response if hasattr(value, "response") else str(value)  # a streaming response is read to its end
+    response = value.response if hasattr(value, "response") else str(value)  # reads a streaming response completely
     text = response if response is None or isinstance(response, str) else str(response)
     return {"response": text, "retrieved_contexts": list(value.source_nodes)}
 

@@ -75,8 +75,8 @@ def _are_documents(value: object) -> bool:
     """Return True for a list of documents or nodes, each alone or with its score."""
     if not check.is_list(value) or not value:
         return False
-    first = value[0][0] if isinstance(value[0], tuple) and value[0] else value[0]
-    return role_of(first) is Role.CONTEXT
+    first = value[0]
+    return role_of(first[0] if check.is_list(first) and first else first) is Role.CONTEXT
 
 
 def _fills_contexts(name: str, record: Mapping[str, object]) -> bool:

@@ -26,7 +26,7 @@ _OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 
 
 class PipelineCaller:
-    """Asks a pipeline one question after another; blocking calls run in `threads` threads of their own.
+    """Asks a pipeline one question after another; blocking calls run in a pool of `threads` threads.
 
     `question_as`: the name under which the pipeline takes the question. Raises UsageError for an object that cannot be
     called.
@@ -106,13 +106,17 @@ def _question_inputs(pipeline: Any, question_as: str | None) -> list[tuple[str, 
             return found
     else:
         found = [(part, name) for part, own in inputs.items() for name, each in own.items() if each.get("is_mandatory")]
-        if found and all(inputs[part][name].get("type") in (str, Any) for part, name in found):
+        if found and all(_takes_text(inputs[part][name].get("type")) for part, name in found):
             return found
     listed = ", ".join(f"{component}.{name}" for component, own in inputs.items() for name in own)
     raise UsageError(
         'Name the inputs of the pipeline that take the question, separated by commas: question_as="COMPONENT.INPUT". '
         f"The pipeline has {listed or 'no input'}."
     )
+
+
+def _takes_text(kind: object) -> bool:
+    return kind is str or kind is Any
 
 
 def _shown_components(pipeline: Any) -> set[str]:
