@@ -37,8 +37,9 @@ def adapted(source: object) -> object | None:
     """Return the records that an adapter makes of an object or a path; None if no adapter knows it."""
     for each in plugins(Group.ADAPTERS):
         loaded = each.load()
-        for adapter in loaded if isinstance(loaded, tuple) else (loaded,):
-            found = cast("Callable[[object], object | None]", adapter)(source)
+        adapters = cast("tuple[Callable[[object], object], ...]", loaded if isinstance(loaded, tuple) else (loaded,))
+        for adapter in adapters:
+            found = adapter(source)
             if found is not None:
                 return found
     return None

@@ -50,6 +50,9 @@ FIELDS: Final = (
 )
 """The fields that a metric may need, in the order in which they are written."""
 
+PIPELINE_ERROR: Final = "merilo:pipeline_error"
+"""Key of the metadata with the error of the pipeline that should have answered. No metric is computed then."""
+
 _KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
 _MAX_NUMBER: Final = 18
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
