@@ -31,7 +31,7 @@ def _is_parquet(source: object) -> bool:
 def _is_saved(source: object) -> bool:
     if not isinstance(source, Path):
         return False
-    return any(isfile(source / name) for name in (_STATE, _SPLITS))  # Path.is_file raises errors
+    return any(isfile(source / name) for name in (_STATE, _SPLITS))  # noqa: PTH113  Path.is_file raises PermissionError
 
 
 def _parquet(path: Path) -> Iterator[dict[str, object]]:
