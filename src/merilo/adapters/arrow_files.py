@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +29,9 @@ def _is_parquet(source: object) -> bool:
 
 
 def _is_saved(source: object) -> bool:
-    return isinstance(source, Path) and ((source / _STATE).is_file() or (source / _SPLITS).is_file())
+    if not isinstance(source, Path):
+        return False
+    return any(isfile(source / name) for name in (_STATE, _SPLITS))  # noqa: PTH113  Path.is_file raises PermissionError
 
 
 def _parquet(path: Path) -> Iterator[dict[str, object]]:

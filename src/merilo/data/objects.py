@@ -76,6 +76,8 @@ def _plain_container(value: object, depth: int) -> object:
         if len(value) == 2 and role_of(value[0]) is Role.CONTEXT and isinstance(value[1], (int, float)):
             found = plain(value[0], depth + 1)
             return {**found, "score": float(value[1])} if check.is_record(found) else found
+        if all(type(item) is str for item in value):  # nearly all lists
+            return value
         items = [plain(item, depth + 1) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value
@@ -121,7 +123,7 @@ def _fields(value: object) -> Iterator[tuple[str, object]]:
         names = [*kind.model_fields, *(getattr(value, "model_extra", None) or ())]
     elif hasattr(kind, "__attrs_attrs__"):
         names = [each.name for each in kind.__attrs_attrs__]
-    elif issubclass(kind, tuple):
+    elif tuple in kind.__mro__:
         names = getattr(kind, "_fields", ())
     for name in names:
         if not name.startswith("_"):

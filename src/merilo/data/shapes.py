@@ -56,7 +56,9 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
     found: dict[str, object] = {}
     inner: dict[str, object] = {}
     for name, value in record.items():
-        if name not in mapped and role_of(value) is Role.RESULT:
+        if isinstance(value, str):  # nearly all values
+            found[name] = value
+        elif name not in mapped and role_of(value) is Role.RESULT:
             fields = plain(value)
             inner |= fields if check.is_record(fields) else {}
         elif name not in mapped and _are_documents(value) and not _fills_contexts(name, record):
@@ -66,7 +68,7 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
             found[name] = plain(value)
     if len(renamed) > 1:
         raise DataError.of(_several("columns", list(renamed)))
-    filled = {aliases().fields.get(name) for name in found}
+    filled = {aliases().fields.get(name) for name in found} if inner else set[str | None]()
     found |= {name: value for name, value in inner.items() if aliases().fields.get(name, name) not in filled}
     return PlainRecord(found, renamed)
 
@@ -88,8 +90,9 @@ def _fills_contexts(name: str, record: Mapping[str, object]) -> bool:
 
 
 def _is_pipeline_output(record: Mapping[str, object]) -> bool:
-    parts = [each for each in record.values() if check.is_record(each)]
-    return len(parts) == len(record) and any(not _OUTPUTS.isdisjoint(part) for part in parts)
+    if not all(isinstance(each, dict) for each in record.values()):
+        return False
+    return any(check.is_record(each) and not _OUTPUTS.isdisjoint(each) for each in record.values())
 
 
 def _of_components(record: Mapping[str, object]) -> dict[str, object]:
