@@ -40,7 +40,7 @@ test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run al
 
 .PHONY: fast
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
-	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live" $(ARGS)
+	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live and not extras" $(ARGS)
 
 .PHONY: house
 house: $(STAMPS)/dev  ## measure the structure of the code: size, layers, cycles, repeated code, wording
@@ -54,6 +54,11 @@ reference: $(STAMPS)/test $(STAMPS)/merilo  ## write the generated parts of the 
 .PHONY: test-lowest
 test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits
 	@$(MAKE) --no-print-directory test VENV=$(VENV)-lowest RUNTIME=lowest TOOLS=lowest
+
+EXTRAS ?= $(basename $(notdir $(wildcard requirements/extras/*.in)))
+.PHONY: test-extras
+test-extras: $(STAMPS)/wheel  ## run the tests that need a framework, one environment each (EXTRAS="langchain dspy")
+	@status=0; for name in $(EXTRAS); do sh tools/test_extras.sh $$name $(WHEELS) || status=1; done; exit $$status
 
 .PHONY: coverage
 coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines they miss
@@ -145,7 +150,7 @@ release: $(STAMPS)/build $(STAMPS)/runtime  ## rehearse the release of VERSION; 
 
 .PHONY: clean
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) $(VENV)-lowest dist site .coverage .coverage.* htmlcov
+	rm -rf $(VENV) $(VENV)-lowest .venv-extras dist site .coverage .coverage.* htmlcov
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

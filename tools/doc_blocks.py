@@ -160,6 +160,15 @@ def aliases() -> str:
         for system, names in tables["systems"].items()
         for column, field in names.items()
     ]
+    rows += [
+        (
+            each["system"],
+            f"`{column}`",
+            f"`{each['field']}`",
+            "only with " + " and ".join(f"`{name}`" for name in each["with"]),
+        )
+        for column, each in tables["meaning"].items()
+    ]
     inside = [("inside a context", f"`{name}`", f"`{field}`", "") for name, field in tables["context"].items()]
     return table(("names of", "column", "fills", "condition"), rows + inside)
 

@@ -50,6 +50,9 @@ FIELDS: Final = (
 )
 """The fields that a metric may need, in the order in which they are written."""
 
+PIPELINE_ERROR: Final = "merilo:pipeline_error"
+"""Key of the metadata with the error of the pipeline that should have answered. No metric is computed then."""
+
 _KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
 _MAX_NUMBER: Final = 18
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -232,7 +235,8 @@ class Columns:
     - `kept`: the columns stored in the metadata;
     - `unseen`: columns that the user mapped and no record had;
     - `single`: list fields for which a plain text was read as the only item;
-    - `printed_missing`: text fields with a cell such as `nan`, which is read as text.
+    - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
+    - `note`: returns the adapter's own sentences about the records that were read.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
@@ -240,6 +244,7 @@ class Columns:
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
     printed_missing: dict[str, None] = field(default_factory=dict)
+    note: Callable[[], str] | None = None
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:
@@ -273,6 +278,8 @@ class Columns:
             )
         if self.unseen:
             parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
+        if self.note is not None and (note := self.note()):
+            parts.append(note)
         return " ".join(parts)
 
 

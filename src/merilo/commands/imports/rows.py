@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.imports.deepeval import deepeval_rows
+from merilo.commands.imports.exports import export_rows
 from merilo.commands.imports.tables import table_rows
 from merilo.commands.imports.trulens import trulens_rows
 
@@ -23,12 +24,13 @@ def score_rows(
     mapping: Mapping[str, str] | None = None,
     in_order: bool = False,
 ) -> Rows:
-    """Return the rows of a DeepEval test run, of TruLens records, of a ragas result, or of a table of named scores.
+    """Return the rows of a DeepEval test run, TruLens records, another system's export, a ragas result or a table.
 
     Raises DataError and UsageError as `table_rows` does.
     """
     return (
         deepeval_rows(source, id=id, scores=scores)
         or (trulens_rows(source, id=id, scores=scores) if not mapping else None)
+        or (export_rows(source, scores=scores) if not mapping and id is None else None)
         or table_rows(source, id=id, scores=scores, mapping=mapping, in_order=in_order)
     )
