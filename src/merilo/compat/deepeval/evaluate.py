@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.blocking import run_blocking
 from merilo.compat.deepeval.metrics import BaseMetric
 from merilo.compat.deepeval.test_case import LLMTestCase, MissingTestCaseParamsError
-from merilo.compat.scoring import RunSettings, Wanted, score
+from merilo.compat.scoring import RunSettings, Scored, score
 from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
 
@@ -172,12 +172,21 @@ async def _measured(
         for place, metric in enumerate(metrics)
         if (problem := _problem(metric, case, errors)) is not None
     }
-    wanted: list[Wanted] = [metric.wanted(judge) for metric, judge in zip(metrics, judges, strict=True)]
-    found = await score([case.sample(str(at)) for at, case in enumerate(cases, 1)], wanted, settings)
+    asked = [place for place in range(len(metrics)) if any((at, place) not in missing for at in range(len(cases)))]
+    wanted = [metrics[place].wanted(judges[place]) for place in asked]
+    samples = [case.sample(str(at)) for at, case in enumerate(cases, 1)]
+    found = await score(samples, wanted, settings) if asked else Scored(((),) * len(cases), ())
+    column = {place: number for number, place in enumerate(asked)}
     results: list[TestResult] = []
     for at, case in enumerate(cases):
         data = [
-            _data(metric, found.outcomes[at][place], judges[place], missing.get((at, place)), errors)
+            _data(
+                metric,
+                found.outcomes[at][column[place]] if place in column else Undefined(missing[at, place]),
+                judges[place],
+                missing.get((at, place)),
+                errors,
+            )
             for place, metric in enumerate(metrics)
             if not (errors.skip_on_missing_params and (at, place) in missing)
         ]

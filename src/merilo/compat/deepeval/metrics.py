@@ -11,7 +11,7 @@ from merilo.compat.models import judge_for, usual_model
 from merilo.compat.scoring import RunSettings, Wanted, score, usable
 from merilo.errors import JudgeError, UsageError
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Failed, Score
+from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Option = bool | int | float | str | None
 """Types of a metric's parameters."""
 
 _SYSTEM: Final = "deepeval-4.3.1"
-_USUAL: Final = "gpt-4.1"
+_USUAL: Final = "gpt-5.4"
 _WITHOUT_EFFECT: Final = frozenset({"async_mode", "verbose_mode", "flaky", "system_one_model", "eval_mode"})
 
 
@@ -42,7 +42,7 @@ class BaseMetric:
     Args:
         threshold: the score to reach, in [0, 1].
         model: the judge: a specification (`openai:MODEL`, `embedded`), the name of an OpenAI model, a LangChain or
-            LlamaIndex model, or a class like `DeepEvalBaseLLM`. None: `gpt-4.1` of OpenAI.
+            LlamaIndex model, or a class like `DeepEvalBaseLLM`. None: `gpt-5.4` of OpenAI, as in DeepEval.
         include_reason: ask the judge for a reason too, in one more request.
         strict_mode: the threshold is 1, and any lower score counts as 0.
         options: the other parameters of the metric; those of DeepEval without an effect here are accepted.
@@ -118,8 +118,9 @@ class BaseMetric:
         """Set score, reason, success and error from an outcome."""
         self.score = outcome.value if isinstance(outcome, Score) else None
         self.error = outcome.error.detail if isinstance(outcome, Failed) else None
-        self.reason = _reason(outcome) if self.include_reason or not isinstance(outcome, Score) else None
-        if self.score is not None and self.strict_mode and Completion not in judge.answers and self.score < 1:
+        published = Completion in judge.answers
+        self.reason = _reason(outcome) if published or not isinstance(outcome, Score) else None
+        if self.score is not None and self.score < 1 and self.strict_mode and not published:
             self.score = 0.0  # merilo's own metric has no strict mode
         self.success = self.score is not None and self.score >= self.threshold
 
@@ -214,7 +215,8 @@ def _reason(outcome: Outcome) -> str | None:
         return outcome.error.detail
     if not isinstance(outcome, Score):
         return outcome.reason
-    return next((each.text for each in reversed(outcome.evidence) if each.text), None)
+    last = outcome.evidence[-1] if outcome.evidence else None
+    return last.text if last is not None and last.about is EvidenceTarget.TEXT and last.text else None
 
 
 def _written(value: Option) -> str:
