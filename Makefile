@@ -55,6 +55,10 @@ reference: $(STAMPS)/test $(STAMPS)/merilo  ## write the generated parts of the 
 test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits
 	@$(MAKE) --no-print-directory test VENV=$(VENV)-lowest RUNTIME=lowest TOOLS=lowest
 
+.PHONY: test-extras
+test-extras: $(STAMPS)/test  ## run the scripts for other packages with those packages and compare their numbers
+	@$(BIN)/python tools/extras.py $(ARGS)
+
 .PHONY: coverage
 coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines they miss
 	@$(BIN)/coverage erase

@@ -16,6 +16,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -58,11 +59,19 @@ def run(script: Script, package: str = "") -> dict[str, float | None]:
     """The numbers of a script, None for NaN; `package` replaces the name in its import lines."""
     text = with_imports_of(script.text, package) if package else script.text
     names: dict[str, Any] = {"__name__": "__main__"}
-    with ScriptedEndpoint(script.rules) as endpoint:
-        os.environ.update(OPENAI_API_KEY="sk-none", OPENAI_BASE_URL=endpoint.base_url, OPENAI_API_BASE=endpoint.base_url)
+    before = Path.cwd()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, ScriptedEndpoint(script.rules) as endpoint:
+        os.environ.update(
+            OPENAI_API_KEY="sk-none",
+            OPENAI_BASE_URL=endpoint.base_url,
+            OPENAI_API_BASE=endpoint.base_url,
+            MERILO_CACHE=str(Path(folder) / "verdicts.sqlite"),
+        )
+        os.chdir(folder)  # for files that a package writes
         try:
             exec(compile(text, f"{script.name}.py", "exec"), names)
         finally:
+            os.chdir(before)
             if endpoint.unmatched:
                 print(f"{script.name}: no rule fits:\n{endpoint.unmatched[0][-1500:]}", file=sys.stderr)
     return {name: _number(value) for name, value in names["SCORES"].items()}

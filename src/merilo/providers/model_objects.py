@@ -76,7 +76,9 @@ class ModelObjectProvider:
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the class of the object, and the model's name, address and temperature that it states."""
-        address = next((found for name in _ADDRESSES if (found := _text_at(self.model, name))), "")
+        client: object = getattr(self.model, "root_client", None)  # of LangChain's models of OpenAI
+        client_address = str(getattr(client, "base_url", ""))
+        address = next((found for name in _ADDRESSES if (found := _text_at(self.model, name))), client_address)
         temperature: object = getattr(self.model, "temperature", None)
         stated = {"model": self.stated_name, "base_url": address.rpartition("@")[2].partition("?")[0]}
         if isinstance(temperature, int | float):

@@ -117,7 +117,7 @@ class BaseMetric:
     def take(self, outcome: Outcome, judge: Judge) -> None:
         """Set score, reason, success and error from an outcome."""
         self.score = outcome.value if isinstance(outcome, Score) else None
-        self.error = outcome.error.detail if isinstance(outcome, Failed) else None
+        self.error = outcome.error.message if isinstance(outcome, Failed) else None
         published = Completion in judge.answers
         self.reason = _reason(outcome) if published or not isinstance(outcome, Score) else None
         if self.score is not None and self.score < 1 and self.strict_mode and not published:
@@ -212,7 +212,7 @@ def __getattr__(name: str) -> object:
 def _reason(outcome: Outcome) -> str | None:
     """Return the reason that the judge wrote, or why there is no score."""
     if isinstance(outcome, Failed):
-        return outcome.error.detail
+        return outcome.error.message
     if not isinstance(outcome, Score):
         return outcome.reason
     last = outcome.evidence[-1] if outcome.evidence else None

@@ -200,7 +200,7 @@ def number_of(outcome: Outcome, *, raises: bool) -> float:
     if isinstance(outcome, Score):
         return outcome.value
     if isinstance(outcome, Failed) and raises:
-        raise JudgeError(outcome.error.detail)
+        raise JudgeError(outcome.error.message)
     return math.nan
 
 
