@@ -1,9 +1,10 @@
 """Run the scripts of tests/compat with the packages that they were written for: `python tools/extras.py [NAME]`.
 
 Each environment of tests/extras/environments.toml gets a virtual environment, `.venv-extras-NAME`. There, its scripts
-run unchanged, with the same scripted judge as in the tests. Their numbers are written to tests/extras/recorded, where
-the tests compare merilo's with them. Exits with 1 if a script fails there, or if a number is not the recorded one.
-`--record` accepts new numbers.
+run unchanged, with the same scripted judge as in the tests, and their numbers are compared with those in
+tests/extras/recorded. merilo is then installed beside the package, and the scripts run again with their import lines
+changed, so with the real objects of LangChain and others. Exits with 1 if a script fails, or if a number is not the
+recorded one. `--record` writes the package's numbers.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ def environments() -> dict[str, dict[str, Any]]:
     return {name: row for name, row in table.items() if name != "differences"}
 
 
+def differences(name: str) -> dict[str, str]:
+    """Return the scripts of an environment whose numbers differ in merilo, with the reasons."""
+    table = tomllib.loads((EXTRAS / "environments.toml").read_text(encoding="utf-8"))
+    found: dict[str, str] = table["differences"].get(name, {})
+    return found
+
+
 def python_of(name: str, install: list[str]) -> Path:
     """Return the interpreter of an environment, which is made once."""
     folder = ROOT / f".venv-extras-{name}"
@@ -42,18 +50,22 @@ def python_of(name: str, install: list[str]) -> Path:
     return python
 
 
-def numbers_of(name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of all scripts of an environment, or the error of a script in their place."""
+def numbers_of(python: Path, row: dict[str, Any], package: str = "") -> dict[str, Any]:
+    """Return the numbers of all scripts of an environment, or the error of a script in their place.
+
+    `package` replaces the name in their import lines.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "numbers.json"
         command = [
-            str(python_of(name, row["install"])),
+            str(python),
             "-W",
             "ignore",
             str(EXTRAS / "script_runner.py"),
             str(ROOT / row["scripts"]),
             str(out),
             row["line"],
+            *([package] if package else []),
         ]
         subprocess.run(command, check=True, env={**os.environ, **NO_TELEMETRY}, stdout=subprocess.DEVNULL)
         found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
@@ -70,16 +82,29 @@ def main() -> None:
     for name, row in environments().items():
         if arguments.names and name not in arguments.names:
             continue
-        found = numbers_of(name, row)
+        python = python_of(name, row["install"])
+        found = numbers_of(python, row)
         recorded = EXTRAS / "recorded" / row["recorded"]
         faults += [f"{name}: {script}: {error}" for script, error in found.items() if isinstance(error, str)]
         if arguments.record:
             recorded.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         elif not same(json.loads(recorded.read_text(encoding="utf-8")), found):
             faults.append(f"{name}: the numbers are not those in {recorded.relative_to(ROOT)}; --record writes them.")
+        if row.get("beside", True):
+            faults += beside(name, row, python, found)
         print(f"{name}: {len(found)} scripts")
     if faults:
         sys.exit("\n".join(faults))
+
+
+def beside(name: str, row: dict[str, Any], python: Path, upstream: dict[str, Any]) -> list[str]:
+    """Install merilo beside the package; return the scripts whose numbers with it are not the package's."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
+    subprocess.run([python, "-m", "pip", "check"], check=True)
+    found = numbers_of(python, row, row["package"])
+    listed = differences(name)
+    wrong = [script for script in found if script not in listed and not same(found[script], upstream[script])]
+    return [f"{name}: {script}: {found[script]} with merilo beside the package" for script in wrong]
 
 
 def same(first: Any, second: Any) -> bool:

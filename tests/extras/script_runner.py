@@ -1,9 +1,9 @@
 """Runs scripts written for another package, with that package or with its replacement in merilo. Standard library only.
 
-    python script_runner.py FOLDER OUT.json [LINE]
+    python script_runner.py FOLDER OUT.json LINE [PACKAGE]
 
-runs the scripts of a folder unchanged, those of a version line if one is given, and writes the numbers of each. A
-script assigns its numbers to SCORES. NAME.json beside it holds the rules of its judge.
+runs the scripts of a folder that are for a version line and writes the numbers of each: unchanged, or with a package in
+place of the name in their import lines. A script assigns its numbers to SCORES. NAME.json beside it holds the rules of its judge.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def _number(value: Any) -> float | None:
 
 
 def main() -> None:
-    folder, out, *line = sys.argv[1:]
+    folder, out, line, *package = sys.argv[1:]
     found: dict[str, Any] = {}
-    for script in scripts_in(Path(folder), *line):
+    for script in scripts_in(Path(folder), line):
         try:
-            found[script.name] = run(script)
+            found[script.name] = run(script, *package)
         except BaseException as error:  # every script has a result
             traceback.print_exc()
             found[script.name] = f"{type(error).__name__}: {error}"[:300]
