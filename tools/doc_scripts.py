@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 TESTS: Final = Path(__file__).resolve().parent.parent / "tests"
-_HEADER: Final = re.compile(r'^# Upstream page: (?P<page>.+)\n# Lines: (?P<lines>.+)\n"""(?P<about>.+?)"""', re.MULTILINE)
+_HEADER: Final = re.compile(
+    r'^# Upstream page: (?P<page>.+)\n# Lines: (?P<lines>.+)\n"""(?P<about>.+?)"""', re.MULTILINE
+)
 
 
 def ragas_scripts() -> str:

@@ -10,7 +10,6 @@ import json
 import math
 import sys
 import tomllib
-
 from pathlib import Path
 from typing import Any
 

@@ -3,7 +3,8 @@
     python script_runner.py FOLDER OUT.json LINE [PACKAGE]
 
 runs the scripts of a folder that are for a version line and writes the numbers of each: unchanged, or with a package in
-place of the name in their import lines. A script assigns its numbers to SCORES. NAME.json beside it holds the rules of its judge.
+place of the name in their import lines. A script assigns its numbers to SCORES. NAME.json beside it has the rules of
+its judge.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from scripted_endpoint import ScriptedEndpoint  # noqa: E402
+from scripted_endpoint import ScriptedEndpoint
 
 _IMPORT = re.compile(r"^(\s*)(from|import) (ragas|deepeval)\b", re.MULTILINE)
 _HEADER = re.compile(r"^# (Upstream page|Lines): (.+)$", re.MULTILINE)
@@ -69,11 +70,11 @@ def run(script: Script, package: str = "") -> dict[str, float | None]:
         )
         os.chdir(folder)  # for files that a package writes
         try:
-            exec(compile(text, f"{script.name}.py", "exec"), names)
+            exec(compile(text, f"{script.name}.py", "exec"), names)  # noqa: S102  the scripts are ours
         finally:
             os.chdir(before)
             if endpoint.unmatched:
-                print(f"{script.name}: no rule fits:\n{endpoint.unmatched[0][-1500:]}", file=sys.stderr)
+                print(f"{script.name}: no rule fits:\n{endpoint.unmatched[0][-1500:]}", file=sys.stderr)  # noqa: T201
     return {name: _number(value) for name, value in names["SCORES"].items()}
 
 
@@ -88,7 +89,7 @@ def main() -> None:
     for script in scripts_in(Path(folder), line):
         try:
             found[script.name] = run(script, *package)
-        except BaseException as error:  # every script has a result
+        except BaseException as error:  # noqa: BLE001  every script has a result
             traceback.print_exc()
             found[script.name] = f"{type(error).__name__}: {error}"[:300]
     Path(out).write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")

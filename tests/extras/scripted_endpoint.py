@@ -14,7 +14,7 @@ import struct
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, Self
 
 
 class ScriptedEndpoint:
@@ -33,7 +33,7 @@ class ScriptedEndpoint:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def __enter__(self) -> ScriptedEndpoint:
+    def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
@@ -50,7 +50,9 @@ class ScriptedEndpoint:
             replies = self._replies(text, int(body.get("n") or 1))
         if replies is None:
             self.unmatched.append(text)
-            return 400, {"error": {"message": "no rule of the script fits this request", "type": "invalid_request_error"}}
+            return 400, {
+                "error": {"message": "no rule of the script fits this request", "type": "invalid_request_error"}
+            }
         choices = [
             {"index": at, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}
             for at, reply in enumerate(replies)
@@ -61,7 +63,9 @@ class ScriptedEndpoint:
 
     def _replies(self, text: str, count: int) -> list[str] | None:
         for place, rule in enumerate(self._rules):
-            if all(part in text for part in rule.get("has", ())) and not any(part in text for part in rule.get("lacks", ())):
+            if all(part in text for part in rule.get("has", ())) and not any(
+                part in text for part in rule.get("lacks", ())
+            ):
                 first = self._given[place]
                 self._given[place] += count
                 given = rule["replies"]

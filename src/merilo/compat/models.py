@@ -94,7 +94,9 @@ def _endpoint(client: object, model: str) -> OpenAIProvider:
         raise UsageError(f"{kind} cannot be used; name the deployment instead, as in 'azure:DEPLOYMENT'.")
     address: object = getattr(client, "base_url", None)
     if address is None or not hasattr(client, "api_key"):
-        raise UsageError(f"A client must be OpenAI's or one like it, got {kind}. Name the model, as in 'openai:{model}'.")
+        raise UsageError(
+            f"A client must be OpenAI's or one like it, got {kind}. Name the model, as in 'openai:{model}'."
+        )
     return OpenAIProvider(model, base_url=str(address), api_key=lambda: str(getattr(client, "api_key", "")))
 
 

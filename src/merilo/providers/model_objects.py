@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
-from merilo.judging.json_types import as_list, as_object
+from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.providers.base import Message, Reply, ReplyPath, Usage
 from merilo.providers.bodies import schema_in_words
 from merilo.providers.callables import is_async, qualified_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from merilo.providers.base import Connection, Request
 
@@ -50,8 +50,8 @@ async def await_langchain(model: Any, messages: tuple[Message, ...], temperature
 
 def with_temperature(model: Any, temperature: float | None) -> Any:
     """Return a copy of a pydantic model object with this temperature; the object itself if it has no such field."""
-    fields = getattr(type(model), "model_fields", None) or getattr(type(model), "__fields__", None)
-    if temperature is None or not isinstance(fields, Mapping) or "temperature" not in fields:
+    fields = as_mapping(getattr(type(model), "model_fields", None) or getattr(type(model), "__fields__", None))
+    if temperature is None or fields is None or "temperature" not in fields:
         return model
     copy = getattr(model, "model_copy", None) or model.copy
     return copy(update={"temperature": temperature})
@@ -121,11 +121,13 @@ class _ModelObjectConnection:
         try:
             if is_async(ask):
                 return await ask(model, messages, temperature)
-            found = await asyncio.get_running_loop().run_in_executor(self.pool, _called, ask, model, messages, temperature)
+            found = await asyncio.get_running_loop().run_in_executor(
+                self.pool, _called, ask, model, messages, temperature
+            )
             return await found if inspect.isawaitable(found) else found
         except ProviderError:
             raise
-        except Exception as error:  # the object's own code: its failure is a failure of this request
+        except Exception as error:  # noqa: BLE001  the object's own code: its failure is a failure of this request
             raise _error_of(error, self.provider.name) from error
 
     def adaptations(self) -> Mapping[str, str]:
@@ -137,8 +139,9 @@ class _ModelObjectConnection:
 
 def text_of(found: object) -> str | None:
     """Return the text of a reply: a text, an object with `content` or `text`, or the first of a pair; None if none."""
-    if isinstance(found, tuple) and found:
-        found = found[0]  # a reply and its cost
+    if isinstance(found, tuple):
+        pair = cast("tuple[object, ...]", found)  # isinstance does not narrow the items
+        found = pair[0] if pair else None  # a reply and its cost
     if isinstance(found, str):
         return found
     content: object = getattr(found, "content", None)
@@ -172,7 +175,9 @@ def _called(ask: AskModel, model: object, messages: tuple[Message, ...], tempera
 
 def _usage_of(found: object) -> Usage:
     counts = as_object(getattr(found, "usage_metadata", None)) or {}
-    tokens = [count if isinstance(count := counts.get(name), int) else None for name in ("input_tokens", "output_tokens")]
+    tokens = [
+        count if isinstance(count := counts.get(name), int) else None for name in ("input_tokens", "output_tokens")
+    ]
     return Usage(tokens[0], tokens[1])
 
 

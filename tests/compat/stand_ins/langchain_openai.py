@@ -11,8 +11,8 @@ _ROLES = {"system": "system", "human": "user", "ai": "assistant"}
 
 def _post(path: str, body: dict[str, Any]) -> Any:
     url = os.environ["OPENAI_BASE_URL"] + path
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as reply:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request) as reply:  # noqa: S310
         return json.load(reply)
 
 
@@ -34,7 +34,7 @@ class ChatOpenAI:
 
 
 class OpenAIEmbeddings:
-    def __init__(self, model: str = "text-embedding-ada-002", check_embedding_ctx_length: bool = True) -> None:
+    def __init__(self, model: str = "text-embedding-ada-002", check_embedding_ctx_length: bool = True) -> None:  # noqa: ARG002
         self.model = model
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from merilo.compat.deepeval.test_case import LLMTestCase
 from merilo.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.compat.deepeval.evaluate import EvaluationResult

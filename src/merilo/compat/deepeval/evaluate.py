@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     from merilo.judges.base import Judge
@@ -150,7 +150,10 @@ def evaluate(
 
 
 def assert_test(
-    test_case: LLMTestCase, metrics: Sequence[BaseMetric] | None = None, run_async: bool = True, **_: object  # noqa: FBT001, FBT002  as in DeepEval
+    test_case: LLMTestCase,
+    metrics: Sequence[BaseMetric] | None = None,
+    run_async: bool = True,  # noqa: FBT001, FBT002  as in DeepEval
+    **_: object,
 ) -> None:
     """Raise AssertionError, with scores and reasons, unless every metric reaches its threshold on a test case."""
     del run_async
@@ -212,13 +215,11 @@ def _problem(metric: BaseMetric, case: LLMTestCase, errors: ErrorConfig) -> str 
     return None
 
 
-def _data(
-    metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str | None, errors: ErrorConfig
-) -> MetricData:
+def _data(metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str | None, errors: ErrorConfig) -> MetricData:
     metric.take(outcome, judge)
     error = missing or metric.error or (outcome.reason if isinstance(outcome, Undefined) else None)
     if error is not None and not errors.ignore_errors and missing is None:
-        raise JudgeError(f"{type(metric).__name__} has no score: {error}")
+        raise JudgeError(f"{type(metric).__qualname__} has no score: {error}")
     return MetricData(
         metric.__name__,
         None if error else metric.score,
@@ -242,7 +243,9 @@ def _result(case: LLMTestCase, at: int, data: list[MetricData]) -> TestResult:
 
 def _case(given: Any) -> LLMTestCase:
     if not isinstance(given, LLMTestCase):
-        raise UsageError(f"evaluate takes LLMTestCases of merilo.compat.deepeval.test_case, got {type(given).__name__}.")
+        raise UsageError(
+            f"evaluate takes LLMTestCases of merilo.compat.deepeval.test_case, got {type(given).__name__}."
+        )
     return given
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
@@ -15,6 +14,8 @@ from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.compat.deepeval.test_case import LLMTestCase
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
@@ -65,11 +66,13 @@ class BaseMetric:
         **options: Option,
     ) -> None:
         if "evaluation_template" in options:
-            raise UsageError(f"{type(self).__name__} has merilo's own prompts; evaluation_template has no effect here.")
+            raise UsageError(
+                f"{type(self).__qualname__} has merilo's own prompts; evaluation_template has no effect here."
+            )
         unknown = [name for name in options if name not in self.own and name not in _WITHOUT_EFFECT]
         if unknown:
             known = ", ".join(["threshold", "model", "include_reason", "strict_mode", *sorted(self.own)])
-            raise UsageError(f"{type(self).__name__} has no option {unknown[0]!r}; it takes {known}.")
+            raise UsageError(f"{type(self).__qualname__} has no option {unknown[0]!r}; it takes {known}.")
         self.threshold = 1.0 if strict_mode else threshold
         self.model, self.include_reason, self.strict_mode = model, include_reason, strict_mode
         self._options = {name: value for name, value in options.items() if name in self.own}
@@ -108,11 +111,11 @@ class BaseMetric:
 
     def wanted(self, judge: Judge) -> Wanted:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer."""
-        return Wanted(usable(self.definition, self.native, judge, type(self).__name__), judge)
+        return Wanted(usable(self.definition, self.native, judge, type(self).__qualname__), judge)
 
     def check(self, test_case: LLMTestCase) -> None:
         """Raise MissingTestCaseParamsError if the test case lacks a field that the metric needs."""
-        test_case.check(parse_metric(f"{_SYSTEM}:{self.metric}").needs, type(self).__name__)  # type: ignore[union-attr]  # no composite is named
+        test_case.check(parse_metric(f"{_SYSTEM}:{self.metric}").needs, type(self).__qualname__)  # type: ignore[union-attr]  # no composite is named
 
     def take(self, outcome: Outcome, judge: Judge) -> None:
         """Set score, reason, success and error from an outcome."""
@@ -134,7 +137,7 @@ class BaseMetric:
         found = await score([test_case.sample("1")], [self.wanted(judge)], RunSettings())
         self.take(found.outcomes[0][0], judge)
         if self.score is None:
-            raise JudgeError(f"{type(self).__name__} has no score: {self.error or self.reason}")
+            raise JudgeError(f"{type(self).__qualname__} has no score: {self.error or self.reason}")
         return self.score
 
     def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float:
@@ -147,7 +150,7 @@ class BaseMetric:
 
     def __repr__(self) -> str:
         """Return the class and the definition."""
-        return f"{type(self).__name__}({self.definition})"
+        return f"{type(self).__qualname__}({self.definition})"
 
 
 class FaithfulnessMetric(BaseMetric):
@@ -192,7 +195,9 @@ MISSING: Final[Mapping[str, str]] = {
     **dict.fromkeys(("DAGMetric", "ConversationalDAGMetric", "DeepAcyclicGraph", "SummarizationMetric"), _METRIC),
     **dict.fromkeys(("JsonCorrectnessMetric", "ExactMatchMetric", "PatternMatchMetric"), _METRIC),
     **dict.fromkeys(("ToolCorrectnessMetric", "ToolUseMetric", "ArgumentCorrectnessMetric", "MCPUseMetric"), _AGENTS),
-    **dict.fromkeys(("TaskCompletionMetric", "GoalAccuracyMetric", "StepEfficiencyMetric", "PlanQualityMetric"), _AGENTS),
+    **dict.fromkeys(
+        ("TaskCompletionMetric", "GoalAccuracyMetric", "StepEfficiencyMetric", "PlanQualityMetric"), _AGENTS
+    ),
     **dict.fromkeys(("PlanAdherenceMetric", "TopicAdherenceMetric", "KnowledgeRetentionMetric"), _AGENTS),
     **dict.fromkeys(("TurnRelevancyMetric", "TurnFaithfulnessMetric", "TurnContextualPrecisionMetric"), _TURNS),
     **dict.fromkeys(("TurnContextualRecallMetric", "TurnContextualRelevancyMetric"), _TURNS),

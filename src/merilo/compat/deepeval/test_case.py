@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 FIELD_OF: Final[Mapping[str, str]] = {
     "user_input": "input",
@@ -25,7 +27,7 @@ class MissingTestCaseParamsError(DataError):
 
 @dataclass(kw_only=True)
 class LLMTestCase:
-    """One case under DeepEval's names; unknown values are None. No metric of merilo reads `context` and the last six."""
+    """One case under DeepEval's names; unknown values are None. Metrics read the first four."""
 
     input: str
     actual_output: str | None = None
@@ -51,7 +53,10 @@ class LLMTestCase:
     def check(self, needs: frozenset[str], metric: str) -> None:
         """Raise MissingTestCaseParamsError if a needed field is None, or if the actual output is empty."""
         missing = [
-            name for field, name in FIELD_OF.items() if field in needs and (value := getattr(self, name)) in (None, "")
+            name
+            for field, name in FIELD_OF.items()
+            if field in needs
+            and (value := getattr(self, name)) in (None, "")
             and not (value == "" and name != "actual_output")
         ]
         if missing:

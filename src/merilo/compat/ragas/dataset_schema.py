@@ -129,10 +129,11 @@ class EvaluationDataset:
         """Iterate over the samples."""
         return iter(self.samples)
 
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, place: int | slice) -> Any:
         """Return a sample, or the data set of a slice."""
-        found = self.samples[place]
-        return EvaluationDataset(found) if isinstance(place, slice) else found
+        if isinstance(place, slice):
+            return EvaluationDataset(self.samples[place])
+        return self.samples[place]
 
     def __repr__(self) -> str:
         """Return the fields and the size."""
@@ -147,10 +148,12 @@ def dataset_from(given: object, column_map: Mapping[str, str] | None = None) -> 
     if isinstance(given, EvaluationDataset):
         return given
     if hasattr(given, "to_dict") and hasattr(given, "iloc"):
-        given = cast("Any", given).to_dict("records")
-    records: object = _rows(given) if isinstance(given, Mapping) else given
+        frame: Any = given  # a data frame, known by its methods
+        given = frame.to_dict("records")
+    columns = isinstance(given, Mapping)
+    records: Any = _rows(cast("Mapping[str, Sequence[Any]]", given)) if columns else given  # checked below
     if not isinstance(records, Iterable) or isinstance(records, str):
-        raise DataError(f"A data set must be an EvaluationDataset or a list of records, got {type(given).__name__}.")
+        raise DataError(f"A data set must be an EvaluationDataset or a list of records, got {type(records).__name__}.")
     renamed = {column: name for name, column in (column_map or {}).items()}
     return EvaluationDataset(sample_from(record, renamed) for record in cast("Iterable[Mapping[str, Any]]", records))
 
@@ -198,7 +201,7 @@ def pandas_frame(records: Sequence[Mapping[str, Any]]) -> Any:
 def _plain(name: str, value: Any) -> Any:
     """Return a value as lists and texts: arrays become lists, a list of references becomes one text."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    return "\n".join(value) if name == "reference" and isinstance(value, list) else value
+    return "\n".join(cast("list[str]", value)) if name == "reference" and isinstance(value, list) else value
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

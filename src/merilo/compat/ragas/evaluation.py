@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from merilo.compat.scoring import RunSettings, score
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from merilo.compat.ragas.table import Line
@@ -42,7 +41,9 @@ class EvaluationResult:
         """Return the samples and their scores as a pandas data frame. Raises UsageError without pandas."""
         rows = zip(self.dataset.to_list(), self.scores, strict=True)
         former = {new: old for old, new in _FORMER.items()} if self.line.mean_items else {}
-        return pandas_frame([{former.get(name, name): value for name, value in sample.items()} | row for sample, row in rows])
+        return pandas_frame(
+            [{former.get(name, name): value for name, value in sample.items()} | row for sample, row in rows]
+        )
 
     def __getitem__(self, name: str) -> Any:
         """Return the scores of a metric; on the line 0.1 their mean, as in ragas 0.1."""
@@ -131,7 +132,16 @@ class Evaluation:
 
 
 _WITHOUT_EFFECT = frozenset(
-    ("experiment_name", "callbacks", "in_ci", "show_progress", "batch_size", "is_async", "return_executor", "allow_nest_asyncio")
+    (
+        "experiment_name",
+        "callbacks",
+        "in_ci",
+        "show_progress",
+        "batch_size",
+        "is_async",
+        "return_executor",
+        "allow_nest_asyncio",
+    )
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,9 +17,11 @@ from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from merilo.compat.ragas.table import Line, Row
     from merilo.judges.base import Judge
-    from merilo.metrics.base import Metric, Outcome
+    from merilo.metrics.base import Outcome
 
 _IGNORED = frozenset({"max_retries", "batch_size", "device", "language", "answer_similarity", "column_map"})
 """Options of ragas that cannot change a number of merilo's."""
@@ -79,7 +80,12 @@ class RagasMetric:
         embedder = models.embedder(self.embeddings) if Embeddings in asks and metric.name == definition.name else None
         return Wanted(metric, judge, embedder)
 
-    async def single_turn_ascore(self, sample: SingleTurnSample, callbacks: object = None, timeout: object = None) -> float:
+    async def single_turn_ascore(
+        self,
+        sample: SingleTurnSample,
+        callbacks: object = None,
+        timeout: object = None,  # noqa: ASYNC109  as in ragas
+    ) -> float:
         """Return the score of one sample; NaN if it has none. Raises JudgeError if a request failed for good."""
         del callbacks, timeout
         return number_of(await self._outcome(sample), raises=True)
@@ -88,7 +94,12 @@ class RagasMetric:
         """Return the score of one sample, as `single_turn_ascore` does."""
         return run_blocking(self.single_turn_ascore(sample, callbacks))
 
-    async def ascore(self, row: Mapping[str, Any], callbacks: object = None, timeout: object = None) -> float:
+    async def ascore(
+        self,
+        row: Mapping[str, Any],
+        callbacks: object = None,
+        timeout: object = None,  # noqa: ASYNC109  as in ragas
+    ) -> float:
         """Return the score of a record, under the names of ragas 0.1 or of today."""
         return await self.single_turn_ascore(sample_from(row), callbacks, timeout)
 

@@ -6,9 +6,11 @@ docs/how-to/from-ragas.md. Everything in this package that depends on the line i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NO_OPTIONS: Final[Mapping[str, str]] = {}
 
@@ -68,9 +70,7 @@ _WITHOUT: Final = "context_precision"
 _CORE: Final = (
     Row(("Faithfulness",), "faithfulness", "faithfulness", {}, "faithfulness", ("faithfulness",)),
     Row(("ContextPrecision",), "context_precision", "context_precision", {}, _BY_REFERENCE, ("context_precision",)),
-    Row(
-        ("ContextUtilization",), "context_utilization", "context_utilization", {}, _WITHOUT, ("context_utilization",)
-    ),
+    Row(("ContextUtilization",), "context_utilization", "context_utilization", {}, _WITHOUT, ("context_utilization",)),
     Row(
         ("ContextEntityRecall",),
         "context_entity_recall",
@@ -122,13 +122,23 @@ _CLASSES: Final = (
     ),
     Row(("IDBasedContextPrecision",), "id_based_context_precision", "id_based_context_precision", of="0.4.3"),
     Row(
-        ("LLMContextRecall", "ContextRecall"), "context_recall", "context_recall", {}, "context_recall", ("context_recall",)
+        ("LLMContextRecall", "ContextRecall"),
+        "context_recall",
+        "context_recall",
+        {},
+        "context_recall",
+        ("context_recall",),
     ),
     Row(("NonLLMContextRecall",), "non_llm_context_recall", "non_llm_context_recall", {"threshold": "threshold"}),
     Row(("IDBasedContextRecall",), "id_based_context_recall", "id_based_context_recall", of="0.4.3"),
     Row(("FaithfulnesswithHHEM",), "faithfulness_with_hhem", "faithfulness_with_hhem"),
     Row(
-        ("NoiseSensitivity",), "noise_sensitivity", "noise_sensitivity", {"mode": "mode"}, "noise_sensitivity", moded=True
+        ("NoiseSensitivity",),
+        "noise_sensitivity",
+        "noise_sensitivity",
+        {"mode": "mode"},
+        "noise_sensitivity",
+        moded=True,
     ),
     Row(("FactualCorrectness",), "factual_correctness", "factual_correctness", _FACTUAL, moded=True),
     Row(("SemanticSimilarity",), "semantic_similarity", "semantic_similarity", {"threshold": "threshold"}),
@@ -155,7 +165,11 @@ _COLLECTIONS: Final = (
     Row(("AnswerAccuracy",), "answer_accuracy", "answer_accuracy", {"max_retries": "tries"}, "answer_correctness"),
     Row(("ContextRelevance",), "context_relevance", "context_relevance", {"max_retries": "tries"}, "context_relevance"),
     Row(
-        ("ResponseGroundedness",), "response_groundedness", "response_groundedness", {"max_retries": "tries"}, "faithfulness"
+        ("ResponseGroundedness",),
+        "response_groundedness",
+        "response_groundedness",
+        {"max_retries": "tries"},
+        "faithfulness",
     ),
     Row(("ContextPrecision",), "context_precision", "context_precision", {}, _BY_REFERENCE),
     Row(
@@ -186,7 +200,12 @@ _COLLECTIONS: Final = (
 _FIRST: Final = (
     *_CORE,
     Row(
-        ("AnswerRelevancy",), "answer_relevancy", "answer_relevancy", _RELEVANCY, "answer_relevancy", ("answer_relevancy",)
+        ("AnswerRelevancy",),
+        "answer_relevancy",
+        "answer_relevancy",
+        _RELEVANCY,
+        "answer_relevancy",
+        ("answer_relevancy",),
     ),
     Row(("ContextRecall",), "context_recall", "context_recall", {}, "context_recall", ("context_recall",)),
     Row(
@@ -240,7 +259,9 @@ _MISSING: Final[Mapping[str, str]] = {
     **dict.fromkeys(("BleuScore", "RougeScore", "ChrfScore", "CHRFScore"), f"use NonLLMStringSimilarity, or {_METRIC}"),
     **dict.fromkeys(("SummarizationScore", "summarization_score", "SummaryScore"), "use merilo.compat.ragas.v0_1"),
     **dict.fromkeys(("ToolCallAccuracy", "ToolCallF1", "TopicAdherenceScore", "TopicAdherence"), _AGENTS),
-    **dict.fromkeys(("AgentGoalAccuracyWithReference", "AgentGoalAccuracyWithoutReference", "AgentGoalAccuracy"), _AGENTS),
+    **dict.fromkeys(
+        ("AgentGoalAccuracyWithReference", "AgentGoalAccuracyWithoutReference", "AgentGoalAccuracy"), _AGENTS
+    ),
     **dict.fromkeys(("DataCompyScore", "LLMSQLEquivalence", "SQLSemanticEquivalence"), _METRIC),
     **dict.fromkeys(("MultiModalFaithfulness", "MultiModalRelevance"), "merilo reads text only"),
     **dict.fromkeys(("multimodal_faithness", "multimodal_relevance"), "merilo reads text only"),
@@ -257,6 +278,10 @@ V0_1: Final = Line(
     "0.1",
     "0.1.22",
     _FIRST,
-    {name: advice for name, advice in _MISSING.items() if not any(name in row.classes + row.instances for row in _FIRST)},
+    {
+        name: advice
+        for name, advice in _MISSING.items()
+        if not any(name in row.classes + row.instances for row in _FIRST)
+    },
     mean_items=True,
 )

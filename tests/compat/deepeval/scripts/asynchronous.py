@@ -4,7 +4,7 @@
 
 import asyncio
 
-from deepeval.metrics import ContextualPrecisionMetric, ContextualRelevancyMetric
+from deepeval.metrics import ContextualPrecisionMetric
 from deepeval.test_case import LLMTestCase
 
 case = LLMTestCase(

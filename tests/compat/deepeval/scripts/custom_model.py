@@ -20,9 +20,7 @@ class OwnModel(DeepEvalBaseLLM):
 
     def generate(self, prompt: str) -> str:
         body = {"model": self.load_model(), "messages": [{"role": "user", "content": prompt}]}
-        request = urllib.request.Request(
-            os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode()
-        )
+        request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode())
         with urllib.request.urlopen(request) as reply:
             return json.load(reply)["choices"][0]["message"]["content"]
 

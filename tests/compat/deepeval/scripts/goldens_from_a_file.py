@@ -15,9 +15,7 @@ with tempfile.TemporaryDirectory() as folder:
     with open(path, "w", encoding="utf-8") as file:
         json.dump([{"query": "How long is a refund?", "expected": "One week."}], file)
     dataset = EvaluationDataset()
-    dataset.add_goldens_from_json_file(
-        file_path=path, input_key_name="query", expected_output_key_name="expected"
-    )
+    dataset.add_goldens_from_json_file(file_path=path, input_key_name="query", expected_output_key_name="expected")
 (golden,) = dataset.goldens
 metric = AnswerRelevancyMetric(model="gpt-4.1", include_reason=False)
 score = metric.measure(LLMTestCase(input=golden.input, actual_output="Refunds need one week."))

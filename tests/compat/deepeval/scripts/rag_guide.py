@@ -3,7 +3,11 @@
 """Metrics of the retriever and of the generator together."""
 
 from deepeval import evaluate
-from deepeval.metrics import ContextualPrecisionMetric, ContextualRecallMetric, FaithfulnessMetric
+from deepeval.metrics import (
+    ContextualPrecisionMetric,
+    ContextualRecallMetric,
+    FaithfulnessMetric,
+)
 from deepeval.test_case import LLMTestCase
 
 case = LLMTestCase(

@@ -2,7 +2,7 @@
 # Lines: 4.3
 """In strict mode a score below 1 counts as 0."""
 
-from deepeval.metrics import ContextualRecallMetric, ContextualPrecisionMetric
+from deepeval.metrics import ContextualRecallMetric
 from deepeval.test_case import LLMTestCase
 
 recall_case = LLMTestCase(

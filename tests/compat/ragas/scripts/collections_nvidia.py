@@ -6,7 +6,11 @@ import asyncio
 
 from openai import AsyncOpenAI
 from ragas.llms import llm_factory
-from ragas.metrics.collections import AnswerAccuracy, ContextRelevance, ResponseGroundedness
+from ragas.metrics.collections import (
+    AnswerAccuracy,
+    ContextRelevance,
+    ResponseGroundedness,
+)
 
 llm = llm_factory("gpt-4o-mini", client=AsyncOpenAI())
 question = "Which river passes Tarn?"

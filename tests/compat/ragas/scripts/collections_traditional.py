@@ -4,7 +4,12 @@
 
 import asyncio
 
-from ragas.metrics.collections import DistanceMeasure, ExactMatch, NonLLMStringSimilarity, StringPresence
+from ragas.metrics.collections import (
+    DistanceMeasure,
+    ExactMatch,
+    NonLLMStringSimilarity,
+    StringPresence,
+)
 
 fields = {"reference": "The tower stands in Arden.", "response": "The tower is in Arden"}
 

@@ -12,6 +12,8 @@ from ragas.metrics import SemanticSimilarity
 embeddings = LangchainEmbeddingsWrapper(OpenAIEmbeddings(check_embedding_ctx_length=False))
 sample = SingleTurnSample(response="Ada mends the mill.", reference="The mill is mended by Ada.")
 SCORES = {
-    str(threshold): asyncio.run(SemanticSimilarity(embeddings=embeddings, threshold=threshold).single_turn_ascore(sample))
+    str(threshold): asyncio.run(
+        SemanticSimilarity(embeddings=embeddings, threshold=threshold).single_turn_ascore(sample)
+    )
     for threshold in (0.5, 0.999)
 }

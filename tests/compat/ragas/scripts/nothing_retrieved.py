@@ -8,7 +8,11 @@ import math
 from langchain_openai import ChatOpenAI
 from ragas import SingleTurnSample
 from ragas.llms import LangchainLLMWrapper
-from ragas.metrics import Faithfulness, LLMContextPrecisionWithReference, LLMContextRecall
+from ragas.metrics import (
+    Faithfulness,
+    LLMContextPrecisionWithReference,
+    LLMContextRecall,
+)
 
 llm = LangchainLLMWrapper(ChatOpenAI(model="gpt-4o"))
 sample = SingleTurnSample(

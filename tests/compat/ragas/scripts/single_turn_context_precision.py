@@ -7,7 +7,10 @@ import asyncio
 from langchain_openai import ChatOpenAI
 from ragas import SingleTurnSample
 from ragas.llms import LangchainLLMWrapper
-from ragas.metrics import LLMContextPrecisionWithoutReference, LLMContextPrecisionWithReference
+from ragas.metrics import (
+    LLMContextPrecisionWithoutReference,
+    LLMContextPrecisionWithReference,
+)
 
 evaluator_llm = LangchainLLMWrapper(ChatOpenAI(model="gpt-4o"))
 sample = SingleTurnSample(

@@ -5,8 +5,12 @@
 import asyncio
 
 from ragas.dataset_schema import SingleTurnSample
-from ragas.metrics import ExactMatch, NonLLMStringSimilarity, StringPresence
-from ragas.metrics import DistanceMeasure
+from ragas.metrics import (
+    DistanceMeasure,
+    ExactMatch,
+    NonLLMStringSimilarity,
+    StringPresence,
+)
 
 sample = SingleTurnSample(response="The tower is in Arden", reference="The tower stands in Arden.")
 hamming = NonLLMStringSimilarity()

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseRagasLLM", "LangchainLLMWrapper", "LlamaIndexLLMWrapper", "llm_factory"]
 
-_PROVIDERS: Final[Mapping[str, str]] = {"openai": "openai", "anthropic": "anthropic", "google": "google", "gemini": "google"}
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "google",
+    "gemini": "google",
+}
 """Provider of `llm_factory` → our provider."""
 
 BaseRagasLLM = Wrapped
@@ -29,7 +34,11 @@ def LlamaIndexLLMWrapper(llm: object, *_: object, **__: object) -> Wrapped:  # n
 
 
 def llm_factory(
-    model: str = "gpt-4o-mini", provider: str = "openai", client: object = None, base_url: str | None = None, **_: object
+    model: str = "gpt-4o-mini",
+    provider: str = "openai",
+    client: object = None,
+    base_url: str | None = None,
+    **_: object,
 ) -> Wrapped:
     """Return the judge for a model: of a provider, behind an OpenAI client, or by our specification.
 

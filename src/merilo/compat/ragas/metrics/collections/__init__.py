@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from merilo.compat.ragas.distances import DistanceMeasure
-from merilo.compat.ragas.scorers import MetricResult, CollectionsMetric, metrics_of, missing_name
+from merilo.compat.ragas.scorers import CollectionsMetric, MetricResult, metrics_of, missing_name
 from merilo.compat.ragas.table import COLLECTIONS
 
 METRICS = {
