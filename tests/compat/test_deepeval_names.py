@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +19,10 @@ from merilo.compat.deepeval.metrics import (
 )
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
 from merilo.compat.deepeval.test_case import ConversationalTestCase, MissingTestCaseParamsError
+from merilo.errors import JudgeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASE = LLMTestCase(
     input="When was it lit?", actual_output="It was lit in 1871.", retrieval_context=["It was lit in 1871."]
@@ -89,7 +92,7 @@ def test_missing_fields_stop_or_are_recorded() -> None:
 
 def test_a_judge_that_fails() -> None:
     """An error of the user's own model is raised with its text, and recorded with ignore_errors."""
-    with pytest.raises(merilo.JudgeError, match=r"Broken raised ValueError: no reply to True"):
+    with pytest.raises(JudgeError, match=r"Broken raised ValueError: no reply to True"):
         FaithfulnessMetric(model=Broken()).measure(CASE)
     result = evaluate(
         [CASE],
@@ -103,7 +106,7 @@ def test_a_judge_that_fails() -> None:
 
 
 def test_results_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """evaluate prints a line for each metric and the number of cases that pass."""
+    """Evaluate prints a line for each metric and the number of cases that pass."""
     evaluate([CASE], [FaithfulnessMetric(threshold=0.1, model="embedded")])
     printed = capsys.readouterr().out
     assert printed.startswith("pass  test_case_0  Faithfulness: score: 0.")
@@ -157,6 +160,6 @@ def test_model_classes_are_judges() -> None:
 
 
 async def test_measure_inside_a_running_loop() -> None:
-    """measure and a_measure give the same where a loop runs."""
+    """Measure and a_measure give the same where a loop runs."""
     metric = FaithfulnessMetric(model="embedded")
     assert metric.measure(CASE) == await metric.a_measure(CASE)

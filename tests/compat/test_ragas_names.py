@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
@@ -15,6 +14,9 @@ from merilo.compat.ragas.embeddings import embedding_factory
 from merilo.compat.ragas.llms import LangchainLLMWrapper, llm_factory
 from merilo.compat.ragas.metrics import METRICS, Faithfulness, faithfulness
 from merilo.compat.ragas.table import NEWEST, V0_1, V0_2, V0_3
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SAMPLE = SingleTurnSample(
     user_input="When was it lit?", response="It was lit in 1871.", retrieved_contexts=["It was lit in 1871."]
@@ -139,7 +141,7 @@ def test_other_data_is_refused(given: Any) -> None:
 
 
 async def test_evaluate_inside_a_running_loop() -> None:
-    """evaluate and aevaluate both work where a loop runs, as in a notebook."""
+    """Evaluate and aevaluate both work where a loop runs, as in a notebook."""
     first = ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded")
     second = await ragas.aevaluate([SAMPLE], metrics=[faithfulness], llm="embedded")
     assert first.scores == second.scores

@@ -46,7 +46,7 @@ def judge_for(model: object) -> Judge:
         return judge_of_model(model, _ask_llama_index)
     if callable(getattr(model, "generate", None)) and not hasattr(model, "answers"):
         return judge_of_model(model, _ask_generate)
-    return judge_from(cast("JudgeLike", model))  # which reports an object that is no judge
+    return judge_from(cast("JudgeLike", model))  # which reports an object that is not a judge
 
 
 def embedder_for(model: object) -> Judge:

@@ -1,4 +1,4 @@
-"""Metrics with judges of their own, computed over samples by merilo's engine; for the scripts of other packages."""
+"""Metrics, each with its own judge, computed over samples by merilo's engine; for the scripts of other packages."""
 
 from __future__ import annotations
 

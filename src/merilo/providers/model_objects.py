@@ -50,7 +50,8 @@ async def await_langchain(model: Any, messages: tuple[Message, ...], temperature
 
 def with_temperature(model: Any, temperature: float | None) -> Any:
     """Return a copy of a pydantic model object with this temperature; the object itself if it has no such field."""
-    fields = as_mapping(getattr(type(model), "model_fields", None) or getattr(type(model), "__fields__", None))
+    kind: object = type(model)
+    fields = as_mapping(getattr(kind, "model_fields", None) or getattr(kind, "__fields__", None))
     if temperature is None or fields is None or "temperature" not in fields:
         return model
     copy = getattr(model, "model_copy", None) or model.copy
@@ -127,7 +128,7 @@ class _ModelObjectConnection:
             return await found if inspect.isawaitable(found) else found
         except ProviderError:
             raise
-        except Exception as error:  # noqa: BLE001  the object's own code: its failure is a failure of this request
+        except Exception as error:  # the object's own code: its failure is a failure of this request
             raise _error_of(error, self.provider.name) from error
 
     def adaptations(self) -> Mapping[str, str]:

@@ -30,7 +30,7 @@ class EvaluationResult:
     dataset: EvaluationDataset = field(repr=False)
     line: Line = field(repr=False)
     runs: tuple[Run, ...] = field(default=(), repr=False)
-    """The runs of merilo in which they were computed: one, unless metrics have models of their own."""
+    """The runs of merilo in which they were computed: one, unless some metrics name their own models."""
 
     def means(self) -> dict[str, float]:
         """Return the mean of each metric over the samples with a score."""

@@ -1,6 +1,6 @@
 # Upstream page: https://deepeval.com/guides/guides-using-custom-llms
 # Lines: 4.3
-"""A model class of one's own."""
+"""The user's own model class."""
 
 import json
 import os

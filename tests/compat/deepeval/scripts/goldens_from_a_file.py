@@ -1,6 +1,6 @@
 # Upstream page: https://deepeval.com/docs/evaluation-datasets
 # Lines: 4.3
-"""Goldens of a JSON file, with keys of one's own."""
+"""Goldens of a JSON file, under other keys."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # Upstream page: https://docs.ragas.io/en/v0.2.15/getstarted/evals/
 # Lines: 0.2 0.3 0.4
-"""A yes-or-no question of one's own about an answer."""
+"""The user's own yes-or-no question about an answer."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
 # Upstream page: https://docs.ragas.io/en/v0.1.21/howtos/applications/custom_prompts.html
 # Lines: 0.1
-"""Columns with names of one's own, and scores of single rows."""
+"""Columns with other names."""
 
 from datasets import Dataset
 from langchain_openai import ChatOpenAI

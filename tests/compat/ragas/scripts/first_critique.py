@@ -1,6 +1,6 @@
 # Upstream page: https://docs.ragas.io/en/v0.1.21/concepts/metrics/critique.html
 # Lines: 0.1
-"""Ready aspects, and one of one's own."""
+"""Ready aspects, and a new one."""
 
 from datasets import Dataset
 from langchain_openai import ChatOpenAI

@@ -1,6 +1,6 @@
 # Upstream page: https://docs.ragas.io/en/v0.2.15/concepts/metrics/available_metrics/faithfulness/
 # Lines: 0.2 0.3 0.4
-"""A reply that is no JSON is sent back and repaired."""
+"""A reply without JSON is sent back and repaired."""
 
 import asyncio
 
