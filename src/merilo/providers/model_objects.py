@@ -50,7 +50,7 @@ async def await_langchain(model: Any, messages: tuple[Message, ...], temperature
 
 def with_temperature(model: Any, temperature: float | None) -> Any:
     """Return a copy of a pydantic model object with this temperature; the object itself if it has no such field."""
-    kind: object = type(model)
+    kind = type(cast("object", model))  # Any has no type to look at
     fields = as_mapping(getattr(kind, "model_fields", None) or getattr(kind, "__fields__", None))
     if temperature is None or fields is None or "temperature" not in fields:
         return model
