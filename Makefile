@@ -57,8 +57,9 @@ test-lowest:  ## run all tests with the lowest versions that pyproject.toml admi
 
 EXTRAS ?= $(basename $(notdir $(wildcard requirements/extras/*.in)))
 .PHONY: test-extras
-test-extras: $(STAMPS)/wheel  ## run the tests that need a framework, one environment each (EXTRAS="langchain dspy")
-	@status=0; for name in $(EXTRAS); do sh tools/test_extras.sh $$name $(WHEELS) || status=1; done; exit $$status
+test-extras: $(STAMPS)/test $(STAMPS)/wheel  ## test with real frameworks and packages, one environment each (EXTRAS="langchain dspy")
+	@status=0; for name in $(EXTRAS); do sh tools/test_extras.sh $$name $(WHEELS) || status=1; done; \
+	$(BIN)/python tools/extras.py $(ARGS) || status=1; exit $$status
 
 .PHONY: coverage
 coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines they miss

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from doc_code import api, api_verbs, commands, error_tree, kinds
+from doc_scripts import deepeval_scripts, ragas_scripts
 
 from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
@@ -218,6 +219,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "api": api,
     "api-verbs": api_verbs,
     "commands": commands,
+    "deepeval-scripts": deepeval_scripts,
     "edges": edges,
     "errors": error_tree,
     "exit-codes": exit_codes,
@@ -225,6 +227,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "metrics": metrics,
     "fidelity": fidelity,
     "published": published,
+    "ragas-scripts": ragas_scripts,
     "rubrics": rubrics,
 }
 """Every generated part by its name."""
