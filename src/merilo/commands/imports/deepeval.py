@@ -78,7 +78,7 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
         judges={
             str(each.get("name")): str(each["evaluationModel"])
             for case in cases
-            for each in _metrics(case)
+            for each in deepeval_metrics(case)
             if each.get("evaluationModel")
         },
         lower_is_better=frozenset(name for name in offered if name.startswith(_LOWER)),
