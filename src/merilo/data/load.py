@@ -175,6 +175,8 @@ class _Reader:
                 value = self._chosen(record, field, sources, problems)
             if self._is_missing(value, field):
                 continue
+            if field == "history" and self.cells and isinstance(value, str):
+                value = _printed(value, field, problems)
             values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
             if self.cells and field in _TEXT_FIELDS and isinstance(value, str) and value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None

@@ -57,7 +57,9 @@ class ContextSufficiency(MetricDefaults):
             return Undefined(BLANK_USER_INPUT)
         verdict = _NOTHING_TO_READ
         if not all(is_blank(context) for context in contexts):
-            question = Sufficiency(user_input, texts_of(contexts), language=sample.resolved_language)
+            question = Sufficiency(
+                user_input, texts_of(contexts), language=sample.resolved_language, history=sample.read_history
+            )
             verdict = yield from ask(question)
         evidence = (Evidence(EvidenceTarget.TEXT, 0, verdict),)
         return Score(verdict.credit, evidence=evidence, averaged=verdict.averaged)
