@@ -2,7 +2,7 @@
 
 A turn is a text of one speaker. Accepted forms: a text (user and assistant alternate, the user first), an object with
 `role` and `content` or `text`, an object with `type` and `content` (LangChain), and one with `type` and a nested `data`
-object (LangChain's stored messages). A content may be a list of parts, of which the texts are read.
+object (LangChain's stored messages). Message objects with these attributes are read too. A content may be a list of parts, of which the texts are read.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ READ_TURNS: Final = 10
 """Number of last turns that a judge reads."""
 READ_CHARACTERS: Final = 1_500
 """Number of characters of each turn that a judge reads."""
+_SHOWN_TURNS: Final = 6
+_SHOWN_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def turn_of(item: object, place: int, field: str, problems: list[Problem]) -> Tu
         return item
     if isinstance(item, str):
         return _turn((USER, ASSISTANT)[place % 2], item, field, problems)
+    if hasattr(item, "content"):  # a message of LangChain or OpenAI
+        item = {"role": getattr(item, "role", None) or getattr(item, "type", None), "content": item.content}
     if not check.is_mapping(item):
         problems.append(Problem("a turn: a text, or an object with role and content", check.shown(item), field))
         return None
@@ -108,6 +112,14 @@ def read_turns(turns: Sequence[Turn] | None) -> tuple[str, ...]:
     """Return the turns that a judge reads, as texts: the last ones of the user and the assistant, shortened."""
     spoken = [turn for turn in turns or () if turn.role in {USER, ASSISTANT}]
     return tuple(turn.short(READ_CHARACTERS) for turn in spoken[-READ_TURNS:])
+
+
+def shown_history(turns: Sequence[Turn] | None) -> str | None:
+    """Return the last turns, shortened, as lines for a page that shows the sample; None without a history."""
+    if not turns:
+        return None
+    more = [f"({len(turns) - _SHOWN_TURNS:,} earlier turns)"] if len(turns) > _SHOWN_TURNS else []
+    return "\n".join([*more, *(turn.short(_SHOWN_CHARACTERS) for turn in turns[-_SHOWN_TURNS:])])
 
 
 def _turn(role: str, content: object, field: str, problems: list[Problem]) -> Turn | None:

@@ -12,6 +12,7 @@ from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
+from merilo.data.conversations import unfolded
 from merilo.data.lines import RawRecord
 from merilo.data.problem_report import mapping_advice
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
@@ -47,7 +48,8 @@ def load(
     A data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
     memory. The text of a .json file, up to 256 MiB, is held whole: an array of objects, or an object that contains
     one as "samples", "data" or "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id
-    gets its number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have
+    gets its number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and
+    `content`) becomes one sample for each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have
     `max_line_bytes`.
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
@@ -149,7 +151,7 @@ class _Reader:
 
     def read(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        for number, raw in enumerate(self.records(), start=1):
+        for number, raw in enumerate(unfolded(self.records()), start=1):
             if isinstance(raw, Sample):
                 yield raw if self.rules.language is None else _in_language(raw, self.rules.language)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from merilo.data.history import shown_history
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.explain import shown_sentences
 from merilo.rendering.overview import counts_text
@@ -85,12 +86,16 @@ class TextPart:
 
     user_input: str | None
     reference: str | None
+    history: str | None = None
+    """The earlier turns of the conversation, shortened."""
 
 
 def text_part(case: SampleDetail) -> TextPart:
     """Return the user input and the reference."""
     sample = case.result.sample
-    return TextPart(_cut(sample.user_input, _TEXT_CHARS), _cut(sample.reference, _TEXT_CHARS))
+    return TextPart(
+        _cut(sample.user_input, _TEXT_CHARS), _cut(sample.reference, _TEXT_CHARS), shown_history(sample.history)
+    )
 
 
 def evidence_part(case: SampleDetail, name: str = "") -> EvidencePart:

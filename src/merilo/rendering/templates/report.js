@@ -216,6 +216,7 @@
     const top = make('div.bar-top', {}, make('button.btn', { type: 'button', 'aria-label': 'Previous sample', disabled: place <= 0, onclick: () => step(-1) }, '↑'), make('button.btn', { type: 'button', 'aria-label': 'Next sample', disabled: place < 0 || place >= view.length - 1, onclick: () => step(1) }, '↓'),
       make('span.small.soft.pos', {}, place < 0 ? 'not in the filter' : `${(place + 1).toLocaleString('en')} of ${view.length.toLocaleString('en')}`), make('span.id.mono.soft', { title: data.id[i] }, text(data.id[i], 'bdi')), make('button.btn', { type: 'button', onclick: copy }, 'Copy link'), make('button.btn', { type: 'button', 'aria-label': 'Close sample', onclick: close }, '✕'));
     const inside = make('div.inside', {}, make('div.cause.' + f.tone, {}, make('b', {}, `${f.glyph} ${f.name}`), f.cause + ' ', make('span.small', {}, facts.join(' '))),
+      detail.h === undefined ? null : text(detail.h, 'p.t.small.soft'),
       make('h2.ask.t', { id: 'ask', dir: 'auto' }, detail.q ?? ''),
       make('section', {}, make('h2', {}, 'Response'), main.length ? make('ol.stmts', {}, main.map(each => statement(each, seen, texts))) : text(detail.r ?? 'No response.', 'p.t'), main.length ? make('details.fold', {}, make('summary', {}, 'Whole response'), text(detail.r, 'p.t')) : null),
       detail.ref === null ? null : make('section', {}, make('h2', {}, 'Reference'), text(detail.ref, 'p.t')),
