@@ -17,6 +17,7 @@ from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
@@ -137,6 +138,22 @@ def usefulness_of_contexts(sample: Sample) -> Plan[tuple[UsefulnessVerdict, ...]
 def texts_of(contexts: Iterable[Context]) -> Texts:
     """Return the texts of all contexts, including blank ones, so that a judge's indices are the sample's."""
     return tuple(context.text for context in contexts)
+
+
+def sufficiency_of(sample: Sample) -> Plan[SufficiencyVerdict]:
+    """Return whether all retrieved contexts together are enough to answer; insufficient if there is none to read."""
+    if all(is_blank(context) for context in sample.contexts):
+        return SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reason=NO_CONTEXT)
+    return (
+        yield from ask(
+            Sufficiency(
+                sample.require("user_input"),
+                texts_of(sample.contexts),
+                language=sample.resolved_language,
+                history=sample.read_history,
+            )
+        )
+    )
 
 
 def max_contexts(sample: Sample) -> int:
