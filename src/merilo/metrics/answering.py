@@ -175,7 +175,7 @@ class Answering(MetricDefaults):
         return Score(
             float(category.good if self.only is None else category is self.only),
             evidence=(whole, *about_statements(response.statements if answered else (), verdicts), *of_truth),
-            counts={RESPONSES: 1, **{str(each): int(each is category) for each in Category}},
+            counts={} if self.only else {RESPONSES: 1, **{str(each): int(each is category) for each in Category}},
         )
 
 
