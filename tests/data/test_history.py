@@ -80,7 +80,13 @@ def test_what_is_no_history_is_refused(given_: object, message: str) -> None:
         Sample("a", user_input="How tall?", history=given_)  # type: ignore[arg-type]  # wrong on purpose
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each), max_leaves=8))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+        max_leaves=8,
+    )
+)
 def test_any_json_is_a_history_or_a_problem(value: object) -> None:
     """No value raises anything but DataError."""
     try:
@@ -138,7 +144,7 @@ def test_lines_of_turns_are_joined_by_their_conversation(tmp_path: Path) -> None
     """Adjacent lines with one conversation_id are one conversation; other lines stay samples."""
     messages = CHAT["messages"]
     assert isinstance(messages, list)
-    lines = [{"conversation_id": "c1", **{"role": m["role"], "content": m["content"]}, **m} for m in messages]
+    lines = [{"conversation_id": "c1", "role": m["role"], "content": m["content"], **m} for m in messages]
     other = {"id": "x", "user_input": "Alone?", "conversation_id": "c9"}
     found = samples_of(tmp_path, *lines, other, {**lines[1], "conversation_id": 2}, {**lines[2], "conversation_id": 2})
     assert [each.id for each in found if isinstance(each, Sample)] == ["c1/1", "c1/2", "x", "2/1"]

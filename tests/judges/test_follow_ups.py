@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from merilo.judges.embedded_provider import _verdict
 from merilo.judges.blended import BlendedModel
-from merilo.judges.follow_ups import full_question
+from merilo.judges.embedded_provider import _verdict
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.sufficiency import Sufficiency
@@ -50,6 +49,5 @@ def measured(kind: str, *, history: bool) -> tuple[float, float]:
 def test_history_helps_with_follow_up_questions(kind: str) -> None:
     """With the earlier turns, the embedded judge separates right from wrong texts better, and decides no worse."""
     without, with_history = measured(kind, history=False), measured(kind, history=True)
-    print(kind, without, with_history)
     assert with_history[0] > without[0] + 0.05
     assert with_history[1] >= without[1]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from merilo.data.sample import Sample
 from merilo.judges.llm import LLMJudge
 from merilo.judging import rubric

@@ -58,7 +58,9 @@ def category(sample: Sample, name: str = "answering") -> str:
 
 
 def sample(contexts: list[str], response: str, reference: str | None = None) -> Sample:
-    return Sample("a", user_input="How tall is it?", retrieved_contexts=contexts, response=response, reference=reference)
+    return Sample(
+        "a", user_input="How tall is it?", retrieved_contexts=contexts, response=response, reference=reference
+    )
 
 
 CASES = {
@@ -153,7 +155,9 @@ def test_removing_the_evidence_ends_what_was_right(
     assert category(sample(with_evidence, FACT, reference)) == "right"
     assert category(sample(without, FACT, reference)) == "invented"
     assert category(sample(with_evidence, NO_ANSWER, reference)) == "declined_wrongly"
-    assert category(sample(without, NO_ANSWER, reference)) == ("rightly_declined" if reference is None else "evidence_missing")
+    assert category(sample(without, NO_ANSWER, reference)) == (
+        "rightly_declined" if reference is None else "evidence_missing"
+    )
 
 
 def test_the_order_of_contexts_changes_nothing() -> None:

@@ -10,7 +10,7 @@ contexts itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MESSAGES: Final = "messages"
 CONVERSATION: Final = "conversation_id"
 """The metadata field whose equal values are the samples of one conversation: for `--cluster`."""
+_SAMPLE: Final = ""
+"""The key of records that are samples themselves."""
 _CONTENT: Final = frozenset({"role", "type", "content", "text", "data", "name", "tool_calls", "tool_call_id"})
 _LINE: Final = frozenset({"role", "content", CONVERSATION})
 """The columns of a line that is one turn."""
@@ -35,16 +37,13 @@ _CONTEXTS: Final = "retrieved_contexts"
 
 def unfolded(records: Iterator[RawRecord | Sample]) -> Iterator[RawRecord | Sample]:
     """Yield the records, with the answers of each conversation instead of the conversation itself."""
-    for _, group in groupby(records, key=_key):
-        first = next(group)
-        if isinstance(first, Sample) or first.value is None or _key(first) == "":
-            yield first
+    for key, group in groupby(records, key=_key):
+        if key == _SAMPLE:
             yield from group
-        elif MESSAGES in first.value:
-            for each in (first, *group):
-                yield from _answers(each)
+        elif key == MESSAGES:
+            yield from chain.from_iterable(map(_answers, group))
         else:
-            yield from _answers(_joined(first, group))
+            yield from _answers(_joined(group))
 
 
 @dataclass(slots=True)
@@ -59,29 +58,30 @@ class _Reader:
 
 
 def _key(record: RawRecord | Sample) -> str:
-    """Return what adjacent records of one conversation share; empty for a record that is a sample itself."""
+    """Return what adjacent records of one conversation share; `_SAMPLE` for a record that is a sample itself."""
     if isinstance(record, Sample) or record.value is None:
-        return ""
+        return _SAMPLE
     value = record.value
     known = {aliases().fields.get(name) for name in value}
     if check.is_list(value.get(MESSAGES)):
-        return MESSAGES if known.isdisjoint(FIELDS) else ""
+        return MESSAGES if known.isdisjoint(FIELDS) else _SAMPLE
     if value.keys() >= _LINE and known.isdisjoint(_TEXTS) and not check.is_missing(value[CONVERSATION]):
         return f"turns of {value[CONVERSATION]!r}"
-    return ""
+    return _SAMPLE
 
 
-def _joined(first: RawRecord, others: Iterator[RawRecord | Sample]) -> RawRecord:
+def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:
     """Return the lines of one conversation, each a turn, as one record with messages."""
-    values: list[object] = []
-    problems = list(first.problems)
-    named = None if first.value is None else first.value[CONVERSATION]
-    values.append({name: value for name, value in (first.value or {}).items() if name != CONVERSATION})
-    for other in others:
-        if isinstance(other, RawRecord) and len(values) <= MAX_TURNS:
-            problems += other.problems
-            values.append({name: value for name, value in (other.value or {}).items() if name != CONVERSATION})
-    return RawRecord(first.place, {CONVERSATION: named, MESSAGES: values}, tuple(problems))
+    place, named = 0, object()
+    messages: list[dict[str, object]] = []
+    problems: list[Problem] = []
+    for line in lines:
+        if isinstance(line, RawRecord) and line.value is not None and len(messages) <= MAX_TURNS:
+            place = place or line.place
+            problems += line.problems
+            named = line.value[CONVERSATION]
+            messages.append({name: value for name, value in line.value.items() if name != CONVERSATION})
+    return RawRecord(place, {CONVERSATION: named, MESSAGES: messages}, tuple(problems))
 
 
 def _answers(record: RawRecord | Sample) -> Iterator[RawRecord]:

@@ -2,21 +2,21 @@
 
 A turn is a text of one speaker. Accepted forms: a text (user and assistant alternate, the user first), an object with
 `role` and `content` or `text`, an object with `type` and `content` (LangChain), and one with `type` and a nested `data`
-object (LangChain's stored messages). Message objects with these attributes are read too. A content may be a list of parts, of which the texts are read.
+object (LangChain's stored messages). Message objects with these attributes are read too. A content may be a list of
+parts, of which the texts are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from merilo.data import check
 from merilo.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.check import JSON
 
@@ -26,8 +26,13 @@ SYSTEM: Final = "system"
 TOOL: Final = "tool"
 _ROLES: Final[Mapping[str, str]] = {
     **{each: each for each in (USER, ASSISTANT, SYSTEM, TOOL)},
-    **{"human": USER, "ai": ASSISTANT, "bot": ASSISTANT, "model": ASSISTANT, "chatbot": ASSISTANT},
-    **{"developer": SYSTEM, "function": TOOL},
+    "human": USER,
+    "ai": ASSISTANT,
+    "bot": ASSISTANT,
+    "model": ASSISTANT,
+    "chatbot": ASSISTANT,
+    "developer": SYSTEM,
+    "function": TOOL,
 }
 """Role as chat systems write it, in lower case → role."""
 
@@ -58,6 +63,13 @@ class Turn:
     def short(self, most: int) -> str:
         """Return `role: text`, with at most `most` characters of the text."""
         return f"{self.role}: {self.text if len(self.text) <= most else self.text[:most] + ' ...'}"
+
+
+@runtime_checkable
+class _Message(Protocol):
+    """A message object of LangChain (with a `type`) or OpenAI (with a `role`); neither library is imported for it."""
+
+    content: object
 
 
 TurnLike: TypeAlias = "Turn | str | Mapping[str, object]"
@@ -92,7 +104,7 @@ def turn_of(item: object, place: int, field: str, problems: list[Problem]) -> Tu
         return item
     if isinstance(item, str):
         return _turn((USER, ASSISTANT)[place % 2], item, field, problems)
-    if hasattr(item, "content"):  # a message of LangChain or OpenAI
+    if isinstance(item, _Message):
         item = {"role": getattr(item, "role", None) or getattr(item, "type", None), "content": item.content}
     if not check.is_mapping(item):
         problems.append(Problem("a turn: a text, or an object with role and content", check.shown(item), field))

@@ -60,6 +60,8 @@ MAX_RESPONSE: Final = 100_000
 MAX_ASKED: Final = 20_000
 """Maximum characters of a question, a statement or a reference."""
 _ADVICE: Final = "Shorten the text, or use an LLM judge."
+_Read = RelevanceVerdict | SufficiencyVerdict | AddressesVerdict
+"""The verdicts on questions that may be follow-up questions."""
 _LONG: Final = 50_000
 """Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
@@ -136,8 +138,11 @@ def _verdict(model: BlendedModel, question: Question[Any]) -> Verdict:
     first = rule(model, question)
     full = full_question(question.user_input, question.history)
     second = first if full is None else rule(model, replace(question, user_input=full))
-    lower = min(first, second, key=lambda verdict: verdict.probability or 0.0)
-    return lower if lower is first else replace(lower, reason=f"{lower.reason} Read as {full!r}.")
+    if not isinstance(first, _Read) or not isinstance(second, _Read):
+        return first
+    if (second.probability or 0.0) >= (first.probability or 0.0):
+        return first
+    return replace(second, reason=f"{second.reason} Read as {full!r}.")
 
 
 def too_long(question: Question[Any]) -> str | None:

@@ -8,7 +8,7 @@ Every question has, in addition to its own fields:
 - `role`: the judge to ask; `judge` unless a metric wants a second opinion;
 - `draw`: 0 unless a repeated answer to the same question is wanted;
 - `language`: the language of the rubric it is asked in (BCP 47 primary tag);
-- `history`: the earlier turns of the conversation, as `role: text`, so that a judge knows what the user input refers to.
+- `history`: the earlier turns of the conversation, as `role: text`, which explain the user input.
 """
 
 from __future__ import annotations

@@ -347,7 +347,8 @@ def _load(name: str) -> Rubric:
 @cache
 def _with_history(base: Rubric) -> Rubric:
     """Return a rubric that also shows the earlier turns: first in the user part, since all prompts of a turn share
-    them. The name is that of the base, whose version decides how replies are read."""
+    them. The name is that of the base, whose version decides how replies are read.
+    """
     folder = base.name.partition("/")[0]
     added = _divided(_of_kind(folder, HISTORY, False, _HISTORY_VERSION).text)  # noqa: FBT003  as above
     system, user = _divided(base.text)

@@ -41,7 +41,7 @@ RESPONSES: Final = "responses"
 
 
 class Category(StrEnum):
-    """The categories of `answering`; a sample that cannot be told is undefined."""
+    """The categories of `answering`; a sample that fits none is undefined."""
 
     INVENTED = "invented"
     WRONG = "wrong"
@@ -110,7 +110,7 @@ class Answering(MetricDefaults):
 
     Undefined, so "cannot tell", when the user input is blank, and when the response answers but makes no statement.
 
-    Each category also has a metric of its own, such as `answering.invented`: 1 for its samples and 0 for all others.
+    Each category also is a metric, such as `answering.invented`: 1 for its samples and 0 for all others.
 
     Source: merilo's own. Sufficiency and support as in context_sufficiency and faithfulness.
     """
@@ -127,7 +127,7 @@ class Answering(MetricDefaults):
         formula="1 for right and rightly_declined; 0 for wrong, beyond_evidence, declined_wrongly, evidence_missing "
         "and invented.",
         questions="The questions of context_sufficiency and faithfulness; with a reference one Statements question and "
-        "one Support question for each of its statements, as answer_correctness asks. No question of its own.",
+        "one Support question for each of its statements, as answer_correctness. All are shared with these metrics.",
         undefined=(BLANK_USER_INPUT, RESPONSE_STATES_NOTHING),
         when="To see whether retriever or generator is the culprit, and whether the system declines when it should.",
         when_not="As the only metric with a weak judge: one wrong verdict on evidence or support changes the category.",

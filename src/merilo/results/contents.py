@@ -1,8 +1,8 @@
 """Compares the samples of several runs by content: do equal ids name equal questions, and are the outputs equal?
 
-A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of `reference`,
-`reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs* are what the
-evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of
+`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs*
+are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ JOINT: Final = (
         "good",
         False,  # noqa: FBT003  as above
         "Rightly declined",
-        "There is no evidence, or no answer, and the response declines. Without a reference it is not known whether the "
+        "There is no evidence, or no answer, and the response declines. Without a reference it is not known if the "
         "retriever could have found more.",
         Category.RIGHTLY_DECLINED,
     ),

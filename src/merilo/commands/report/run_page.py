@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 from merilo.commands.report.charts import histogram
-from merilo.commands.report.faults import CANNOT_TELL, CATEGORIES, CELLS, FAULTS, Answer, Held
+from merilo.commands.report.faults import CATEGORIES, CELLS, FAULTS, Answer, Held
+from merilo.commands.report.joint_table import joint_table
 from merilo.commands.report.page import cautions, heading, page, text
 from merilo.commands.report.plain import plain_copy
-from merilo.metrics.answering import RESPONSES, Answering
 from merilo.rendering.markup import Markup, el, json_text, packed, raw_element
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
@@ -98,7 +98,7 @@ def _quoted(sample: str) -> str:
 def _fault_table(found: RunReport) -> Iterator[Markup]:
     yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
     if any(found.counts[at] for at in CATEGORIES.values()):
-        yield _joint_table(found)
+        yield joint_table(found)
         return
     held = [each for each in Held if each is not Held.UNKNOWN or _any(found, held=each)]
     answers = [each for each in Answer if each is not Answer.UNKNOWN or _any(found, answer=each)]
@@ -108,22 +108,6 @@ def _fault_table(found: RunReport) -> Iterator[Markup]:
         for row in held
     ]
     yield el("table", el("thead", head), el("tbody", rows), cls="faults")
-
-
-def _joint_table(found: RunReport) -> Markup:
-    """Return a row for each category of `answering` with its share, its interval, and the probable culprit."""
-    aggregate = next((each for text, each in found.run.metrics.items() if text.partition("(")[0] == Answering.name), None)
-    shares = {} if aggregate is None else aggregate.shares
-    rows: list[Markup] = []
-    for category, at in CATEGORIES.items():
-        fault, amount, share = FAULTS[at], found.counts[at], shares.get(f"{category}/{RESPONSES}")
-        if category == CANNOT_TELL and not amount:
-            continue
-        label = [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
-        cell = el("a", label, cls=f"cell {fault.tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
-        between = "" if share is None else f"{number(share.value)} ({span(share.interval) if share.interval else share.note})"
-        rows.append(el("tr", el("td", cell), el("td", fault.cause, " ", el("span", between, cls="soft")), cls="joint"))
-    return el("table", el("tbody", rows), cls="faults joint")
 
 
 def _any(found: RunReport, *, held: Held | None = None, answer: Answer | None = None) -> bool:
