@@ -1,5 +1,6 @@
 """Questions with the earlier turns of a conversation."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from merilo.judging.synthetic import Odds
 from merilo.metrics.base import drive, is_composite
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
 from merilo.metrics.synthetic import sample
+from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.openai import OpenAIProvider
 
 QUESTIONS: dict[str, Question[Any] | Pack] = {
@@ -139,3 +141,19 @@ def test_native_metrics_read_the_history() -> None:
                     assert question.history == ()
     assert seen == dict.fromkeys(seen, True)
     assert {"relevance", "sufficiency", "statements", "noncommittal", "addresses", "parts", "answered"} <= seen.keys()
+
+
+@pytest.mark.parametrize("name", ["relevance", "addresses.together"])
+def test_an_llm_judge_sends_the_turns_and_reads_replies_as_before(name: str) -> None:
+    """One request about a question or a pack has the turns, and a reply in the usual form is the verdict."""
+    asked = with_turns(QUESTIONS[name])
+    conversation = LLMJudge(OpenAIProvider("m", base_url="http://127.0.0.1:1")).answer(asked)
+    (sent,) = next(conversation)
+    assert TURNS[0] in sent.request.messages[-1].text
+    replies = {
+        "relevance": {"reason": "It says who.", "grade": 2, "evidence": [1]},
+        "addresses.together": {"verdicts": [{"number": n, "reason": "Yes.", "addresses": True} for n in (1, 2)]},
+    }
+    with pytest.raises(StopIteration) as stop:
+        conversation.send((Reply((json.dumps(replies[name]),), path=ReplyPath.PROMPTED, model="m"),))
+    assert all(verdict.positive for verdict in stop.value.value)
