@@ -303,6 +303,7 @@ def gate(
     *,
     suite: str | PathLike[str] | None = None,
     minimums: Mapping[str, float] | None = None,
+    maximums: Mapping[str, float] | None = None,
     baseline: Run | str | PathLike[str] | None = None,
     max_drop: float | Mapping[str, float] | None = None,
     strict: bool | None = None,
@@ -324,6 +325,7 @@ def gate(
         run: a finished run or its directory.
         suite: a .toml, .yaml or .json file with these arguments. Arguments given here override the file.
         minimums: metric → smallest allowed mean. If lower is better, the largest allowed mean.
+        maximums: metric → largest allowed mean, if lower is better.
         baseline: the run to compare with, sample by sample.
         max_drop: the largest allowed drop from the baseline, 0 or more, for all metrics or by metric.
         strict: also fail on any significant drop, however small.
@@ -349,6 +351,7 @@ def gate(
     asked = suite_from(
         suite,
         minimums=minimums,
+        maximums=maximums,
         max_drop=max_drop,
         strict=strict,
         cannot_tell=cannot_tell,

@@ -12,7 +12,7 @@ from typing import Final
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import UsageError
 
-TARGETS: Final = ("id", *FIELDS, "language", "metadata")
+TARGETS: Final = ("id", *FIELDS, "history", "language", "metadata")
 """The fields that a column may fill."""
 
 LIST_FIELDS: Final = frozenset(FIELDS) - {"user_input", "response", "reference"}

@@ -12,6 +12,7 @@ from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
+from merilo.data.conversations import unfolded
 from merilo.data.foreign import ForeignRecords, adapted
 from merilo.data.lines import RawRecord
 from merilo.data.problem_report import mapping_advice
@@ -49,7 +50,8 @@ def load(
     data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
     memory. The text of a .json file, up to 256 MiB, is held whole: an array of objects, or an object that contains
     one as "samples", "data" or "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id
-    gets its number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have
+    gets its number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and
+    `content`) becomes one sample for each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have
     `max_line_bytes`.
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
@@ -166,7 +168,7 @@ class _Reader:
 
     def read(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        for number, raw in enumerate(self.records(), start=1):
+        for number, raw in enumerate(unfolded(self.records()), start=1):
             if isinstance(raw, Sample):
                 yield raw if self.rules.language is None else _in_language(raw, self.rules.language)
             else:
@@ -201,6 +203,8 @@ class _Reader:
                 value = self._chosen(record, field, sources, problems)
             if self._is_missing(value, field):
                 continue
+            if field == "history" and self.cells and isinstance(value, str):
+                value = _printed(value, field, problems)
             values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
             if self.cells and field in _TEXT_FIELDS and isinstance(value, str) and value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, overload
 from merilo.data import check, sentences
 from merilo.data.check import JSON
 from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
+from merilo.data.history import Turn, TurnLike, history_of, read_turns
 from merilo.data.language import detect_language
 from merilo.errors import DataError, MissingField, Problem, UsageError
 from merilo.renderers import render
@@ -32,6 +33,8 @@ __all__ = [
     "IdsField",
     "Sample",
     "TextField",
+    "Turn",
+    "TurnLike",
     "detect_language",
 ]
 
@@ -53,7 +56,7 @@ FIELDS: Final = (
 PIPELINE_ERROR: Final = "merilo:pipeline_error"
 """Key of the metadata with the error of the pipeline that should have answered. No metric is computed then."""
 
-_KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
+_KEYS: Final = frozenset({"id", *FIELDS, "history", "language", "metadata"})
 _MAX_NUMBER: Final = 18
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -62,8 +65,9 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 class Sample:
     """One evaluated case: the question, the retrieved contexts, the response and the expected values.
 
-    Contexts may be given as plain strings; a context without a language uses the sample's. Raises DataError, with all
-    problems, for a value that does not fit its field.
+    Contexts may be given as plain strings; a context without a language uses the sample's. `history` has the earlier
+    turns of a conversation: texts of user and assistant in alternation, or objects with role and content. Raises
+    DataError, with all problems, for a value that does not fit its field.
     """
 
     id: str
@@ -74,6 +78,7 @@ class Sample:
     reference_contexts: tuple[Context, ...] | None
     retrieved_context_ids: tuple[str, ...] | None
     reference_context_ids: tuple[str, ...] | None
+    history: tuple[Turn, ...] | None
     language: str | None
     metadata: Mapping[str, JSON]
 
@@ -88,6 +93,7 @@ class Sample:
         reference_contexts: Iterable[ContextLike] | None = None,
         retrieved_context_ids: Iterable[str | int] | None = None,
         reference_context_ids: Iterable[str | int] | None = None,
+        history: Iterable[TurnLike] | None = None,
         language: str | None = None,
         metadata: Mapping[str, JSON] | None = None,
     ) -> None:
@@ -109,6 +115,7 @@ class Sample:
             ("reference_context_ids", reference_context_ids),
         ):
             put(self, name, check.identifiers(ids, name, problems))
+        put(self, "history", history_of(history, "history", problems))
         put(self, "metadata", check.metadata(metadata, "metadata", problems) or NO_METADATA)
         if problems:
             raise DataError.of(*problems)
@@ -159,6 +166,11 @@ class Sample:
             return self.language
         return detect_language(first_text(self))
 
+    @property
+    def read_history(self) -> tuple[str, ...]:
+        """The earlier turns that a judge reads, as `role: text`; empty without a history."""
+        return read_turns(self.history)
+
     def sentences(self, field: TextField) -> tuple[str, ...]:
         """Return the sentences of a text field, in order; raises MissingField if it is None."""
         return sentences.sentences(self.require(field), self.language)
@@ -177,6 +189,8 @@ class Sample:
                 record[name] = value
             elif value is not None:
                 record[name] = [_item(one, self.language) for one in value]
+        if self.history is not None:
+            record["history"] = [turn.to_record() for turn in self.history]
         if self.language is not None:
             record["language"] = self.language
         if self.metadata:

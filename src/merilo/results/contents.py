@@ -1,8 +1,8 @@
 """Compares the samples of several runs by content: do equal ids name equal questions, and are the outputs equal?
 
-A *question* is what a sample asks, and the truth it is judged against: `user_input`, and of `reference`,
-`reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs* are what the
-evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of
+`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs*
+are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 D = TypeVar("D")
 
 _TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
-_QUESTION: Final = ("user_input", *_TRUTH)
+_ASKED: Final = ("user_input", "history")
+_QUESTION: Final = (*_ASKED, *_TRUTH)
 _OUTPUTS: Final = ("retrieved_contexts", "retrieved_context_ids", "response")
 _QRELS: Final = "qrels"
 MAX_OTHER: Final = 0.1
@@ -170,7 +171,7 @@ def _question_fields(metrics: Sequence[str]) -> tuple[str, ...]:
     """Return the fields that make up the question of these metrics."""
     known = [known_metric(text) for text in metrics]
     used = {name for metric in known for name in (_TRUTH if metric is None else metric.needs)}
-    return tuple(name for name in _QUESTION if name == "user_input" or name in used)
+    return tuple(name for name in _QUESTION if name in _ASKED or name in used)
 
 
 def _values(record: Record, fields: Sequence[str]) -> list[object]:

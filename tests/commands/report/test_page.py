@@ -17,7 +17,7 @@ from graded_runs import graded
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.report.faults import DECLINES, FAULTS
+from merilo.commands.report.faults import DECLINES, GRID
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
@@ -53,7 +53,7 @@ def details_of(page: str, kind: str = "details") -> list[Any]:
 def test_counts_of_the_fault_table(page: str) -> None:
     """Each cell counts the samples with its verdicts; a failed verdict is not judged."""
     cells = {int(at): label for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
-    for at, fault in enumerate(FAULTS):
+    for at, fault in enumerate(GRID):
         amount = AMOUNTS.get((fault.held.value, fault.answer.value), 0)
         if (fault.held, fault.answer) == ("enough", "unknown"):
             amount = AMOUNTS["enough", "fails"]

@@ -338,6 +338,7 @@ def _value_asked(
     ends = f"a number from {low:g} to {high:g}" if isfinite(low) and isfinite(high) else "a number"
     contexts = [f"[{number}] {each.text}" for number, each in enumerate(sample.retrieved_contexts or (), start=1)]
     fields = {
+        "history": "\n".join(sample.read_history) or None,
         "user_input": sample.user_input,
         "contexts": "\n\n".join(contexts) if sample.retrieved_contexts is not None else None,
         "response": sample.response,

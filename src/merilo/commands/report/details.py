@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.history import shown_history
 from merilo.data.sentences import judged_sentences
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
@@ -42,6 +43,7 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
     sample = case.result.sample
     groups = sorted(case.statements.items(), key=lambda item: _PREFERRED not in item[0])
     return {
+        **({} if sample.history is None else {"h": shown_history(sample.history)}),
         "q": sample.user_input,
         "r": sample.response,
         "ref": sample.reference,

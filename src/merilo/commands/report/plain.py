@@ -65,6 +65,7 @@ def _sample(found: RunReport, entry: Entry) -> Markup:
         "article",
         el("h3", text(entry.question or entry.row.id)),
         el("p", chip(fault.tone, fault.glyph, fault.name), " ", fault.cause),
+        el("p", el("b", "Earlier turns: "), text(detail["h"])) if "h" in detail else None,
         el("p", el("b", "Response: "), text(detail["r"])) if detail["r"] is not None else None,
         el("p", el("b", "Reference: "), text(detail["ref"])) if detail["ref"] is not None else None,
         [remark(each) for each in detail["whole"]],

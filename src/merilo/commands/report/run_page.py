@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from merilo.commands.report.charts import histogram
 from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
-from merilo.commands.report.faults import CELLS, FAULTS, Answer, Held
+from merilo.commands.report.faults import CATEGORIES, CELLS, FAULTS, Answer, Held
+from merilo.commands.report.joint_table import joint_table
 from merilo.commands.report.page import cautions, drawer, heading, notes, page, text
 from merilo.commands.report.plain import plain_copy
 from merilo.rendering.markup import Markup, el
@@ -69,8 +70,8 @@ def _lead(found: RunReport) -> list[object]:
     said: list[object] = []
     if not found.judged:
         said.append(
-            "Faults are not judged: the run scored neither context_sufficiency nor faithfulness. The lowest scores "
-            "come first."
+            "Faults are not judged: the run scored none of answering, context_sufficiency and faithfulness. The lowest "
+            "scores come first."
         )
     else:
         said += [el("b", f"{found.likely:,} of {count(found.samples, 'sample')}"), " have a likely fault"]
@@ -92,6 +93,9 @@ def _quoted(sample: str) -> str:
 
 def _fault_table(found: RunReport) -> Iterator[Markup]:
     yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
+    if any(found.counts[at] for at in CATEGORIES.values()):
+        yield joint_table(found)
+        return
     held = [each for each in Held if each is not Held.UNKNOWN or _any(found, held=each)]
     answers = [each for each in Answer if each is not Answer.UNKNOWN or _any(found, answer=each)]
     head = el("tr", el("td"), [el("th", _ANSWER[each], scope="col") for each in answers])

@@ -38,6 +38,7 @@ const samples = table({
   async inside(i) {
     const found = await loaded('details', i, ''), { detail, main } = found, f = fault(i);
     return [make('div.cause.' + f.tone, {}, make('b', {}, `${f.glyph} ${f.name}`), f.cause + ' ', make('span.small', {}, counted(found))),
+      detail.h === undefined ? null : text(detail.h, 'p.t.small.soft'),
       make('h2.ask.t', { id: 'ask', dir: 'auto' }, detail.q ?? ''),
       make('section', {}, make('h2', {}, 'Response'), main.length ? statements(found) : text(detail.r ?? 'No response.', 'p.t'), main.length ? make('details.fold', {}, make('summary', {}, 'Whole response'), text(detail.r, 'p.t')) : null),
       detail.ref === null ? null : make('section', {}, make('h2', {}, 'Reference'), text(detail.ref, 'p.t')),
