@@ -40,7 +40,7 @@ test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run al
 
 .PHONY: fast
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
-	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live" $(ARGS)
+	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live and not extras" $(ARGS)
 
 .PHONY: house
 house: $(STAMPS)/dev  ## measure the structure of the code: size, layers, cycles, repeated code, wording
@@ -54,6 +54,12 @@ reference: $(STAMPS)/test $(STAMPS)/merilo  ## write the generated parts of the 
 .PHONY: test-lowest
 test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits
 	@$(MAKE) --no-print-directory test VENV=$(VENV)-lowest RUNTIME=lowest TOOLS=lowest
+
+EXTRAS ?= $(basename $(notdir $(wildcard requirements/extras/*.in)))
+.PHONY: test-extras
+test-extras: $(STAMPS)/test $(STAMPS)/wheel  ## test with real frameworks and packages, one environment each (EXTRAS="langchain dspy")
+	@status=0; for name in $(EXTRAS); do sh tools/test_extras.sh $$name $(WHEELS) || status=1; done; \
+	$(BIN)/python tools/extras.py $(ARGS) || status=1; exit $$status
 
 .PHONY: coverage
 coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines they miss
@@ -106,6 +112,10 @@ phrases: $(VENV)/pyvenv.cfg  ## count wording that readers must decode; the coun
 bench: $(STAMPS)/test $(STAMPS)/merilo  ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
+.PHONY: screenshots
+screenshots: $(STAMPS)/merilo  ## make the pictures of README and docs (needs a Chromium; ARGS="NAME ..." for some)
+	@$(BIN)/python tools/screenshots.py $(ARGS)
+
 .PHONY: card
 card: $(STAMPS)/merilo  ## measure the embedded judge and write its card (ARGS="--only STEP"); long
 	@$(BIN)/python benchmarks/card.py $(ARGS)
@@ -124,9 +134,24 @@ train: $(STAMPS)/merilo  ## fit the words of the embedded judge anew (ARGS="--da
 lock: $(STAMPS)/dev  ## pin the requirements anew (ARGS=--upgrade for the newest)
 	@UV=$(BIN)/uv sh tools/lock.sh $(ARGS)
 
+.PHONY: dist
+dist: $(STAMPS)/build $(STAMPS)/runtime  ## build wheel, sdist and bill of materials into dist/, and check them
+	@rm -rf dist
+	@$(BIN)/hatchling build -d dist >/dev/null 2>&1
+	@$(BIN)/python tools/dist.py check dist
+	@$(BIN)/python tools/sbom.py dist/merilo.cdx.json
+
+.PHONY: smoke
+smoke: dist  ## install the wheel into an empty environment of each Python here and run it (ARGS="python3.13")
+	@$(BIN)/python tools/dist.py smoke dist $(ARGS)
+
+.PHONY: release
+release: $(STAMPS)/build $(STAMPS)/runtime  ## rehearse the release of VERSION; SIGN=yes commits, builds and tags it
+	@$(BIN)/python tools/release.py $(or $(VERSION),none) $(if $(filter yes,$(SIGN)),--sign)
+
 .PHONY: clean
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) $(VENV)-lowest dist site .coverage .coverage.* htmlcov
+	rm -rf $(VENV) $(VENV)-lowest .venv-extras dist site .coverage .coverage.* htmlcov
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "faults.py",
     "kills.py",
     "seal.py",
+    "report.py",
 )
 LONG = ("coverage.py", "long_texts.py")
 """Minutes of CPU each: run only if named, as in `make bench ARGS="coverage.py gates"`, or by `ARGS=all`."""

@@ -87,14 +87,24 @@ class Browser:
         """Let pages run scripts or not."""
         self._ask("Emulation.setScriptExecutionDisabled", value=not enabled)
 
+    def print_pdf(self) -> bytes:
+        """The page as printed on A4."""
+        found = self._ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)
+        return base64.b64decode(found["data"])
+
+    def policy(self, *, enabled: bool) -> None:
+        """Obey the content security policy of pages opened later, or not, so that a checker can be injected."""
+        self._ask("Page.setBypassCSP", enabled=not enabled)
+
     def open(self, path: Path, anchor: str = "") -> None:
         """Open a file, and wait until it is loaded and drawn."""
-        for address in (
-            "about:blank",
-            f"{path.resolve().as_uri()}{anchor}",
-        ):  # a change of the anchor alone loads nothing
+        self.visit(f"{path.resolve().as_uri()}{anchor}")
+
+    def visit(self, address: str) -> None:
+        """Open an address, and wait until it is loaded and drawn."""
+        for each in ("about:blank", address):  # a change of the anchor alone loads nothing
             self.events.clear()
-            self._ask("Page.navigate", url=address)
+            self._ask("Page.navigate", url=each)
             self.until_event("Page.loadEventFired")
 
     def run(self, script: str) -> Any:  # Any: JSON
@@ -122,6 +132,10 @@ class Browser:
         """Save what is in sight as PNG."""
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))
 
+    def downloads(self, folder: Path) -> None:
+        """Save the files that pages offer in a folder, without asking."""
+        self._ask("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
     def requests(self) -> list[str]:
         """The addresses requested since the page was opened."""
         return [
@@ -140,19 +154,23 @@ class Browser:
             self._read(end)
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        number = self._send(method, params)
+        end = time.monotonic() + self._seconds
+        while True:
+            found = self._read(end)
+            if found.get("id") == number:
+                if "error" in found:
+                    raise AssertionError(found["error"])
+                result: dict[str, Any] = found["result"]
+                return result
+
+    def _send(self, method: str, params: dict[str, Any]) -> int:
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + self._seconds
-        while True:
-            found = self._read(end)
-            if found.get("id") == self._number:
-                if "error" in found:
-                    raise AssertionError(found["error"])
-                result: dict[str, Any] = found["result"]
-                return result
+        return self._number
 
     def _read(self, end: float) -> dict[str, Any]:
         while b"\0" not in self._rest:
@@ -165,4 +183,6 @@ class Browser:
         found: dict[str, Any] = json.loads(line)
         if "method" in found:
             self.events.append(found)
+            if found["method"] == "Page.javascriptDialogOpening":  # a page that asks whether to leave it
+                self._send("Page.handleJavaScriptDialog", {"accept": True})
         return found

@@ -8,6 +8,8 @@ line starts with `$ `. A comment on the line before a fence says more:
 - `<!-- file: NAME -->`: the fence, of any language, is written to that file;
 - `<!-- output -->`: what is shown must be printed: the lines between commands in a console fence, or, before
   a `text` fence, that fence's lines, by the fence run last. Spaces count once; `...` stands for anything.
+
+A page that begins with `<!-- needs: MODULE -->` is run only where that module is installed (`make test-extras`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL
 )
 COMMENT = re.compile(r"<!-- (norun|exit|file|output)(?:: (.*?))? -->\s*\Z")
+
+NEEDS = re.compile(r"\A<!-- needs: ([\w.]+) -->")
 
 RUN_ELSEWHERE = {
     "make": "the recipes are what CI itself runs",
@@ -65,6 +69,12 @@ def fences(text: str) -> list[Fence]:
             raise PageError(f"line {line}: norun needs a reason: <!-- norun: REASON -->.")
         found.append(Fence(match["language"], body, line, directive, argument))
     return found
+
+
+def needed(page: Path) -> str | None:
+    """The module that a page needs beside merilo; None if it needs none."""
+    found = NEEDS.match(page.read_text(encoding="utf-8"))
+    return found[1] if found else None
 
 
 def commands(body: str) -> list[tuple[str, str]]:

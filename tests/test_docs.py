@@ -12,7 +12,9 @@ import docs_page
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+ALL_PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+PAGES = [path for path in ALL_PAGES if docs_page.needed(path) is None]
+FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
 
 
 def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -39,6 +41,15 @@ def test_a_page_runs_as_shown(page: Path, tmp_path: Path, request: pytest.Fixtur
     """
     if shown := re.search(r"^\$ merilo demo(?: --out (\S+))?$", page.read_text(encoding="utf-8"), re.MULTILINE):
         request.getfixturevalue("demo").copied(tmp_path / (shown[1] or "merilo-demo"))
+    done = run_page(page, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("page", FRAMEWORK_PAGES, ids=lambda page: page.stem)
+def test_a_page_of_a_framework_runs_as_shown(page: Path, tmp_path: Path) -> None:
+    """The same holds for a page that needs a framework, where it is installed."""
+    pytest.importorskip(docs_page.needed(page) or "", reason="the framework is not installed here")
     done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stderr
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from doc_code import api, api_verbs, commands, error_tree, kinds
+from doc_scripts import deepeval_scripts, ragas_scripts
 
 from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
@@ -161,6 +162,15 @@ def aliases() -> str:
         for system, names in tables["systems"].items()
         for column, field in names.items()
     ]
+    rows += [
+        (
+            each["system"],
+            f"`{column}`",
+            f"`{each['field']}`",
+            "only with " + " and ".join(f"`{name}`" for name in each["with"]),
+        )
+        for column, each in tables["meaning"].items()
+    ]
     inside = [("inside a context", f"`{name}`", f"`{field}`", "") for name, field in tables["context"].items()]
     return table(("names of", "column", "fills", "condition"), rows + inside)
 
@@ -210,6 +220,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "api": api,
     "api-verbs": api_verbs,
     "commands": commands,
+    "deepeval-scripts": deepeval_scripts,
     "edges": edges,
     "errors": error_tree,
     "exit-codes": exit_codes,
@@ -217,6 +228,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "metrics": metrics,
     "fidelity": fidelity,
     "published": published,
+    "ragas-scripts": ragas_scripts,
     "rubrics": rubrics,
 }
 """Every generated part by its name."""

@@ -164,7 +164,7 @@ def kinds() -> str:
 
 def _kind(name: str, kind: type[Any]) -> str:  # Any: questions of all verdict types
     verdict = kind.verdict
-    own = [field.name for field in fields(kind) if field.name not in {"role", "draw", "language"}]
+    own = [field.name for field in fields(kind) if field.name not in {"role", "draw", "language", "history"}]
     rows = [f"| `{each.name}` | {_type(each.type)} | {notes} |" for each, notes in _noted(verdict)]
     packed = f" May be judged in packs that share {', '.join(sorted(kind.shared))}." if kind.shared else ""
     return (

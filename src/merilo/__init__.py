@@ -9,7 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from merilo.api import aevaluate, calibrate, compare, evaluate, gate, lineage, plan, replay
+    from merilo.api import (
+        aevaluate,
+        aevaluate_pipeline,
+        calibrate,
+        compare,
+        evaluate,
+        evaluate_pipeline,
+        gate,
+        lineage,
+        plan,
+        replay,
+    )
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
@@ -21,7 +32,18 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _HOMES = {
-    "merilo.api": ("aevaluate", "calibrate", "compare", "evaluate", "gate", "lineage", "plan", "replay"),
+    "merilo.api": (
+        "aevaluate",
+        "aevaluate_pipeline",
+        "calibrate",
+        "compare",
+        "evaluate",
+        "evaluate_pipeline",
+        "gate",
+        "lineage",
+        "plan",
+        "replay",
+    ),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
     "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
@@ -54,10 +76,12 @@ __all__ = [
     "Undefined",
     "UsageError",
     "aevaluate",
+    "aevaluate_pipeline",
     "calibrate",
     "check_metric",
     "compare",
     "evaluate",
+    "evaluate_pipeline",
     "gate",
     "lineage",
     "load",

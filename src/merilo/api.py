@@ -12,6 +12,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.compare.result import SHOWN
 from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.pipeline_options import PipelineOptions
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.lineage.options import LineageOptions
 from merilo.commands.option import with_options, with_options_only
@@ -45,7 +46,9 @@ def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
     Works inside a running event loop too (a notebook), because the evaluation has its own thread and loop.
 
     Args:
-        data: a path (.jsonl, .json, .csv or .tsv, .gz accepted), "-", or an iterable of dicts or `Sample`s.
+        data: a path (.jsonl, .json, .csv or .tsv, .gz accepted; .parquet; a `save_to_disk` folder), "-", an iterable of
+            dicts or `Sample`s, a pandas or polars frame, an Arrow table, a `datasets.Dataset`, or results of LangChain,
+            LlamaIndex, Haystack or DSPy.
         {options}
 
     Raises:
@@ -65,6 +68,33 @@ async def aevaluate(data: str | PathLike[str] | Records, options: Options) -> Ru
     Cancelling it leaves a run that the same call resumes.
     """
     return await run_evaluation(data, options)
+
+
+@with_options(PipelineOptions)
+def evaluate_pipeline(pipeline: object, options: PipelineOptions) -> Run:
+    """Ask your pipeline each question, then evaluate its answers and return the finished run.
+
+    An error of the pipeline fails the metrics of that sample, with its message, and the other questions continue.
+
+    Args:
+        pipeline: a blocking or async function of the question, a LangChain runnable, a LlamaIndex query engine or
+            retriever, a Haystack pipeline or a DSPy module. It returns a text, a pair of a text and contexts, a list of
+            contexts, a dict with the fields of a sample, or the framework's own result.
+        {options}
+
+    Raises what `evaluate` raises, DataError also if the pipeline fails on every question.
+    """
+    from merilo.commands.evaluate.pipeline import run_pipeline
+
+    return run_blocking(run_pipeline(pipeline, options))
+
+
+@with_options(PipelineOptions)
+async def aevaluate_pipeline(pipeline: object, options: PipelineOptions) -> Run:
+    """Do the same as `evaluate_pipeline` in code that runs in an event loop, which an async pipeline then shares."""
+    from merilo.commands.evaluate.pipeline import run_pipeline
+
+    return await run_pipeline(pipeline, options)
 
 
 @with_options(PlanOptions)
@@ -132,6 +162,7 @@ def import_scores(
     mapping: Mapping[str, str] | None = None,
     cluster: str | None = None,
     in_order: bool = False,
+    source_release: str | None = None,
     out: str | PathLike[str] | None = None,
 ) -> Run:
     """Import scores that another tool computed as a run, for `compare`, `gate` and the rest. Asks no judge.
@@ -140,8 +171,8 @@ def import_scores(
     the name of their column.
 
     Args:
-        source: a table (.jsonl, .json, .csv or .tsv, .gz accepted), a ragas result saved as such a table, or a DeepEval
-            test run (.json).
+        source: a table (.jsonl, .json, .csv or .tsv, .gz accepted), a ragas result saved as such a table, or a file
+            of traces or results that another system wrote, such as a DeepEval test run.
         id: column with the sample ids. None: `id`, the column that the tool uses, or the record's number. Runs are
             compared by these ids.
         scores: the columns with scores, optionally each with its range, such as {"rating": (1, 5)}. The default range
@@ -151,6 +182,8 @@ def import_scores(
         cluster: as in `evaluate`.
         in_order: trust the row order of a ragas result whose first row has no score. ragas 0.1.0 to 0.1.9 moves failed
             scores to the front, so such a file is refused by default.
+        source_release: the tool and release that computed the scores, such as "ragas-0.4.3". `compare` then pairs them
+            with the same definitions computed by merilo.
         out: the run directory, which must be new. None: a new one in `.merilo/runs`.
 
     Raises:
@@ -172,6 +205,7 @@ def import_scores(
                 mapping=mapping,
                 cluster=cluster,
                 in_order=in_order,
+                source=source_release,
                 out=out,
             ),
         )
@@ -269,6 +303,7 @@ def gate(
     *,
     suite: str | PathLike[str] | None = None,
     minimums: Mapping[str, float] | None = None,
+    maximums: Mapping[str, float] | None = None,
     baseline: Run | str | PathLike[str] | None = None,
     max_drop: float | Mapping[str, float] | None = None,
     strict: bool | None = None,
@@ -290,6 +325,7 @@ def gate(
         run: a finished run or its directory.
         suite: a .toml, .yaml or .json file with these arguments. Arguments given here override the file.
         minimums: metric → smallest allowed mean. If lower is better, the largest allowed mean.
+        maximums: metric → largest allowed mean, if lower is better.
         baseline: the run to compare with, sample by sample.
         max_drop: the largest allowed drop from the baseline, 0 or more, for all metrics or by metric.
         strict: also fail on any significant drop, however small.
@@ -315,6 +351,7 @@ def gate(
     asked = suite_from(
         suite,
         minimums=minimums,
+        maximums=maximums,
         max_drop=max_drop,
         strict=strict,
         cannot_tell=cannot_tell,

@@ -34,6 +34,7 @@ from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
 from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.lineage.cli import COMMAND as LINEAGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
+from merilo.commands.migrate.cli import COMMAND as MIGRATE
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
@@ -42,6 +43,7 @@ from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.verify.cli import COMMAND as VERIFY
+from merilo.commands.view.cli import COMMAND as VIEW
 from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
@@ -51,11 +53,13 @@ COMMANDS: Final[tuple[Command, ...]] = (
     RUN,
     PLAN,
     IMPORT,
+    MIGRATE,
     DEMO,
     RUNS,
     SHOW,
     EXPORT,
     REPORT,
+    VIEW,
     LINEAGE,
     METRICS,
     COMPARE,

@@ -7,10 +7,11 @@ metrics and judges are declared in the same way, in `pyproject.toml`:
 - `merilo.judges`: the word before the colon in `--judge`, and a function from the text after it to a judge.
 - `merilo.providers`: the word before the colon, and a function from the model, `base_url` and `api_key_env` to a
   provider.
-- `merilo.adapters`: a function from an object of another system to records, or None if the object is not its own.
+- `merilo.adapters`: a function from an object or a `Path` of another system to records, or None if it is not its own;
+  or a tuple of such functions.
 
-merilo's own metrics and providers need no entry point: each module of `merilo.metrics` with `METRICS`, and each module
-of `merilo.providers` with `PROVIDER`, counts.
+merilo's own metrics, providers and adapters need no entry point: each module of `merilo.metrics` with `METRICS`, of
+`merilo.providers` with `PROVIDER` and of `merilo.adapters` with `ADAPTERS` counts.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _FILE_AND_REST: Final = re.compile(r"([^\"]+?\.py:[A-Za-z_]\w*)(\(.*)?", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One entry point, or one of merilo's own providers."""
+    """One entry point, or one of merilo's own providers and adapters."""
 
     group: Group
     entry: EntryPoint
@@ -81,7 +82,7 @@ class Plugin:
 @cache
 def plugins(group: Group) -> tuple[Plugin, ...]:
     """Return the plug-ins of a group, merilo's own first, in the order of declaration; the first of equal names."""
-    found: dict[str, Plugin] = {each.name: each for each in _own_providers()} if group is Group.PROVIDERS else {}
+    found: dict[str, Plugin] = {each.name: each for each in _own(group)}
     declared = [Plugin(group, entry, _package_of(entry)) for entry in entry_points(group=group.value)]
     for each in sorted(declared, key=lambda plugin: plugin.package != OWN_PACKAGE):
         found.setdefault(each.name, each)
@@ -92,11 +93,19 @@ def _package_of(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else "unknown package"
 
 
-def _own_providers() -> list[Plugin]:
-    """Return merilo's own providers; `PROVIDER` in `merilo/providers/my_server.py` gets the name `my-server`."""
-    modules = modules_with("merilo.providers", "PROVIDER")
-    entries = [(each.rpartition(".")[2].replace("_", "-"), f"{each}:PROVIDER", Group.PROVIDERS) for each in modules]
-    return [Plugin(Group.PROVIDERS, EntryPoint(*entry), OWN_PACKAGE) for entry in entries]
+_FOUND_BY_FILE: Final = {Group.PROVIDERS: "PROVIDER", Group.ADAPTERS: "ADAPTERS"}
+"""Groups whose plug-ins of merilo are found by the name that their module assigns."""
+
+
+def _own(group: Group) -> list[Plugin]:
+    """Return merilo's own plug-ins of a group; `merilo/providers/my_server.py` gets the name `my-server`."""
+    if group not in _FOUND_BY_FILE:
+        return []
+    name = _FOUND_BY_FILE[group]
+    entries = [
+        (each.rpartition(".")[2].replace("_", "-"), f"{each}:{name}", group) for each in modules_with(group.value, name)
+    ]
+    return [Plugin(group, EntryPoint(*entry), OWN_PACKAGE) for entry in entries]
 
 
 def modules_with(package: str, name: str) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ def test_what_is_no_data_is_a_usage_error(source: Any) -> None:
 
 def test_an_unknown_format_is_a_usage_error(tmp_path: Path) -> None:
     """A name that tells no format lists those that do."""
-    for name in ("data.parquet", "data", "data.gz"):
+    for name in ("data.orc", "data", "data.gz"):
         with pytest.raises(UsageError, match=r"\.jsonl, \.ndjson, \.json, \.csv, \.tsv"):
             load(write(tmp_path / name, "x"))
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from merilo import evaluate
-from merilo.commands.show.html import run_html
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
 from merilo.data.short_answers import stated
 from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
@@ -318,14 +319,14 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
     metrics = ["faithfulness", "answer_relevancy"]
     run = evaluate([row], metrics=metrics, out=tmp_path / "both", cache=False)
     said = "* weak with this judge (not clearly better than chance): answer_relevancy."
-    for page in (str(overview_page(run, 100)), str(run), run_html(run), run._repr_html_()):
+    for page in (str(overview_page(run, 100)), str(run), run_page(report_run(run)), run._repr_html_()):
         assert said in page
         assert "answer_relevancy *" in page
         assert "faithfulness *" not in page
     records = overview_record(run)["metrics"]
     assert {name: each["weak"] for name, each in records.items()} == {"faithfulness": False, "answer_relevancy": True}
     strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", cache=False)
-    assert "weak with" not in str(overview_page(strong, 100)) + run_html(strong)
+    assert "weak with" not in str(overview_page(strong, 100)) + run_page(report_run(strong))
 
 
 @pytest.mark.parametrize(

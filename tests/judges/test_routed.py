@@ -222,7 +222,7 @@ def test_what_is_no_judge_in_a_file_is_a_sentence(tmp_path: Path) -> None:
     path.write_text(_FILE, encoding="utf-8")
     with pytest.raises(UsageError, match=r"mine\.py:Needs cannot be called without arguments \(TypeError: .*'model'"):
         judge_from(f"{path}:Needs")
-    with pytest.raises(UsageError, match="a judge, a provider or a callable, got int"):
+    with pytest.raises(UsageError, match="a chat model or a callable, got int"):
         judge_from(f"{path}:NUMBER")
 
 

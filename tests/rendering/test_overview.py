@@ -10,7 +10,8 @@ from judged_rivers import rows, verdict_for
 from seals import remove_seal
 
 import merilo
-from merilo.commands.show.html import run_html
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
@@ -129,9 +130,9 @@ def test_less_is_better_is_told(tmp_path: Path) -> None:
     metrics = ["faithfulness", "noise_sensitivity"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
     assert "Lower is better: noise_sensitivity." in shown(run)
-    assert "Lower is better: noise_sensitivity." in run_html(run)
+    assert "Lower is better: noise_sensitivity." in run_page(report_run(run))
     other = merilo.evaluate(rows(5), judge=judge, metrics=metrics[:1], out=tmp_path / "other", cache=False)
-    assert "Lower is better" not in shown(other) + run_html(other)
+    assert "Lower is better" not in shown(other) + run_page(report_run(other))
 
 
 def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
     assert "support, checked against the response: " in page
     assert "support, checked against the reference: " in page or "support, checked against the contexts" in page
-    assert "support, checked against the response" in run_html(run)
+    assert "support, checked against the response" in run_page(report_run(run))
 
 
 def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:

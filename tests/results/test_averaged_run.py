@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from labelled_run import Row, by_grade, contexts_rows, fill_in, grade_of, judged_run, lenient, read_tasks, true_mean
+from page_text import page_text
 
 from merilo.api import replay
 from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.run import label_run
-from merilo.commands.show.html import run_html
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
 from merilo.judging.kinds.relevance import Relevance
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.rendering.summary import run_text
@@ -55,7 +57,7 @@ def test_a_run_states_once_which_metrics_average(run: merilo.Run) -> None:
     assert run_text(run).count("Averages of the judge's probabilities: ") == 1
     assert "Averages of the judge's probabilities: 2 of 3 metrics (merilo show)." in run_text(run)
     assert " ".join(str(overview_page(run, 100)).split()).count(NOTE) == 1
-    assert run_html(run, samples=1).count(NOTE.replace("'", "&#39;")) == 1
+    assert page_text(run_page(report_run(run))).count(NOTE) == 1
     record = overview_record(run)["metrics"]
     assert {name: each["averaged"] for name, each in record.items()} == dict(
         zip(METRICS, (True, True, False), strict=True)
@@ -64,8 +66,8 @@ def test_a_run_states_once_which_metrics_average(run: merilo.Run) -> None:
 
 def test_the_page_of_a_sample_explains_its_value(run: merilo.Run) -> None:
     """The value is named an average of probabilities, and each verdict has its probability."""
-    page = run_html(run, samples=1)
-    assert "(average of the judge&#39;s probabilities; contexts 5" in page
+    page = page_text(run_page(report_run(run)))
+    assert "(average of the judge's probabilities; contexts 5" in page
     assert "p(relevant) = " in page
 
 

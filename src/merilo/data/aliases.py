@@ -12,7 +12,7 @@ from typing import Final
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import UsageError
 
-TARGETS: Final = ("id", *FIELDS, "language", "metadata")
+TARGETS: Final = ("id", *FIELDS, "history", "language", "metadata")
 """The fields that a column may fill."""
 
 LIST_FIELDS: Final = frozenset(FIELDS) - {"user_input", "response", "reference"}
@@ -25,11 +25,13 @@ _MAX_PLANS = 1000  # data whose columns change with every record must not fill t
 class Aliases:
     """The alias file: column to field, ambiguous columns with their required companions, list columns, context names.
 
+    `meaning`: column to a field, and to the other columns that a record must have for this meaning.
     `lists`: columns of lists for a field of one text. `one_text`: columns of a list field that may contain one text.
     """
 
     fields: Mapping[str, str]
     only_with: Mapping[str, frozenset[str]]
+    meaning: Mapping[str, tuple[str, frozenset[str]]]
     lists: frozenset[str]
     one_text: frozenset[str]
     context: Mapping[str, str]
@@ -43,6 +45,7 @@ def aliases() -> Aliases:
     return Aliases(
         fields=own | {column: name for system in tables["systems"].values() for column, name in system.items()},
         only_with={column: frozenset(others) for column, others in tables["only_beside"].items()},
+        meaning={column: (each["field"], frozenset(each["with"])) for column, each in tables["meaning"].items()},
         lists=frozenset(tables["lists"]),
         one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
@@ -117,8 +120,9 @@ class Planner:
         kept: list[str] = []
         parts: dict[tuple[str, str], list[tuple[int, str]]] = {}
         mapped = {self.mapping[name] for name in names if name in self.mapping}
+        special = _special_meanings(names)
         for name in names:
-            target = self.mapping.get(name) or aliases().fields.get(name)
+            target = self.mapping.get(name) or special.get(name) or aliases().fields.get(name)
             part = None if target else _PART.fullmatch(name)
             base = part[1] if part else name
             target = target or self.mapping.get(base) or aliases().fields.get(base)
@@ -126,7 +130,7 @@ class Planner:
             company = aliases().only_with.get(base)
             if target is None or (part and target not in LIST_FIELDS) or (target in mapped and not is_mapped):
                 kept.append(name)
-            elif company and not is_mapped and company.isdisjoint(names):
+            elif company and not is_mapped and name not in special and company.isdisjoint(names):
                 unclear.append(name)
             elif part:
                 parts.setdefault((target, base), []).append((int(part[2] or part[3]), name))
@@ -148,6 +152,15 @@ class Planner:
             self.columns.kept.update(dict.fromkeys(plan.kept))
         for name, sources in plan.fields:
             self.columns.recognised.update((column, name) for found in sources for column in found.columns)
+
+
+def _special_meanings(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the columns whose meaning the other columns of the record decide, with their fields."""
+    return {
+        column: name
+        for column, (name, others) in aliases().meaning.items()
+        if column in names and others.issubset(names)
+    }
 
 
 def _form(column: str, target: str, *, is_mapped: bool) -> ColumnFormat:

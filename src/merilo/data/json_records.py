@@ -38,18 +38,7 @@ def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
 
     Raises DataError if the file is too long, is not UTF-8 or has no array of records.
     """
-    content = stream.read(MAX_JSON_BYTES + 1)
-    if len(content) > MAX_JSON_BYTES:
-        needed, advice = (
-            f"a file of at most {MAX_JSON_BYTES:,} bytes",
-            "write large data as JSON Lines (.jsonl)",
-        )
-        raise DataError.of(Problem(needed, "a longer one", source=name, advice=advice))
-    try:
-        text = content.removeprefix(BOM).decode()
-    except UnicodeDecodeError as error:
-        raise DataError.of(replace(encoding_fault(error), source=name)) from error
-    del content
+    text = _whole_text(stream, name)
     start = _skip_space(text, 0)
     if start == len(text):
         return
@@ -61,6 +50,45 @@ def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
     if end is not None and is_array is not (end == len(text)):
         got = "more text" if is_array else "the end of the file"
         yield RawRecord(count + 1, None, (Problem("the end of the JSON value after the array", got),))
+
+
+def json_objects(stream: Peekable, name: str) -> Iterator[RawRecord]:
+    """Yield the records of a JSON file that another system wrote: the items of an array, or each object of the file.
+
+    Some systems write one object per line into a `.json` file. Raises DataError if the file is too long or is not
+    UTF-8.
+    """
+    text = _whole_text(stream, name)
+    position = _skip_space(text, 0)
+    if text.startswith("[", position):
+        yield from _elements(text, position + 1)
+        return
+    decoder, place = _Decoder(), 0
+    while position < len(text):
+        place += 1
+        found = decoder.read(text, position)
+        if isinstance(found, Problem):
+            yield RawRecord(place, None, (found,))
+            end = text.find("\n", position)
+            position = len(text) if end < 0 else _skip_space(text, end)
+        else:
+            yield decoder.record(found.value, place)
+            position = _skip_space(text, found.end)
+
+
+def _whole_text(stream: Peekable, name: str) -> str:
+    """Return the text of a JSON file. Raises DataError if it is too long or is not UTF-8."""
+    content = stream.read(MAX_JSON_BYTES + 1)
+    if len(content) > MAX_JSON_BYTES:
+        needed, advice = (
+            f"a file of at most {MAX_JSON_BYTES:,} bytes",
+            "write large data as JSON Lines (.jsonl)",
+        )
+        raise DataError.of(Problem(needed, "a longer one", source=name, advice=advice))
+    try:
+        return content.removeprefix(BOM).decode()
+    except UnicodeDecodeError as error:
+        raise DataError.of(replace(encoding_fault(error), source=name)) from error
 
 
 def _array_start(text: str, start: int) -> int | Problem:

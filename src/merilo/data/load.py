@@ -12,12 +12,14 @@ from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
+from merilo.data.conversations import unfolded
+from merilo.data.foreign import ForeignRecords, adapted
 from merilo.data.lines import RawRecord
 from merilo.data.problem_report import mapping_advice
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
+from merilo.data.shapes import plain_record, unwrapped
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
-from merilo.plugins import Group, plugins
 
 __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 
@@ -44,10 +46,12 @@ def load(
 ) -> Dataset:
     """Return the data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, .gz accepted) or in memory.
 
-    A data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
+    Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
+    data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
     memory. The text of a .json file, up to 256 MiB, is held whole: an array of objects, or an object that contains
     one as "samples", "data" or "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id
-    gets its number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have
+    gets its number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and
+    `content`) becomes one sample for each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have
     `max_line_bytes`.
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
@@ -63,6 +67,8 @@ def load(
     rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore))
     if isinstance(source, (str, PathLike)):
         path = None if source == "-" else Path(source)
+        if path is not None and (found := adapted(path)) is not None:
+            return _of_records(found, rules, limit, columns)
         file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
         file.check_head()
         reader = _Reader(
@@ -70,23 +76,26 @@ def load(
         )
         name = file.name if path is None else data_name(path)
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
-    if not check.is_ordered(source):
-        source = _adapted(source)
+    if not isinstance(source, (list, tuple, Dataset)) and (found := adapted(source)) is not None:
+        return _of_records(found, rules, limit, columns)
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
-    records: Records = source  # type: ignore[assignment]  # ordered: checked just above
-    name = source.name if isinstance(source, Dataset) else "records"
-    reader = _Reader(name, "record", lambda: _raw_records(records), rules, limit, cells=False)
-    return Dataset(name, _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
+    return _of_records(source, rules, limit, columns)
 
 
-def _adapted(source: object) -> Any:  # Any: records, or the source itself
-    """Return the records that a plug-in makes of an object of another system; the object if no plug-in knows it."""
-    for each in plugins(Group.ADAPTERS):
-        found = cast("Callable[[object], Records | None]", each.load())(source)
-        if found is not None:
-            return found
-    return source
+def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Columns) -> Dataset:
+    """Return the data set of records in memory, or of those that an adapter reads."""
+    records = cast("Records | ForeignRecords", source)  # ordered: checked by `load`, or promised by an adapter
+    name, shown, unit = "records", "records", "record"
+    if isinstance(records, ForeignRecords):
+        name, shown, unit, is_once = records.name, records.shown, records.unit, records.is_once
+        columns.note = records.note
+    else:
+        is_once = iter(records) is records
+        if isinstance(records, Dataset):
+            name = shown = records.name
+    reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit, cells=False)
+    return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
 
 def _check_arguments(language: str | None, limit: int | None) -> None:
@@ -110,14 +119,24 @@ def _once(read: Callable[[], Iterator[Sample | BadRecord]], name: str) -> Callab
     return read_once
 
 
-def _raw_records(records: Records) -> Iterator[RawRecord | Sample]:
+def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterator[RawRecord | Sample]:
     for place, record in enumerate(records, start=1):
-        if isinstance(record, Sample):
+        if isinstance(record, (Sample, RawRecord)):
             yield record
-        elif check.is_record(record):
-            yield RawRecord(place, dict(record))
-        else:
+            continue
+        if isinstance(record, BadRecord):
+            yield RawRecord(place, None, record.problems)
+            continue
+        try:
+            found = plain_record(record, planner.mapping)
+        except DataError as error:
+            yield RawRecord(place, None, error.problems)
+            continue
+        if found is None:
             yield RawRecord(place, None, (Problem("an object with text keys, or a Sample", check.shown(record)),))
+        else:
+            planner.columns.recognised.update(found.renamed)
+            yield RawRecord(place, found.value)
 
 
 @runtime_checkable
@@ -149,7 +168,7 @@ class _Reader:
 
     def read(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        for number, raw in enumerate(self.records(), start=1):
+        for number, raw in enumerate(unfolded(self.records()), start=1):
             if isinstance(raw, Sample):
                 yield raw if self.rules.language is None else _in_language(raw, self.rules.language)
             else:
@@ -162,7 +181,16 @@ class _Reader:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
 
     def _bad(self, place: int, problems: list[Problem]) -> BadRecord:
-        return BadRecord(tuple(replace(p, source=self.name, line=place, unit=self.unit) for p in problems))
+        placed = [replace(p, source=self.name, line=place, unit=self.unit) for p in problems]
+        return BadRecord(tuple(map(self._with_column, placed) if self.unit == "row" else placed))
+
+    def _with_column(self, problem: Problem) -> Problem:
+        """Name the column of a table in memory if it has another name than the field."""
+        field = (problem.field or "").partition("[")[0]
+        columns = [column for column, name in self.rules.planner.columns.recognised.items() if name == field != column]
+        if len(columns) != 1 or "column" in problem.got:
+            return problem
+        return replace(problem, got=f"{problem.got} in the column {columns[0]!r}")
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
         record = {name: _plain(value) for name, value in record.items() if name not in self.rules.ignored}
@@ -175,6 +203,8 @@ class _Reader:
                 value = self._chosen(record, field, sources, problems)
             if self._is_missing(value, field):
                 continue
+            if field == "history" and self.cells and isinstance(value, str):
+                value = _printed(value, field, problems)
             values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
             if self.cells and field in _TEXT_FIELDS and isinstance(value, str) and value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None
@@ -303,6 +333,7 @@ def _context(item: object, language: str | None) -> object:
         return item if language is None else replace(item, language=language)
     if not check.is_record(item):
         return item
+    item = unwrapped(item)
     names = aliases().context
     found: dict[str, object] = {}
     other: dict[str, object] = {}

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, overload
 from merilo.data import check, sentences
 from merilo.data.check import JSON
 from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
+from merilo.data.history import Turn, TurnLike, history_of, read_turns
 from merilo.data.language import detect_language
 from merilo.data.nuggets import NUGGETS
 from merilo.errors import DataError, MissingField, Problem, UsageError
@@ -33,6 +34,8 @@ __all__ = [
     "IdsField",
     "Sample",
     "TextField",
+    "Turn",
+    "TurnLike",
     "detect_language",
 ]
 
@@ -51,7 +54,10 @@ FIELDS: Final = (
 )
 """The fields that a metric may need, in the order in which they are written."""
 
-_KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
+PIPELINE_ERROR: Final = "merilo:pipeline_error"
+"""Key of the metadata with the error of the pipeline that should have answered. No metric is computed then."""
+
+_KEYS: Final = frozenset({"id", *FIELDS, "history", "language", "metadata"})
 _MAX_NUMBER: Final = 18
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -60,8 +66,9 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 class Sample:
     """One evaluated case: the question, the retrieved contexts, the response and the expected values.
 
-    Contexts may be given as plain strings; a context without a language uses the sample's. Raises DataError, with all
-    problems, for a value that does not fit its field.
+    Contexts may be given as plain strings; a context without a language uses the sample's. `history` has the earlier
+    turns of a conversation: texts of user and assistant in alternation, or objects with role and content. Raises
+    DataError, with all problems, for a value that does not fit its field.
     """
 
     id: str
@@ -72,6 +79,7 @@ class Sample:
     reference_contexts: tuple[Context, ...] | None
     retrieved_context_ids: tuple[str, ...] | None
     reference_context_ids: tuple[str, ...] | None
+    history: tuple[Turn, ...] | None
     language: str | None
     metadata: Mapping[str, JSON]
 
@@ -86,6 +94,7 @@ class Sample:
         reference_contexts: Iterable[ContextLike] | None = None,
         retrieved_context_ids: Iterable[str | int] | None = None,
         reference_context_ids: Iterable[str | int] | None = None,
+        history: Iterable[TurnLike] | None = None,
         language: str | None = None,
         metadata: Mapping[str, JSON] | None = None,
     ) -> None:
@@ -107,6 +116,7 @@ class Sample:
             ("reference_context_ids", reference_context_ids),
         ):
             put(self, name, check.identifiers(ids, name, problems))
+        put(self, "history", history_of(history, "history", problems))
         put(self, "metadata", check.metadata(metadata, "metadata", problems) or NO_METADATA)
         if problems:
             raise DataError.of(*problems)
@@ -157,6 +167,11 @@ class Sample:
             return self.language
         return detect_language(first_text(self))
 
+    @property
+    def read_history(self) -> tuple[str, ...]:
+        """The earlier turns that a judge reads, as `role: text`; empty without a history."""
+        return read_turns(self.history)
+
     def sentences(self, field: TextField) -> tuple[str, ...]:
         """Return the sentences of a text field, in order; raises MissingField if it is None."""
         return sentences.sentences(self.require(field), self.language)
@@ -175,6 +190,8 @@ class Sample:
                 record[name] = value
             elif value is not None:
                 record[name] = [_item(one, self.language) for one in value]
+        if self.history is not None:
+            record["history"] = [turn.to_record() for turn in self.history]
         if self.language is not None:
             record["language"] = self.language
         if self.metadata:
@@ -233,7 +250,8 @@ class Columns:
     - `kept`: the columns stored in the metadata;
     - `unseen`: columns that the user mapped and no record had;
     - `single`: list fields for which a plain text was read as the only item;
-    - `printed_missing`: text fields with a cell such as `nan`, which is read as text.
+    - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
+    - `note`: returns the adapter's own sentences about the records that were read.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
@@ -241,6 +259,7 @@ class Columns:
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
     printed_missing: dict[str, None] = field(default_factory=dict)
+    note: Callable[[], str] | None = None
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:
@@ -274,6 +293,8 @@ class Columns:
             )
         if self.unseen:
             parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
+        if self.note is not None and (note := self.note()):
+            parts.append(note)
         return " ".join(parts)
 
 

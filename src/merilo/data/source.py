@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from merilo.data.csv_records import csv_rows
-from merilo.data.json_records import json_array, json_lines
+from merilo.data.json_records import json_array, json_lines, json_objects
 from merilo.data.lines import BUFFER_BYTES, Lines, Peekable, RawRecord
 from merilo.errors import DataError, Problem, UsageError
 
@@ -90,6 +90,8 @@ class RecordFile:
     path: Path | None
     format: Format
     max_line_bytes: int = MAX_LINE_BYTES
+    objects: bool = False
+    """Read each object at the top of a JSON file as a record, instead of the array that it contains."""
 
     @property
     def name(self) -> str:
@@ -118,6 +120,8 @@ class RecordFile:
                 match self.format:
                     case Format.JSONL:
                         yield from json_lines(lines)
+                    case Format.JSON if self.objects:
+                        yield from json_objects(stream, self.name)
                     case Format.JSON:
                         yield from json_array(stream, self.name)
                     case Format.CSV | Format.TSV:

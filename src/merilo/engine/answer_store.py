@@ -281,7 +281,7 @@ class AnswerStore:
         kind = type(first)
         if not kind.shared or first.draw != other.draw or kind not in self._judge(first).together:
             return False
-        return all(getattr(first, name) == getattr(other, name) for name in kind.shared)
+        return all(getattr(first, name) == getattr(other, name) for name in ("history", *kind.shared))
 
     def _judge(self, question: Question[Any]) -> Judge:
         judge = self._roles.judge(type(question), question.role)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
+from merilo.data.sample import PIPELINE_ERROR
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.registry import ANSWERING
@@ -42,8 +43,12 @@ class PlanRun:
     _held: list[Verdict] = field(default_factory=list)  # keeps the verdicts alive, so that the ids in _keys stay valid
 
     def start(self) -> PlanRun:
-        """Run the plan up to its first step; return itself."""
-        self._advance(None)
+        """Run the plan up to its first step; return itself. A sample that the pipeline failed on fails at once."""
+        error = self.sample.metadata.get(PIPELINE_ERROR)
+        if isinstance(error, str):
+            self._end(Failed(Failure(FailureKind.PIPELINE, error)))
+        else:
+            self._advance(None)
         return self
 
     def send(self, answers: Sequence[tuple[bytes, Answer]]) -> None:

@@ -29,6 +29,7 @@ class Progress(Protocol):
 
     A callback may also have any of these methods, which are then called:
 
+    - `asked(done, total)`, before `begin`: the pipeline has answered `done` of `total` questions (`evaluate_pipeline`);
     - `watch(traffic)`, once after `begin`: `traffic()` returns the current `Traffic` until `end`;
     - `tick()`: four times a second, when the evaluation is not busy;
     - `sample(id, outcomes)`: one sample is done; outcomes: metric → "score", "undefined" or "failed";
@@ -68,6 +69,10 @@ class ProgressDispatcher:
     def begin(self, run: Path, samples: int) -> None:
         """See `Progress`."""
         self._tell("begin", run, samples)
+
+    def asked(self, done: int, total: int) -> None:
+        """See `Progress`."""
+        self._tell_if_wanted("asked", done, total)
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`. Also starts the ticks, so it must be called within the event loop."""

@@ -7,7 +7,7 @@ per processor at a time. A verdict never depends on the other questions in the b
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -19,6 +19,7 @@ from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english_detection import is_english
 from merilo.judges.excerpts import excerpts
+from merilo.judges.follow_ups import full_question
 from merilo.judges.in_process import answer_batch, question_length
 from merilo.judges.lexical_units import read_sentences
 from merilo.judges.ngrams import likeness, ngram_vector
@@ -59,6 +60,8 @@ MAX_RESPONSE: Final = 100_000
 MAX_ASKED: Final = 20_000
 """Maximum characters of a question, a statement or a reference."""
 _ADVICE: Final = "Shorten the text, or use an LLM judge."
+_Read = RelevanceVerdict | SufficiencyVerdict | AddressesVerdict
+"""The verdicts on questions that may be follow-up questions."""
 _LONG: Final = 50_000
 """Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
@@ -115,7 +118,7 @@ def _answered(model: BlendedModel, question: Question[Any]) -> str:
     if excess is not None:
         return answer_text(Failure(FailureKind.PERMANENT, excess))
     try:
-        verdict = RULES[type(question)](model, question)
+        verdict = _verdict(model, question)
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
         _log.exception("the embedded judge raised an exception")
         message = f"the embedded judge raised {type(error).__name__}: {error}"
@@ -125,6 +128,21 @@ def _answered(model: BlendedModel, question: Question[Any]) -> str:
     except ValueError:
         message = "the verdict contains half of a surrogate pair and cannot be stored"
         return answer_text(Failure(FailureKind.BROKEN, message))
+
+
+def _verdict(model: BlendedModel, question: Question[Any]) -> Verdict:
+    """Return the verdict on a question; of a follow-up, the lower one of its two readings."""
+    rule = RULES[type(question)]
+    if not question.history or not isinstance(question, Relevance | Sufficiency | Addresses):
+        return rule(model, question)
+    first = rule(model, question)
+    full = full_question(question.user_input, question.history)
+    second = first if full is None else rule(model, replace(question, user_input=full))
+    if not isinstance(first, _Read) or not isinstance(second, _Read):
+        return first
+    if (second.probability or 0.0) >= (first.probability or 0.0):
+        return first
+    return replace(second, reason=f"{second.reason} Read as {full!r}.")
 
 
 def too_long(question: Question[Any]) -> str | None:

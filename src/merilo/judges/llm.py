@@ -116,7 +116,7 @@ class LLMJudge:
         }
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return the rubric's text exactly as in its file. Raises RubricError."""
+        """Return the rubric's text exactly as in its file, or in its two files. Raises RubricError."""
         return self._rubric(question).text
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:

@@ -259,12 +259,17 @@ def _from_object(spec: Judge | AnswerWith) -> Judge:
         from merilo.judges.llm import LLMJudge
 
         return LLMJudge(cast("Provider", spec))
+    if hasattr(spec, "invoke") or hasattr(spec, "ainvoke"):
+        # Checked before `callable`: older chat models define `__call__` too.
+        from merilo.judges.model_objects import judge_of_model
+
+        return judge_of_model(spec)
     if callable(spec):
         from merilo.judges.callables import CallableJudge
 
         return CallableJudge(spec)
     raise UsageError(
-        f"A judge must be a text ({', '.join(KNOWN_FORMS)}), a judge, a provider or a callable, "
+        f"A judge must be a text ({', '.join(KNOWN_FORMS)}), a judge, a provider, a chat model or a callable, "
         f"got {type(spec).__name__}."
     )
 
@@ -298,6 +303,10 @@ def cross_encoder_from(spec: JudgeLike) -> Judge:
 def _measuring(spec: JudgeLike, kind: type[Question[Any]], what: str, forms: tuple[str, ...]) -> Judge:
     if isinstance(spec, str) and spec.strip().partition(":")[0] not in {form.partition(":")[0] for form in forms}:
         raise UsageError(f"{what} is one of {', '.join(forms)}; got {spec!r}.")
+    if hasattr(spec, "embed_documents") and kind is Embeddings:
+        from merilo.judges.model_objects import embedder_of_model
+
+        return embedder_of_model(spec)
     if not isinstance(spec, str) and callable(spec) and not hasattr(spec, "answers"):
         from merilo.judges.callables import CallableJudge
 

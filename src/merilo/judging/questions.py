@@ -7,7 +7,8 @@ Every question has, in addition to its own fields:
 
 - `role`: the judge to ask; `judge` unless a metric wants a second opinion;
 - `draw`: 0 unless a repeated answer to the same question is wanted;
-- `language`: the language of the rubric it is asked in (BCP 47 primary tag).
+- `language`: the language of the rubric it is asked in (BCP 47 primary tag);
+- `history`: the earlier turns of the conversation, as `role: text`, which explain the user input.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
-from merilo.judging.later_fields import later_fields
+from merilo.judging.later_fields import LATER, later_fields
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Question(Generic[V]):
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
     language: str = field(default="en", kw_only=True)
+    history: Texts = field(default=(), kw_only=True, repr=False, metadata=LATER)
 
     @property
     def content(self) -> bytes:
@@ -67,12 +69,12 @@ class Question(Generic[V]):
         """The question's texts in the order of its fields: the query or statement, then the texts it is judged by."""
         found: list[str] = []
         for name, _ in _content_fields(type(self)):
-            value = getattr(self, name)
+            value = () if name == "history" else getattr(self, name)
             if isinstance(value, str):
                 found.append(value)
             elif isinstance(value, tuple):
                 found += cast("Texts", value)  # the only tuples that questions have
-        return tuple(found)
+        return (*found, *self.history)
 
     @classmethod
     def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:

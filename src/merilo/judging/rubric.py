@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 DIVIDER = "=== user ==="
 FALLBACK_LANGUAGE = "en"
+HISTORY = "history"
+"""The field with the earlier turns of a conversation, and the name of the rubric that shows them."""
+_HISTORY_VERSION = 1
 LOCK = "rubrics.lock"
 _TOKEN_DIGITS = 12
 _TOKENS = "_tokens"
@@ -134,14 +137,15 @@ def load(name: str) -> Rubric:
 def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, version: int | None = None) -> Rubric:
     """Return the rubric for a question or pack, in its own or the given language and in the current or given version.
 
-    English if there is none in that language. A completion names its rubric itself. Raises RubricError if the kind has
-    none.
+    English if there is none in that language. A completion names its rubric itself. A question with earlier turns has
+    a rubric with two more parts, which explain and show them. Raises RubricError if the kind has none.
     """
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
         return load(first.rubric)
     number = first.rubric_version if version is None else version
-    return _of_kind(language or first.language, first.kind, isinstance(question, Pack), number)
+    found = _of_kind(language or first.language, first.kind, isinstance(question, Pack), number)
+    return _with_history(found) if first.history else found
 
 
 def rubric_with_text(question: Question[Any] | Pack, text: str, *, language: str | None = None) -> Rubric | None:
@@ -191,7 +195,7 @@ def render_shared(
     if rubric.numbers_contexts:
         contexts: Texts = getattr(first, _CONTEXTS)
         values[_CONTEXTS] = tuple((text,) for text in contexts) if sentences is None else sentences
-    return rubric.begin(values, first.shared)
+    return rubric.begin(values, first.shared | {HISTORY})
 
 
 def values_of(question: Question[Any] | Pack) -> dict[str, object]:
@@ -205,10 +209,12 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
         return dict(zip(first.names, first.values, strict=True))
     names = _names(type(first))
     if not isinstance(question, Pack):
-        return {name: getattr(first, name) for name in names}
+        return {name: getattr(first, name) for name in names if name != HISTORY or first.history}
     shared: dict[str, object] = {name: getattr(first, name) for name in names if name in first.shared}
+    if first.history:
+        shared[HISTORY] = first.history
     own: dict[str, object] = {
-        f"{n}s": tuple(getattr(q, n) for q in question.questions) for n in names if n not in first.shared
+        f"{n}s": tuple(getattr(q, n) for q in question.questions) for n in names if n not in {*first.shared, HISTORY}
     }
     return shared | own
 
@@ -336,6 +342,18 @@ def _load(name: str) -> Rubric:
         raise RubricError(f"There is no rubric '{name}'; a name is a path under {root}, without '.md'.")
     text = _read(root, f"{name}.md")
     return Rubric(name, text, _needs(text))
+
+
+@cache
+def _with_history(base: Rubric) -> Rubric:
+    """Return a rubric that also shows the earlier turns: first in the user part, since all prompts of a turn share
+    them. The name is that of the base, whose version decides how replies are read.
+    """
+    folder = base.name.partition("/")[0]
+    added = _divided(_of_kind(folder, HISTORY, False, _HISTORY_VERSION).text)  # noqa: FBT003  as above
+    system, user = _divided(base.text)
+    text = f"{system}\n\n{added[0]}\n{DIVIDER}\n{added[1].strip()}\n\n{user}"
+    return Rubric(base.name, text, _needs(text))
 
 
 def _needs(text: str) -> frozenset[str]:

@@ -33,6 +33,8 @@ class FailureKind(StrEnum):
     """The provider rejects this request and would reject it again."""
     BROKEN = "broken"
     """A metric or a judge raised an unexpected error: a bug in it."""
+    PIPELINE = "pipeline"
+    """The user's pipeline raised an error for this question, so there is no answer to judge."""
 
 
 @dataclass(frozen=True, slots=True)

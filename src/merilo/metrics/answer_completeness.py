@@ -77,7 +77,7 @@ class AnswerCompleteness(MetricDefaults):
         sample.require("response")
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
-        question = Parts(user_input, language=sample.resolved_language)
+        question = Parts(user_input, language=sample.resolved_language, history=sample.read_history)
         verdict = yield from ask(question)
         parts = distinct(question, verdict.parts, most=_most(user_input))
         if not parts:
@@ -97,8 +97,12 @@ def _answered(
 ) -> Plan[tuple[AnsweredVerdict, ...]]:
     if states_nothing(sample, "response"):
         return tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
-    sentences, language = sample.sentences("response"), sample.resolved_language
-    return (yield from ask_each(Answered(part.text, sentences, user_input, language=language) for part in parts))
+    sentences, language, history = sample.sentences("response"), sample.resolved_language, sample.read_history
+    return (
+        yield from ask_each(
+            Answered(part.text, sentences, user_input, language=language, history=history) for part in parts
+        )
+    )
 
 
 def _most(user_input: str) -> int:

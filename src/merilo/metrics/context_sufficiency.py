@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import ask
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.steps import BLANK_USER_INPUT, NO_CONTEXT, is_blank, max_contexts, texts_of
+from merilo.metrics.steps import BLANK_USER_INPUT, is_blank, max_contexts, sufficiency_of
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-
-_NOTHING_TO_READ: Final = SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reason=NO_CONTEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +49,10 @@ class ContextSufficiency(MetricDefaults):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        user_input, contexts = sample.require("user_input"), sample.contexts
+        user_input, _ = sample.require("user_input"), sample.contexts
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
-        verdict = _NOTHING_TO_READ
-        if not all(is_blank(context) for context in contexts):
-            question = Sufficiency(user_input, texts_of(contexts), language=sample.resolved_language)
-            verdict = yield from ask(question)
+        verdict = yield from sufficiency_of(sample)
         evidence = (Evidence(EvidenceTarget.TEXT, 0, verdict),)
         return Score(verdict.credit, evidence=evidence, averaged=verdict.averaged)
 

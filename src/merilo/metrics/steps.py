@@ -17,6 +17,7 @@ from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
@@ -114,11 +115,11 @@ def any_averaged(verdicts: Iterable[DecisionVerdict]) -> bool:
 
 def relevance_of_contexts(sample: Sample) -> Plan[tuple[RelevanceVerdict, ...]]:
     """Return the relevance of each retrieved context to the user input, in order; blank ones get grade 0."""
-    user_input, language = sample.require("user_input"), sample.resolved_language
+    user_input, language, history = sample.require("user_input"), sample.resolved_language, sample.read_history
     return (
         yield from _of_contexts(
             sample.contexts,
-            lambda context: Relevance(user_input, context.sentences, language=language),
+            lambda context: Relevance(user_input, context.sentences, language=language, history=history),
             RelevanceVerdict(grade=0, reason=_BLANK_CONTEXT),
         )
     )
@@ -127,11 +128,11 @@ def relevance_of_contexts(sample: Sample) -> Plan[tuple[RelevanceVerdict, ...]]:
 def usefulness_of_contexts(sample: Sample) -> Plan[tuple[UsefulnessVerdict, ...]]:
     """Return the usefulness of each retrieved context for the reference, in order; blank ones are not useful."""
     user_input, reference = sample.require("user_input"), sample.require("reference")
-    language = sample.resolved_language
+    language, history = sample.resolved_language, sample.read_history
     return (
         yield from _of_contexts(
             sample.contexts,
-            lambda context: Usefulness(user_input, reference, context.sentences, language=language),
+            lambda context: Usefulness(user_input, reference, context.sentences, language=language, history=history),
             UsefulnessVerdict(useful=False, reason=_BLANK_CONTEXT),
         )
     )
@@ -140,6 +141,22 @@ def usefulness_of_contexts(sample: Sample) -> Plan[tuple[UsefulnessVerdict, ...]
 def texts_of(contexts: Iterable[Context]) -> Texts:
     """Return the texts of all contexts, including blank ones, so that a judge's indices are the sample's."""
     return tuple(context.text for context in contexts)
+
+
+def sufficiency_of(sample: Sample) -> Plan[SufficiencyVerdict]:
+    """Return whether all retrieved contexts together are enough to answer; insufficient if there is none to read."""
+    if all(is_blank(context) for context in sample.contexts):
+        return SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reason=NO_CONTEXT)
+    return (
+        yield from ask(
+            Sufficiency(
+                sample.require("user_input"),
+                texts_of(sample.contexts),
+                language=sample.resolved_language,
+                history=sample.read_history,
+            )
+        )
+    )
 
 
 def max_contexts(sample: Sample) -> int:
@@ -174,7 +191,7 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStat
     if sample.user_input is None:
         question = Statements(sentences, language=language)
     else:
-        question = Statements(sentences, sample.user_input, language=language)
+        question = Statements(sentences, sample.user_input, language=language, history=sample.read_history)
     verdict = yield from ask(question)
     found = distinct(question, (each.text for each in verdict.statements), most=_most(sentences))
     return _with_sentences(found, verdict.statements)
@@ -288,15 +305,22 @@ def _without(blank: frozenset[int], verdict: SupportVerdict) -> SupportVerdict:
 def declines(sample: Sample) -> Plan[bool]:
     """Ask whether the response evades or declines to answer the user input."""
     verdict = yield from ask(
-        Noncommittal(sample.require("user_input"), sample.require("response"), language=sample.resolved_language)
+        Noncommittal(
+            sample.require("user_input"),
+            sample.require("response"),
+            language=sample.resolved_language,
+            history=sample.read_history,
+        )
     )
     return verdict.noncommittal
 
 
 def addressing_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[AddressesVerdict, ...]]:
     """Ask whether each statement of the response addresses the user input."""
-    user_input, language = sample.require("user_input"), sample.resolved_language
-    return (yield from ask_each(Addresses(each.text, user_input, language=language) for each in statements))
+    user_input, language, history = sample.require("user_input"), sample.resolved_language, sample.read_history
+    return (
+        yield from ask_each(Addresses(each.text, user_input, language=language, history=history) for each in statements)
+    )
 
 
 # -- rankings by id -----------------------------------------------------------------------------------

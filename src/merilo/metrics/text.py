@@ -91,9 +91,9 @@ def metric_text(metric: Definition) -> str:
         if value == _default(field) and (field.name != "k" or value is None):
             continue
         if field.name == "k":
-            suffix = f"@{_write(value)}"
+            suffix = f"@{written_value(value)}"
         else:
-            pairs.append(f"{field.name}={_write(value)}")
+            pairs.append(f"{field.name}={written_value(value)}")
     inside = f"({', '.join(pairs)})" if pairs else ""
     return f"{metric.name}{suffix}{inside}"
 
@@ -149,7 +149,7 @@ def parameters_of(metric_class: type[Definition]) -> tuple[Parameter, ...]:
         Parameter(
             field.name,
             _allowed(types[field.name]),
-            None if (default := _default(field)) is MISSING else _write(default),
+            None if (default := _default(field)) is MISSING else written_value(default),
         )
         for field in _fields(metric_class)
     )
@@ -180,7 +180,8 @@ def _types(metric_class: type[Definition]) -> dict[str, tuple[type, ...]]:
     return found
 
 
-def _write(value: object) -> str:
+def written_value(value: object) -> str:
+    """Return a parameter's value as a metric's text has it. Raises UsageError for a value of another type."""
     match value:
         case None:
             return "none"

@@ -44,7 +44,10 @@ def evidence_groups(case: SampleDetail, metric: str) -> tuple[EvidenceGroup, ...
         case Score():
             found = _pieces(case, outcome)
             counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
-            own = "the score was imported" if metric.startswith(FOREIGN) else "the score is computed from the data"
+            imported = any(
+                text.startswith(FOREIGN) and each is outcome for text, each in case.result.outcomes.items()
+            )  # a comparison also lists it under the definition that computed it
+            own = "the score was imported" if imported else "the score is computed from the data"
             return found or (EvidenceGroup("", counted or f"no verdict: {own}"),)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from merilo.data.history import shown_history
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Failed, Score, Undefined
@@ -49,6 +50,7 @@ def case_page(
     page.text(f"sample {sample.id}", tone=Tone.STRONG)
     page.blank()
     for label, text in (
+        ("earlier turns", shown_history(sample.history)),
         ("user input", sample.user_input),
         ("response", sample.response),
         ("reference", sample.reference),

@@ -17,8 +17,8 @@ from merilo.rendering.sanitize import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_VOID = frozenset({"meta", "br"})
-_CLOSED = frozenset({"line", "rect", "circle"})
+_VOID = frozenset({"meta", "br", "input"})
+_CLOSED = frozenset({"line", "rect", "circle", "polyline"})
 """Elements of SVG without children."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from merilo.data.history import shown_history
 from merilo.metrics.base import Failed, Score
 from merilo.rendering.html import rendered
 from merilo.rendering.wording import number
@@ -30,7 +31,12 @@ def result_html(found: SampleResult) -> str:
 
 
 def _html(sample: Sample, rows: Sequence[tuple[str, ...]]) -> str:
-    texts = (("User input", sample.user_input), ("Response", sample.response), ("Reference", sample.reference))
+    texts = (
+        ("Earlier turns", shown_history(sample.history)),
+        ("User input", sample.user_input),
+        ("Response", sample.response),
+        ("Reference", sample.reference),
+    )
     contexts = sample.retrieved_contexts
     return rendered(
         "sample",

@@ -1,8 +1,8 @@
 """Compares the samples of several runs by content: do equal ids name equal questions, and are the outputs equal?
 
-A *question* is what a sample asks, and the truth it is judged against: `user_input`, and of `reference`,
-`reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs* are what the
-evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of
+`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs*
+are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 D = TypeVar("D")
 
 _TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
-_QUESTION: Final = ("user_input", *_TRUTH)
+_ASKED: Final = ("user_input", "history")
+_QUESTION: Final = (*_ASKED, *_TRUTH)
 _OUTPUTS: Final = ("retrieved_contexts", "retrieved_context_ids", "response")
 _QRELS: Final = "qrels"
 MAX_OTHER: Final = 0.1
@@ -114,6 +115,21 @@ def other_questions(base: Run, records: Iterable[str], metrics: Sequence[str]) -
     return [sample for sample, digest in own.items() if found[sample] != digest]
 
 
+def questions_digest(records: Iterable[str]) -> bytes:
+    """Return a digest of the questions of these samples, whatever their order. Raises RunError for a damaged sample.
+
+    `records`: the stored JSON of the samples. The digest covers ids, user inputs and the whole truth, not the outputs.
+    """
+    found: dict[str, bytes] = {}
+    for text in records:
+        try:
+            record: Record = _DECODE(text)[0]
+            found[record["id"]] = _digest(_values(record, _QUESTION))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RunError(f"A sample of the run is damaged ({error}); start a new run.") from error
+    return _digest(sorted(found.items()))
+
+
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:
     """Return the metrics whose inputs are equal by content in both runs, on every one of the samples.
 
@@ -155,7 +171,7 @@ def _question_fields(metrics: Sequence[str]) -> tuple[str, ...]:
     """Return the fields that make up the question of these metrics."""
     known = [known_metric(text) for text in metrics]
     used = {name for metric in known for name in (_TRUTH if metric is None else metric.needs)}
-    return tuple(name for name in _QUESTION if name == "user_input" or name in used)
+    return tuple(name for name in _QUESTION if name in _ASKED or name in used)
 
 
 def _values(record: Record, fields: Sequence[str]) -> list[object]:

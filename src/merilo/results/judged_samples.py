@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -308,6 +308,8 @@ def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[
         if form is not None and isinstance(each.answer, Verdict):
             mark = mark_of(each.question)
             averaged = isinstance(each.answer, DecisionVerdict) and each.answer.averaged
+            if each.question.history:
+                form = replace(form, texts=(("history", "\n".join(each.question.history)), *form.texts))
             yield Item(mark, each.question, form, each.answer.as_label(), probability_of(each.answer), averaged)
 
 

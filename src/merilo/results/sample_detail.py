@@ -219,7 +219,11 @@ def _asked_record(asked: StoredQuestion) -> dict[str, Any]:  # Any: JSON
     return {
         "key": asked.key.hex(),
         "kind": question.kind,
-        "question": {field.name: getattr(question, field.name) for field in fields(question)},
+        "question": {
+            field.name: value
+            for field in fields(question)
+            if (value := getattr(question, field.name)) or field.name != "history"
+        },
         **(_failure_record(answer) if isinstance(answer, Failure) else _verdict_record(answer)),
         "cached": asked.cached,
         "judge": asked.judge,

@@ -30,6 +30,10 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "parts": ("answered",),
     "entities": ("mentioned", "found", "named"),
     "relevant": ("found",),
+    "responses": (
+        *("right", "rightly_declined", "declined_wrongly", "beyond_evidence", "wrong", "evidence_missing"),
+        "invented",
+    ),
 }
 """Name of a count → names of the counts that are parts of it."""
 _NOT_WITH: Final[Mapping[tuple[str, str], str]] = {("contexts", "relevant"): "statements"}

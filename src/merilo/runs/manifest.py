@@ -117,12 +117,17 @@ class Manifest:
     format: int = FORMAT
     draws: Mapping[str, int] = field(default_factory=dict[str, int])
     """Text of each metric that asks its judge several times → number of draws; empty if all ask once."""
+    source: str = ""
+    """The package and release that computed imported scores, as the user stated it at the import; otherwise empty."""
+    definitions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Text of an imported metric → the published definition that computes it, by `source`; otherwise empty."""
 
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
-        """Return this manifest as it is stored. `draws` is omitted if it is empty, as in older runs."""
+        """Return this manifest as it is stored. What older runs do not have is omitted if it is empty."""
         fields = asdict(self)
-        if not self.draws:
-            del fields["draws"]
+        for name in ("draws", "source", "definitions"):
+            if not fields[name]:
+                del fields[name]
         return fields
 
     def differences(self, other: Manifest) -> tuple[str, ...]:

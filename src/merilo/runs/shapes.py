@@ -319,6 +319,8 @@ MANIFEST_FIELDS: Final = record(
         "origin": optional(text),
         "until": optional(_UNTIL),
         "draws": mapping(whole),
+        "source": text,
+        "definitions": mapping(text),
         "format": whole,
     },
 )

@@ -34,7 +34,8 @@ from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.calibrate.text import calibrated_page, calibrated_record
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import Unit, unsealed
-from merilo.commands.show.html import run_html
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.verdicts import FailureKind
@@ -407,7 +408,7 @@ def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels:
     record = overview_record(run, corrections=corrections)["metrics"]["context_relevance"]
     assert record["mean"] == estimate.value
     assert record["correction"]["judge"]["value"] == pytest.approx(run.metrics["context_relevance"].mean)
-    html = run_html(run, samples=1, corrections=corrections)
+    html = run_page(report_run(run))
     assert "Human labels" in html
     assert remark not in html
 

@@ -8,10 +8,10 @@ import pytest
 from graded_runs import graded, judge, many
 
 import merilo
-from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record, flat_row
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.stats.paired import paired_test
 
@@ -70,7 +70,7 @@ def test_a_run_cut_to_its_first_context_differs_in_the_number_only(tmp_path: Pat
         "1.000 and 1.000, difference +0.000, all pairs equal, with the same number of contexts per sample (30 pairs)"
     )
     refuted = "not shown with the same number of contexts per sample, where the difference is +0.000, all pairs equal"
-    for page in (text(found), comparison_html(found), comparison_markdown(found)):
+    for page in (text(found), comparison_page(found), comparison_markdown(found)):
         assert "Different numbers of contexts" in page
         assert "1.00 in short, 4.00 in long" in page
         assert shown in page

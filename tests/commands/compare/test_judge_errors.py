@@ -10,12 +10,12 @@ from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
 
 import merilo
 from merilo.commands.calibrate.attached_labels import attach_file
-from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.judge_errors import kinder_notes, kinder_to
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row as Compared
 from merilo.commands.label.run import label_run
+from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
 from merilo.stats.intervals import Interval
 from merilo.stats.judge_errors import ErrorDifference
@@ -78,7 +78,7 @@ def test_every_output_names_the_run_that_the_judge_favours(tmp_path: Path) -> No
     assert note.startswith(f"{SENTENCE} 0.25 (0.")
     assert note.endswith("), 60 labelled pairs.")
     assert note in " ".join(str(found).split())
-    assert SENTENCE in comparison_html(found)
+    assert SENTENCE in comparison_page(found)
     assert SENTENCE in comparison_markdown(found)
     record = json.loads(json.dumps(comparison_record(found)))
     errors = record["comparisons"][0]["judge_errors"]

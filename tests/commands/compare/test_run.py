@@ -12,12 +12,13 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
-from merilo.commands.compare.html import comparison_html, comparison_table
+from merilo.commands.compare.html import comparison_table
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_page
 from merilo.commands.compare.wording import readings
+from merilo.commands.report.comparison_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.run import MANIFEST, OUTCOMES
 from merilo.stats.compare import Conclusion
@@ -213,7 +214,7 @@ def test_other_judges_are_refused_with_what_differs(tmp_path: Path) -> None:
     assert len(found.differing) == 1
     assert "Not comparable: the judge" in str(found)
     assert said(found) == "a scores higher"
-    for text in (str(found), comparison_html(found), comparison_markdown(found), str(comparison_record(found))):
+    for text in (str(found), report_page(found), comparison_markdown(found), str(comparison_record(found))):
         assert "is better" not in text
         assert "a scores higher" in text
     assert comparison_record(found)["comparisons"][0]["better"] is None
@@ -348,7 +349,7 @@ def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
     found = compare_runs([run.path for run in runs])
     assert found.metrics[METRIC].reading is Conclusion.FIRST_HIGHER
     assert said(found) == "b is better"
-    for text in (str(found), comparison_html(found), comparison_table(found), comparison_markdown(found)):
+    for text in (str(found), report_page(found), comparison_table(found), comparison_markdown(found)):
         assert f"{METRIC} (lower is better)" in text
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from merilo import evaluate
-from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import compare_runs
@@ -17,6 +16,7 @@ from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.power.result import power_record
 from merilo.commands.power.run import power_of
 from merilo.commands.replay.run import replay_run
+from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.runs.record import runs_record
 from merilo.commands.runs.run import list_runs
 from merilo.commands.show.worst import worst, worst_page, worst_record
@@ -60,7 +60,7 @@ def test_a_gate_on_a_weak_metric_says_so(run: Run) -> None:
 def test_a_comparison_by_a_weak_metric_says_so(run: Run) -> None:
     """In the tables, the conclusions and the legend of every format."""
     found = compare_runs([run, run])
-    for text in (str(found), comparison_html(found), comparison_markdown(found), found._repr_html_()):
+    for text in (str(found), comparison_page(found), comparison_markdown(found), found._repr_html_()):
         assert f"{WEAK} *" in text
         assert "weak with this judge (not clearly better than chance)" in " ".join(text.split())
         assert "faithfulness *" not in text

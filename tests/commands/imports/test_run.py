@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_text import page_text
 
 import merilo
 from merilo.api import import_scores
-from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
 from merilo.commands.imports.run import _leave_nothing
 from merilo.commands.imports.tables import number_of
-from merilo.commands.show.html import run_html
+from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run import report_run
+from merilo.commands.report.run_page import run_page
 from merilo.commands.show.run import summarise
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.evidence_summary import evidence_groups
@@ -287,7 +289,7 @@ def test_imported_runs_are_shown_and_summarised(here: Path) -> None:
     assert "scores: 80 samples, scores of scores.csv" in page
     assert "judged by" not in page
     assert "no judge was asked" in page
-    for text in (" ".join(page.split()), run_html(run)):
+    for text in (" ".join(page.split()), page_text(run_page(report_run(run)))):
         assert "the scores imported from scores.csv" in text
         assert "the judge" not in text
     (piece,) = evidence_groups(SampleDetail.of(run, "q1"), "foreign:s")
@@ -309,7 +311,7 @@ def test_imported_runs_are_compared(here: Path) -> None:
     pages = [
         str(found),
         comparison_markdown(found),
-        comparison_html(found),
+        comparison_page(found),
         found._repr_html_(),
         str(gates_page(gates, 200)),
     ]

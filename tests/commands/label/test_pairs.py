@@ -184,14 +184,14 @@ def test_labels_find_a_difference_that_the_judge_hides(tmp_path: Path) -> None:
 
 def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(tmp_path: Path) -> None:
     """HTML and Markdown name the correction and the judge's own difference."""
-    from merilo.commands.compare.html import comparison_html
     from merilo.commands.compare.markdown import comparison_markdown
+    from merilo.commands.report.comparison_page import comparison_page
 
     first, second = pair(tmp_path, 60)
     assert "by the judge alone" in comparison_markdown(merilo.compare(first, second))
     labelled(first, second, tmp_path / "t.jsonl", 30)
     found = merilo.compare(*open_again(first, second))
-    for page in (comparison_html(found), comparison_markdown(found)):
+    for page in (comparison_page(found), comparison_markdown(found)):
         assert "context_relevance (corrected)" in page
         assert "corrected by 30 labelled pairs; by the judge alone" in page
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from faulty_run import AMOUNTS, METRICS, faulty, rows
+from graded_runs import graded
 
 from merilo.commands.compare.run import compare_runs
+from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.report.faults import DECLINES, FAULTS
+from merilo.commands.report.faults import DECLINES, GRID
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
@@ -51,7 +53,7 @@ def details_of(page: str, kind: str = "details") -> list[Any]:
 def test_counts_of_the_fault_table(page: str) -> None:
     """Each cell counts the samples with its verdicts; a failed verdict is not judged."""
     cells = {int(at): label for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
-    for at, fault in enumerate(FAULTS):
+    for at, fault in enumerate(GRID):
         amount = AMOUNTS.get((fault.held.value, fault.answer.value), 0)
         if (fault.held, fault.answer) == ("enough", "unknown"):
             amount = AMOUNTS["enough", "fails"]
@@ -188,9 +190,49 @@ def test_comparison_shows_both_runs(tmp_path: Path) -> None:
     ]
     second = faulty(tmp_path / "second", worse)
     page = comparison_page(compare_runs([first, second]))
-    assert page.count('<th scope="row">') == 3
-    assert page.count('<details class="move">') == 12
+    assert page[: page.index("<details")].count('<th scope="row">') == 3
+    assert page.count('<details class="move"') == 12
     assert "first is better" in page
     assert "there: 2" in page
     assert "only here" in page
-    assert "<script" not in page
+
+
+def test_comparison_has_all_common_samples(tmp_path: Path) -> None:
+    """The table of a comparison has the values and faults of both runs, those that changed most first."""
+    first = faulty(tmp_path / "first")
+    rows_ = [{**row, "retrieved_contexts": row["retrieved_contexts"][:1]} for row in rows()]
+    found = compare_runs([first, faulty(tmp_path / "second", rows_)])
+    page = comparison_page(found)
+    table = data_of(page, "rows")
+    assert (sorted(table["id"]), table["total"]) == (sorted(found.ids), 18)
+    at = [each["id"] for each in table["metrics"]].index("context_relevance")
+    changes = [abs(a - b) for a, b in zip(*table["v"][at], strict=True)]
+    by = [each["id"] for each in table["metrics"]].index(table["by"])
+    assert by == at
+    assert changes == sorted(changes, reverse=True)
+    assert changes[0] > 0
+    for place, run in enumerate(("first", "second")):
+        faults = {name: table["f"][place][where] for where, name in enumerate(table["id"])}
+        found_ = report_run(tmp_path / run)
+        assert faults == {each.row.id: each.row.fault for each in found_.entries}
+        assert len(details_of(page, f"details{place}")) == 18
+
+
+def test_large_comparisons_show_what_changed_most(tmp_path: Path) -> None:
+    """Above the limit, the page has the samples that changed most, and the number of all."""
+    first = faulty(tmp_path / "first")
+    rows_ = [{**row, "retrieved_contexts": row["retrieved_contexts"][:1]} for row in rows()]
+    found = compare_runs([first, faulty(tmp_path / "second", rows_)])
+    whole, part = compared_samples(found), compared_samples(found, most=6)
+    assert [each.row.id for each in part.entries[0]] == [each.row.id for each in whole.entries[0][:6]]
+    table = data_of(comparison_page(found, part), "rows")
+    assert (len(table["id"]), table["total"]) == (6, 18)
+
+
+def test_curves_are_means_over_the_first_contexts(tmp_path: Path) -> None:
+    """Cut to one context, a run of grades 2, 0 has a mean of 1; at its own number of contexts, its own mean."""
+    long = graded(tmp_path / "long", {f"s{at}": [2, 0] for at in range(12)})
+    short = graded(tmp_path / "short", {f"s{at}": [1] for at in range(12)})
+    (curve,) = compared_samples(compare_runs([long, short])).curves
+    assert (curve.depths, curve.means, curve.samples) == ((1, 2), ((1.0, 0.5), (0.5, 0.5)), 12)
+    assert not compared_samples(compare_runs([long, long])).curves

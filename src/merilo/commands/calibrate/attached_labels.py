@@ -66,12 +66,17 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) 
 
 
 def attach_file(runs: Sequence[str], labels: str) -> int:
-    """Store the labels of a file with each run that their tasks were drawn from; return the number of labels.
+    """Store the labels of one file as `attach_files` does."""
+    return attach_files(runs, [labels])
+
+
+def attach_files(runs: Sequence[str], labels: Sequence[str]) -> int:
+    """Store the labels of these files with each run that their tasks were drawn from; return the number of labels.
 
     Labels of other uniform draws for the same purpose remain. Raises DataError if the file cannot be read, RunError if
     the labels cannot be stored.
     """
-    found = read_people([labels]).labels
+    found = read_people(labels).labels
     given = sum(not each.ticket.settled for each in found)
     for path in runs if given else ():
         run = opened(path, labels=False)

@@ -47,7 +47,7 @@ def compare(
         typer.Option(
             metavar="N",
             min=0,
-            help=f"Number of samples to show. [default: {_SHOWN}; {SHOWN} with --html]",
+            help=f"Number of samples to show; --html has all. [default: {_SHOWN}; {SHOWN} with --json]",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +61,9 @@ def compare(
     ] = False,
     across_data: AcrossData = False,
     judge_only: JudgeOnly = False,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the report of the comparison as one HTML file.")
+    ] = None,
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
@@ -101,9 +103,9 @@ def _write(found: RunComparison, html: str | None, markdown: str | None, samples
     from merilo.rendering.html import write_page
 
     if html is not None:
-        from merilo.commands.compare.html import comparison_html
+        from merilo.commands.report.comparison_page import comparison_page
 
-        write_page(Path(html), comparison_html(found))
+        write_page(Path(html), comparison_page(found))
     if markdown is not None or github:
         from merilo.commands.compare.markdown import comparison_annotations, comparison_markdown
 

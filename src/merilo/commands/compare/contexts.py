@@ -73,7 +73,8 @@ def _cut(scores: RunScores, own: Sequence[int | None], other: Sequence[int | Non
         if a is not None and b is not None and b < a
     }
     places = {sample: place for place, sample in enumerate(scores.ids)}
-    found = scores_of_first(scores.run, tuple(scores.columns), lengths)
+    texts = tuple(text for text in scores.columns if text in scores.run.manifest.metrics)  # not imported ones
+    found = scores_of_first(scores.run, texts, lengths)
     return {metric: _with(scores.columns[metric], outcomes, places) for metric, outcomes in found.items()}
 
 

@@ -112,6 +112,8 @@ class RunComparison:
     sides: tuple[Side, ...]
     common: int
     """Number of samples that all runs have, with an equal question."""
+    ids: tuple[str, ...]
+    """The ids of these samples, in the first run's order."""
     rows: tuple[Row, ...]
     """By other run, then by metric in the first run's order."""
     primary: tuple[str, ...]

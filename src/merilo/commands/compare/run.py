@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from merilo.commands.calibrate.paired_labels import paired_labels
 from merilo.commands.compare.contexts import by_same_contexts
 from merilo.commands.compare.judge_errors import kinder_notes
+from merilo.commands.compare.metric_names import (
+    import_notes,
+    metric_names,
+    name_in,
+    under_common_names,
+    with_common_names,
+)
 from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import unsealed_notes
@@ -16,7 +23,7 @@ from merilo.results.comparability import not_comparable, score_affecting_differe
 from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of
 from merilo.results.scores import RunScores, read_scores
-from merilo.runs.run import metric_in, opened
+from merilo.runs.run import opened
 from merilo.runs.weak import weak_metrics
 from merilo.stats.compare import Policy, moved, pairs_with_first
 from merilo.stats.compare import compare as compare_columns
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
     from os import PathLike
 
+    from merilo.commands.compare.metric_names import MetricNames
     from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
@@ -72,17 +80,21 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     policy = _checked(runs, wanted)
     measured = [opened(run) for run in runs]
     names = _names(measured)
-    metrics, left_out = _metrics(measured, names, wanted.metrics)
-    differing = _differing(measured, names, metrics, across_judges=wanted.across_judges)
+    chosen = metric_names(measured, names, wanted.metrics)
+    metrics = chosen.metrics
+    differing = _differing(measured, names, chosen.alike(), across_judges=wanted.across_judges)
     scores = [
-        read_scores(run, metrics=metrics, cluster=wanted.cluster if not place else "")
+        under_common_names(
+            read_scores(run, metrics=[*chosen.own(place)], cluster=wanted.cluster if not place else ""),
+            chosen.own(place),
+        )
         for place, run in enumerate(measured)
     ]
     paired, sides = _paired(scores, names)
     questions = equal_questions(paired, names, metrics, across_data=wanted.across_data)
     matching = [each.at(questions.positions) for each in paired] if questions.other else paired
     _check_ranges(matching, names)
-    primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
+    primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
     labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
     found = _compared(matching, primary, policy, wanted.level, labels.labels)
     contexts = by_same_contexts(matching, questions.contexts, policy, wanted.level)
@@ -100,18 +112,19 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
-    by = _moved_by(rows, measured[0], metrics, wanted.by)
-    shown, movers = _moved(matching, by, wanted.samples)
+    by = _moved_by(rows, measured[0], chosen, wanted.by)
+    shown, movers = _moved(matching, by, wanted.samples, chosen)
     return RunComparison(
         sides=sides,
         common=len(matching[0].ids),
+        ids=tuple(matching[0].ids),
         rows=rows,
         primary=tuple(metrics) if primary is None else tuple(primary),
         chosen=primary is not None,
         moved_by=by if movers else None,
         moved=shown,
         movers=movers,
-        left_out=left_out,
+        left_out=chosen.left_out,
         differing=differing,
         contexts=contexts.numbers,
         other_questions=questions.other,
@@ -120,6 +133,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             *questions.notes,
             *labels.notes,
             *kinder_notes(rows, names),
+            *import_notes(measured, names, chosen),
             *unsealed_notes(measured),
         ),
         level=wanted.level,
@@ -152,39 +166,6 @@ def _names(runs: Sequence[Run]) -> list[str]:
         name if named.count(name) == 1 else f"{name} ({named[: place + 1].count(name)})"
         for place, name in enumerate(named)
     ]
-
-
-def _metrics(
-    runs: Sequence[Run], names: Sequence[str], asked: Sequence[str] | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the texts of the metrics that all runs have, in the first run's order, and the others with a reason."""
-    wanted = list(runs[0].manifest.metrics) if asked is None else _whole_texts(runs[0], asked)
-    found: list[str] = []
-    left_out: dict[str, str] = {}
-    for text in wanted:
-        lacking = [name for name, run in zip(names, runs, strict=True) if text not in run.manifest.metrics]
-        if lacking and asked is not None:
-            raise UsageError(f"Cannot compare {text}: no such metric in {', '.join(lacking)}. Run it there too.")
-        if lacking:
-            left_out[text] = f"not in {', '.join(lacking)}"
-        else:
-            found.append(text)
-    if asked is None:
-        for run in runs[1:]:
-            left_out |= {text: f"not in {names[0]}" for text in run.manifest.metrics if text not in wanted}
-        for text in runs[0].manifest.composites:
-            left_out[text] = "a composite, which has no value per sample"
-    if not found:
-        listed = "; ".join(
-            f"{name} has {', '.join(run.manifest.metrics) or 'none'}" for name, run in zip(names, runs, strict=True)
-        )
-        raise UsageError(f"The runs have no metric in common: {listed}. Evaluate the same metrics in all runs.")
-    return found, left_out
-
-
-def _whole_texts(run: Run, named: Sequence[str]) -> list[str]:
-    """Return the full texts of the run's metrics with these names, each once. Raises UsageError."""
-    return list(dict.fromkeys(metric_in(run, name) for name in named))
 
 
 def _differing(
@@ -263,10 +244,11 @@ def _scale(column: Column) -> str:
     return f"{low:g} to {high:g}, {'higher' if column.higher_is_better else 'lower'} is better"
 
 
-def _primary(run: Run, metrics: Sequence[str], named: Sequence[str]) -> list[str]:
-    found = _whole_texts(run, named)
-    if unknown := [text for text in found if text not in metrics]:
-        raise UsageError(f"--primary: {', '.join(unknown)} is not compared; compared metrics: {', '.join(metrics)}.")
+def _primary(run: Run, chosen: MetricNames, named: Sequence[str]) -> list[str]:
+    found = list(dict.fromkeys(name_in(run, chosen, name) for name in named))
+    if unknown := [text for text in found if text not in chosen.texts]:
+        listed = ", ".join(chosen.metrics)
+        raise UsageError(f"--primary: {', '.join(unknown)} is not compared; compared metrics: {listed}.")
     if not found:
         raise UsageError("--primary names no metric. Name one, or leave the option out to use all.")
     return found
@@ -333,12 +315,12 @@ def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[st
 # -- the samples that changed most --------------------------------------------------------------------
 
 
-def _moved_by(rows: Sequence[Row], run: Run, metrics: Sequence[str], asked: str | None) -> str:
+def _moved_by(rows: Sequence[Row], run: Run, chosen: MetricNames, asked: str | None) -> str:
     """Return the requested metric; by default the primary one with the smallest p-value, otherwise the first."""
     if asked is not None:
-        found = metric_in(run, asked)
-        if found not in metrics:
-            raise UsageError(f"--by: {found} is not compared; compared metrics: {', '.join(metrics)}.")
+        found = name_in(run, chosen, asked)
+        if found not in chosen.texts:
+            raise UsageError(f"--by: {found} is not compared; compared metrics: {', '.join(chosen.metrics)}.")
         return found
     read = [row for row in rows if row.comparison.reading is not None]
     tested = [row for row in read if row.comparison.p is not None]
@@ -348,7 +330,7 @@ def _moved_by(rows: Sequence[Row], run: Run, metrics: Sequence[str], asked: str 
     return (different or read)[0].metric
 
 
-def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[Moved, ...], int]:
+def _moved(scores: Sequence[RunScores], metric: str, most: int, names: MetricNames) -> tuple[tuple[Moved, ...], int]:
     """Return the samples that differ most from the first run in any other run, and the number that differ at all."""
     import numpy as np
 
@@ -363,7 +345,13 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[M
             if abs(step) > abs(steps.get(place, 0.0)):
                 steps[place] = step
     chosen = sorted(steps, key=lambda place: (-abs(steps[place]), place))[:most]
-    cases = [cases_of(each.run, [each.ids[place] for place in chosen]) for each in scores]
+    cases = [
+        {
+            sample: with_common_names(case, names.own(at))
+            for sample, case in cases_of(each.run, [each.ids[place] for place in chosen]).items()
+        }
+        for at, each in enumerate(scores)
+    ]
     shown = tuple(
         Moved(
             sample=scores[0].ids[place],

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 HELP = """Evaluate DATA and print a summary.
 
-DATA is a .jsonl, .json, .csv or .tsv file (.gz accepted), or "-" for JSON Lines on standard input. Results are stored
-in a run directory. To resume an interrupted run, repeat the command with --out RUN.
+DATA is a .jsonl, .json, .csv or .tsv file (.gz accepted), a .parquet file, or "-" for JSON Lines on standard input.
+Results are stored in a run directory. To resume an interrupted run, repeat the command with --out RUN.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 too many failed outcomes, 5 limit reached,
 130 interrupted.

@@ -80,7 +80,8 @@ class Options:
         default="embedded",
         metadata=option(
             '"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
-            '"scripted:FILE", a judge, an async callable, or a list of these. "NAME=SPEC" names a judge. '
+            '"scripted:FILE", a judge, a LangChain chat model, an async callable, or a list of these. '
+            '"NAME=SPEC" names a judge. '
             '"FIRST>SECOND" is a cascade: the second judge answers what the first one is not confident about. The '
             "first judge of a list answers unless a metric asks for another one. A judge per kind of question: "
             '{"support": "embedded", "rest": "openai:MODEL"}, or "support=embedded" in a list.',

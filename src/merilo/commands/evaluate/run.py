@@ -357,6 +357,7 @@ class _Work:
                         continue
                     self._tallies.add({result.metric: result.outcome for result in results}, cluster)
                     out.writelines(result.line() for result in results)
+                    out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
                     self._done += 1
                     if self._done > self._shown:
                         self._shown += 1

@@ -41,6 +41,14 @@ class Selection:
         return frozenset(kind for metric in self.metrics.values() for kind in metric.asks)
 
 
+class NothingToCompute(UsageError):
+    """No requested metric can be computed; `left_out`: metric → why."""
+
+    def __init__(self, message: str, left_out: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.left_out = left_out
+
+
 class Chosen(NamedTuple):
     """A composite and the texts of its parts, in its order."""
 
@@ -83,7 +91,7 @@ def select(
     if not metrics and weak:
         raise UsageError(_only_weak(sorted(weak), roles))
     if not metrics:
-        raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).")
+        raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).", left_out)
     return Selection(metrics, left_out, composites, frozenset(weak))
 
 

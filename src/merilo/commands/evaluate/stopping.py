@@ -115,7 +115,7 @@ def _planned(
         drops = _drops(suite, base, metrics)
         baseline = _baseline_outcomes(base, order, manifest, {text: metrics[text] for text in drops}, store)
     rule = PlannedStop(
-        minimums=dict(suite.minimums),
+        minimums=dict(suite.means),
         drops=drops,
         strict=suite.strict,
         level=suite.level,

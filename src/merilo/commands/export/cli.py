@@ -12,11 +12,13 @@ from merilo.commands.flags import Debug, Json, given
 HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
 
 RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl, .parquet or .xlsx.
+A file that ends in .otlp.jsonl holds one gen_ai.evaluation.result event per score for the spans of evaluated traces.
 """
 EXAMPLES = """\b
 Examples:
   merilo export runs/first -o first.csv
   merilo export runs/first -o first.xlsx
+  merilo export runs/traces -o scores.otlp.jsonl
 """
 
 
@@ -30,7 +32,7 @@ def export(
             "-o",
             "--out",
             metavar="FILE",
-            help="File to write (.csv, .jsonl, .parquet, .xlsx). An existing one is replaced.",
+            help="File to write (.csv, .jsonl, .parquet, .xlsx, .otlp.jsonl). An existing one is replaced.",
             callback=given,
             show_default=False,
         ),

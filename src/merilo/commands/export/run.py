@@ -22,6 +22,7 @@ FORMATS: Final = {
     ".jsonl": "merilo.commands.export.delimited:write_jsonl",
     ".parquet": "merilo.commands.export.parquet:write_parquet",
     ".xlsx": "merilo.commands.export.xlsx:write_xlsx",
+    ".otlp.jsonl": "merilo.commands.export.evaluations:write_evaluations",
 }
 """Ending of the file name → module and function that writes the table to a binary file."""
 
@@ -55,10 +56,10 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     RunError if the run cannot be read or the file cannot be written.
     """
     path = Path(out)
-    writer = FORMATS.get(path.suffix.lower())
+    endings = sorted(FORMATS, key=len, reverse=True)  # .otlp.jsonl before .jsonl
+    writer = next((FORMATS[ending] for ending in endings if path.name.lower().endswith(ending)), None)
     if writer is None:
-        endings = ", ".join(FORMATS)
-        raise UsageError(f"Cannot tell the format of {path}. End the name in one of {endings}.")
+        raise UsageError(f"Cannot tell the format of {path}. End the name in one of {', '.join(FORMATS)}.")
     found = opened(run)
     table = SampleTable.of(found)
     module, _, function = writer.partition(":")

@@ -45,6 +45,10 @@ def gate(
         list[str] | None,
         typer.Option("--min", metavar="M=X", help="Minimum mean of a metric. Repeatable."),
     ] = None,
+    maximum: Annotated[
+        list[str] | None,
+        typer.Option("--max", metavar="M=X", help="Maximum mean of a metric if lower is better. Repeatable."),
+    ] = None,
     baseline: Annotated[str | None, typer.Option(metavar="RUN", help="The run to compare with.")] = None,
     max_drop: Annotated[
         list[str] | None,
@@ -100,11 +104,12 @@ def gate(
     from merilo.rendering.ci import check_reports
 
     check_reports(markdown=markdown, json=json, github=github)
-    if suite is None and not no_config and not (minimum or max_drop or strict):
+    if suite is None and not no_config and not (minimum or maximum or max_drop or strict):
         suite = _suite_of_project()
     asked = suite_from(
         suite,
         minimums=_pairs(minimum or (), "--min"),
+        maximums=_pairs(maximum or (), "--max"),
         max_drop=_drops(max_drop) if max_drop else None,
         strict=strict,
         cannot_tell=cannot_tell,

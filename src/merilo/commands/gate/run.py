@@ -16,6 +16,7 @@ from merilo.results.basis import Basis, judged_by_embedded
 from merilo.results.planned_stopping import check_planned_clusters, planned_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
+from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
@@ -53,14 +54,15 @@ def gate_run(
     if base is not None and not base.complete:
         raise RunError(f"The baseline {base.path} was stopped before its last sample. Resume it first.")
     drops = {} if base is None else _drop_names(this, base, suite)
-    scores = read_scores(this, metrics=[*suite.minimums, *drops], cluster=suite.cluster)
+    scores = read_scores(this, metrics=[*suite.means, *drops], cluster=suite.cluster)
     early = this.manifest.until is not None
     planned = planned_of(this.manifest)
     if planned is not None:
         check_planned_clusters(scores, planned)
     elif scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
         raise UsageError("A run that could stop early cannot be gated with clusters. Leave --cluster out.")
-    minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
+    minimums, largest = _by_text(this, suite.means), _by_text(this, drops)
+    _check_maximums(this, suite)
     pair = None if base is None else paired_runs(base, scores, list(largest), across_data=across_data)
     asked = AskedGates(scores, pair, minimums, largest, judge_only=judge_only)
     gates = with_holm(asked.gates, suite) if suite.holm else asked.gates(suite)
@@ -100,6 +102,13 @@ def _check_asked(suite: Suite, baseline: object) -> None:
         raise UsageError("--baseline needs the largest allowed drop: add --max-drop 0.02.")
     if suite.strict and not drops:
         raise UsageError("--strict needs a baseline and a largest drop: add --baseline RUN --max-drop 0.02.")
+
+
+def _check_maximums(run: Run, suite: Suite) -> None:
+    """Raise UsageError for a maximum of a metric for which higher is better."""
+    for name in suite.maximums:
+        if recorded_scale(run.manifest, metric_in(run, name)).higher_is_better:
+            raise UsageError(f"Higher is better for {name}, so it has no maximum. Use --min {name}=X.")
 
 
 def _by_text(run: Run, named: Mapping[str, float]) -> dict[str, float]:

@@ -62,10 +62,16 @@ class Suite:
     """True: failures are those that Holm's method shows for all gates together."""
     seed: int = SEED
     """Seed of the order in which `merilo run --until-decided` evaluates samples."""
+    maximums: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Metric for which lower is better, by full text or name → its maximum mean."""
 
     def __post_init__(self) -> None:
         for name, value in self.minimums.items():
             _number(f"minimums of {name}", value)
+        for name, value in self.maximums.items():
+            _number(f"maximums of {name}", value)
+            if name in self.minimums:
+                raise UsageError(f"{name} is in minimums and in maximums. Give one.")
         drops = self.max_drop if isinstance(self.max_drop, float | int | None) else None
         for name, value in ({"max_drop": drops} if drops is not None else _named(self.max_drop)).items():
             if _number(name, value) < 0:
@@ -76,9 +82,14 @@ class Suite:
             raise UsageError(f"seed must be a whole number from 0 to 2^53, got {self.seed}.")
 
     @property
+    def means(self) -> Mapping[str, float]:
+        """Metric → the mean that it must reach: `minimums` and `maximums` together."""
+        return {**self.minimums, **self.maximums}
+
+    @property
     def empty(self) -> bool:
         """True if the suite has no gate."""
-        return not self.minimums and (self.max_drop is None or self.max_drop == {})
+        return not self.means and (self.max_drop is None or self.max_drop == {})
 
     def until(self) -> EarlyStop:
         """Return the minimums as a rule that checks after each sample. Raises UsageError for drops and clusters."""
@@ -92,11 +103,11 @@ class Suite:
                 "The forecast of early stopping does not support clusters, but this suite has cluster = "
                 f"{self.cluster!r}."
             )
-        if not self.minimums:
+        if not self.means:
             raise UsageError(
                 "Early stopping needs minimums, but this suite has none. Add a table [minimums] with m = 0.8."
             )
-        return EarlyStop(dict(self.minimums), self.level, self.undefined, self.seed)
+        return EarlyStop(dict(self.means), self.level, self.undefined, self.seed)
 
 
 def read_suite(path: str | PathLike[str]) -> Suite:
@@ -115,6 +126,7 @@ def suite_of(record: Mapping[str, object], *, source: str) -> Suite:
     try:
         return Suite(
             minimums=_numbers(record.get("minimums", {}), "minimums"),
+            maximums=_numbers(record.get("maximums", {}), "maximums"),
             max_drop=_drop(record.get("max_drop")),
             strict=_typed(record.get("strict", False), bool, "strict", "true or false"),
             level=_number("level", record.get("level", LEVEL)),
@@ -134,6 +146,7 @@ def suite_from(
     path: str | PathLike[str] | None,
     *,
     minimums: Mapping[str, float] | None = None,
+    maximums: Mapping[str, float] | None = None,
     max_drop: float | Mapping[str, float] | None = None,
     strict: bool | None = None,
     cannot_tell: str | None = None,
@@ -148,6 +161,7 @@ def suite_from(
     return replace(
         suite,
         minimums={**suite.minimums, **_numbers(minimums or {}, "minimums")},
+        maximums={**suite.maximums, **_numbers(maximums or {}, "maximums")},
         max_drop=suite.max_drop if max_drop is None else _drop(max_drop),
         strict=suite.strict if strict is None else strict,
         cannot_tell=suite.cannot_tell if cannot_tell is None else one_of(CannotTell, cannot_tell, "cannot_tell"),

@@ -14,13 +14,18 @@ from merilo.errors import UsageError
 HELP = """Import scores that another tool computed as a run, to show, compare and gate them without a judge call.
 
 FILE is a table (.csv, .tsv, .jsonl or .json; .gz accepted) with one column per score, a ragas result saved as such a
-table, or a DeepEval test run (.json). A sample without a score is undefined.
+table, the records of TruLens saved as such a table, a DeepEval test run (.json), or a file of traces or results that
+another system wrote: OTLP JSON, Phoenix, Langfuse, LangSmith, MLflow, promptfoo, Inspect. A sample without a score is
+undefined. With --source, merilo compare pairs the scores with the same definitions computed by merilo. Traces mostly
+have no scores: show their samples with --list, write them with --out FILE.jsonl, or evaluate the file with merilo run.
 """
 EXAMPLES = """\b
 Examples:
   merilo import scores.csv --id question_id --score faithfulness --score rating=1..5
-  merilo import ragas.csv --out runs/ragas
+  merilo import ragas.csv --source ragas-0.4.3 --out runs/ragas
   merilo import .deepeval/.latest_test_run.json --out runs/deepeval
+  merilo import traces.jsonl --list
+  merilo import traces.jsonl --out samples.jsonl
 """
 
 
@@ -44,12 +49,29 @@ def import_(
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Trust the row order of a ragas result whose first row has no score.")
     ] = False,
-    out: Annotated[str | None, typer.Option(metavar="RUN", help="New run directory.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME-RELEASE", help="Tool that computed the scores, such as ragas-0.4.3, to compare them."
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="RUN", help="New run directory. FILE.jsonl: write the samples of FILE instead."
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only show the samples, spans and scores found in FILE.")
+    ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Import scores and print the summary."""
     del debug  # main reads it
+    if list_ or (out is not None and out.lower().endswith(".jsonl")):
+        _show_contents(file, None if list_ else out, json=json)
+        return
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import ImportRequest, run_import
     from merilo.rendering.overview import overview_page, overview_record
@@ -63,6 +85,7 @@ def import_(
         mapping=column_mapping(mapping or []) or None,
         cluster=cluster,
         in_order=in_order,
+        source=source,
         out=out,
     )
     found = run_blocking(run_import(file, wanted))
@@ -70,6 +93,19 @@ def import_(
         write(json_text(overview_record(found)) + "\n")
     else:
         show(overview_page(found, page_width()))
+
+
+def _show_contents(file: str, out: str | None, *, json: bool) -> None:
+    """Print what a file of another system contains, and write its samples if `out` is given."""
+    from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
+    found = contents_of(file) if out is None else write_samples(file, out)
+    if json:
+        write(json_text(contents_record(found, out)) + "\n")
+    else:
+        show(contents_page(found, page_width(), out))
 
 
 def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:

@@ -9,6 +9,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.adapters.result_rows import deepeval_metrics, deepeval_record
 from merilo.commands.imports.tables import Rows, number_of
 from merilo.data import check
 from merilo.data.json_records import MAX_JSON_BYTES
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
 
-_FIELDS: Final = {
-    "user_input": ("input",),
-    "response": ("actualOutput", "actual_output"),
-    "reference": ("expectedOutput", "expected_output"),
-    "retrieved_contexts": ("retrievalContext", "retrieval_context"),
-    "reference_contexts": ("context",),
-}
-"""Field of a sample → its names in DeepEval's files; `context` is DeepEval's ideal retrieval result."""
 _LOWER: Final = ("Hallucination", "Bias", "Toxicity", "Misuse")
 """Names with which DeepEval metrics begin that pass at or below their threshold."""
 _UNIT: Final = "test case"
@@ -46,7 +39,7 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
         return None
     offered: dict[str, None] = {}
     for case in cases:
-        offered.update(dict.fromkeys(str(each.get("name")) for each in _metrics(case)))
+        offered.update(dict.fromkeys(str(each.get("name")) for each in deepeval_metrics(case)))
     unknown = [name for name in scores if name not in offered]
     if unknown:
         raise UsageError(f"No metric {unknown[0]!r} in {path.name}; it has {', '.join(offered)}.")
@@ -54,14 +47,14 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
     values = {name: array("d") for name in chosen}
     problems: list[Problem] = []
     for place, case in enumerate(cases, start=1):
-        own = {str(each.get("name")): each.get("score") for each in _metrics(case)}
+        own = {str(each.get("name")): each.get("score") for each in deepeval_metrics(case)}
         for name in chosen:
             value = number_of(own.get(name))
             if value is None:
                 got = check.shown(own.get(name))
                 problems.append(Problem("a number or nothing", got, name, path.name, place, _UNIT))
             values[name].append(nan if value is None else value)
-    records = [_record(case, id) for case in cases]
+    records = [deepeval_record(case, id) for case in cases]
     loaded = load(records)
 
     def outside(name: str, span: tuple[float, float]) -> Problem:
@@ -81,6 +74,13 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
         scores=lambda: values,
         problems=problems,
         outside=outside,
+        package="deepeval",
+        judges={
+            str(each.get("name")): str(each["evaluationModel"])
+            for case in cases
+            for each in deepeval_metrics(case)
+            if each.get("evaluationModel")
+        },
         lower_is_better=frozenset(name for name in offered if name.startswith(_LOWER)),
     )
 
@@ -107,31 +107,6 @@ def _cases(path: Path) -> list[dict[str, Any]] | None:  # Any: JSON of DeepEval
     if len(records) < len(cases):
         raise DataError.of(Problem("objects as 'testCases'", "something else", source=path.name))
     return records
-
-
-def _metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: JSON of DeepEval
-    found: object = case.get("metricsData") or case.get("metrics_data")
-    return [dict(each) for each in found if check.is_record(each)] if check.is_list(found) else []
-
-
-def _record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # Any: JSON of DeepEval
-    """Return a test case as a merilo record; reasons and errors of its metrics go into the metadata."""
-    record: dict[str, object] = {}
-    for field, names in _FIELDS.items():
-        value = next((case[name] for name in names if case.get(name) is not None), None)
-        if value is not None:
-            record[field] = value
-    record["id"] = case.get("name" if id is None else id)
-    metadata: dict[str, object] = dict(case.get("metadata") or {})
-    for what in ("reason", "error"):
-        texts = {str(each.get("name")): each[what] for each in _metrics(case) if each.get(what)}
-        if texts:
-            metadata[f"deepeval_{what}s"] = texts
-    if case.get("tags"):
-        metadata["tags"] = case["tags"]
-    if metadata:
-        record["metadata"] = metadata
-    return record
 
 
 def _placed(samples: Iterator[Sample | BadRecord], path: Path) -> Iterator[Sample | BadRecord]:

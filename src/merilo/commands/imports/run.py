@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.imports.deepeval import deepeval_rows
 from merilo.commands.imports.problems import refused
-from merilo.commands.imports.tables import table_rows
+from merilo.commands.imports.rows import score_rows
+from merilo.commands.migrate.source import matched, stated_source
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.metrics.base import Score, Undefined
+from merilo.metrics.registry import known_metric
 from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
@@ -28,7 +29,7 @@ from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, Run, json_text, read_manifest
-from merilo.runs.scales import Scale
+from merilo.runs.scales import Scale, scale_of
 from merilo.runs.seal import digest_of_file, publish, recover
 from merilo.runs.store import Store
 from merilo.version import version
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.imports.tables import Rows
+    from merilo.commands.migrate.source import Source
     from merilo.runs.ingest import Intake
 
 NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first
@@ -62,15 +64,16 @@ class ImportRequest:
     cluster: str | None = None
     in_order: bool = False
     """Trust the row order of a ragas result although its first row has no score."""
+    source: str | None = None
+    """The package and release that computed the scores, such as `ragas-0.4.3`; its definitions are recorded."""
     out: str | PathLike[str] | None = None
 
 
 async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     """Import the scores of a file as a run; documented at `merilo.api.import_scores`."""
     _check(wanted)
-    rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores) or table_rows(
-        source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order
-    )
+    stated = None if wanted.source is None else stated_source(wanted.source)
+    rows = score_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order)
     unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
     if unknown:
         there = ", ".join(rows.offered)
@@ -82,7 +85,7 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
             recover(path)
             ours = not (path / MANIFEST).exists()  # new, or left by an import that was killed before it finished
             with closing(Store.open(path / STORE, create=ours)) as store:
-                await _bring_in(path, store, rows, wanted)
+                await _bring_in(path, store, rows, wanted, stated)
     except BaseException as error:
         if ours and not (path / SEAL).exists():
             _leave_nothing(path, made=made)
@@ -115,7 +118,7 @@ def _leave_nothing(path: Path, *, made: bool) -> None:
         (path / name).unlink(missing_ok=True)
 
 
-async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest) -> None:
+async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest, stated: Source | None) -> None:
     began = time.monotonic()
     try:
         intake = await take_in(rows.dataset, store, skip_invalid=False)
@@ -125,12 +128,16 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest)
         raise _refused([*error.problems, *rows.problems], rows) from error
     if rows.problems:
         raise _refused(rows.problems, rows)
-    foreign = [each for column, values in rows.scores().items() if (each := _foreign(column, values, rows, wanted))]
+    foreign = [
+        each
+        for column, values in rows.scores().items()
+        if (each := _foreign(column, values, rows, wanted, stated)) is not None
+    ]
     if not foreign:
         raise UsageError(
             f"{rows.dataset.name} has no column of scores from 0 to 1. Name its columns of scores with --score."
         )
-    manifest = _manifest(rows, intake, foreign, wanted)
+    manifest = _manifest(rows, intake, foreign, wanted, stated)
     _check_same(path, manifest.fingerprint)
     store.accept_samples()
     if wanted.cluster is not None:
@@ -162,14 +169,20 @@ class _Foreign:
     text: str
     values: array[float]
     scale: Scale
+    definition: str | None
+    """The published definition that computes it, if the source is stated and has one here."""
 
 
-def _foreign(column: str, values: array[float], rows: Rows, wanted: ImportRequest) -> _Foreign | None:
+def _foreign(
+    column: str, values: array[float], rows: Rows, wanted: ImportRequest, stated: Source | None
+) -> _Foreign | None:
     """Return the metric of a column; None for a column that was not named and has values outside 0 to 1.
 
     Raises UsageError if a named column needs a range, DataError if a value is outside the given range.
     """
-    span = wanted.scores.get(column) or _UNIT
+    definition = None if stated is None else matched(column, stated).definition
+    known = None if definition is None else known_metric(definition)
+    span = wanted.scores.get(column) or (_UNIT if known is None else scale_of(known).span)
     scored = [value for value in values if not isnan(value)]
     low, high = min(scored, default=0.0), max(scored, default=0.0)
     if not (span[0] <= low and high <= span[1]):
@@ -183,7 +196,8 @@ def _foreign(column: str, values: array[float], rows: Rows, wanted: ImportReques
             )
         raise DataError.of(rows.outside(column, span))
     lower = column in wanted.lower_is_better or column in rows.lower_is_better
-    return _Foreign(column, FOREIGN + _name(column), values, Scale(span, higher_is_better=not lower))
+    lower = lower or (known is not None and not known.higher_is_better)
+    return _Foreign(column, FOREIGN + _name(column), values, Scale(span, higher_is_better=not lower), definition)
 
 
 def _name(column: str) -> str:
@@ -191,7 +205,9 @@ def _name(column: str) -> str:
     return _NOT_IN_NAMES.sub("_", column).strip("_") or "score"
 
 
-def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: ImportRequest) -> Manifest:
+def _manifest(
+    rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: ImportRequest, stated: Source | None
+) -> Manifest:
     texts = [each.text for each in foreign]
     if twice := next((each for each in foreign if texts.count(each.text) > 1), None):
         raise UsageError(f"Several columns of scores would be named {twice.text}. Rename {twice.column!r}.")
@@ -203,6 +219,7 @@ def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: I
         rows.note,
         f"{'; '.join(renamed)}." if renamed else "",
         f"A lower value is the better one of {', '.join(lower)}." if lower else "",
+        *(() if stated is None else _source_notes(stated, foreign)),
     ]
     return Manifest(
         merilo=version(),
@@ -218,6 +235,19 @@ def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: I
         scales={each.text: each.scale.record() for each in foreign},
         cluster=wanted.cluster,
         origin=rows.origin,
+        source="" if stated is None else stated.title,
+        definitions={each.text: each.definition for each in foreign if each.definition is not None},
+    )
+
+
+def _source_notes(stated: Source, foreign: Sequence[_Foreign]) -> Sequence[str]:
+    """Return the definitions that the scores count as, and the reason for each that has none."""
+    known = [f"{each.text} as {each.definition}" for each in foreign if each.definition is not None]
+    others = [(each.text, matched(each.column, stated).reason) for each in foreign if each.definition is None]
+    return (
+        f"Comparable, since the source is stated as {stated.title}: {', '.join(known)}." if known else "",
+        *(f"No definition for {text}: {reason}." for text, reason in others),
+        stated.caveat,
     )
 
 

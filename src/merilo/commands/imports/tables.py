@@ -61,6 +61,12 @@ class Rows:
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     note: str = ""
     """A caveat on the file's scores; empty if there is none."""
+    columns: tuple[str, ...] = ()
+    """All columns of a table; empty for the files that name their package."""
+    package: str = ""
+    """The package that wrote the file, if its layout shows that: `deepeval` or `trulens`."""
+    judges: dict[str, str] = field(default_factory=dict[str, str])
+    """Column of scores → the model that judged, if the file names it."""
 
 
 def table_rows(
@@ -107,6 +113,7 @@ def table_rows(
         problems=table.problems,
         outside=table.outside,
         lower_is_better=frozenset(each for each in offered if of_ragas and each.startswith(_RAGAS_LOWER)),
+        columns=tuple(names),
         note="" if unscored is None else f"The first row has no score in {unscored}; the order of the rows is trusted.",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +13,18 @@ from merilo.commands.flags import Debug, Json, given
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from merilo.commands.label.run import Tasks
     from merilo.commands.label.until import UntilDecided
 
 HELP = """Sample items from a run, or from a pair of runs, for people to label.
 
-Items are written to FILE without the judge's verdicts, nor the run they come from. Label them in the terminal (--ask)
-or with any tool that fills in the `label` field. With --ask each answer is saved at once, and the labels are attached
-to the runs at the end; repeat the command to resume. Labels of a pair correct `merilo compare` and `merilo gate
---baseline`; labels of one run correct `merilo show` and `merilo gate --min`.
+Items are written to FILE without the judge's verdicts, nor the run they come from. Label them in the terminal (--ask),
+in a browser (--html: one file that needs no server and no Python), or with any tool that fills in the `label` field.
+With --ask each answer is saved at once, and the labels are attached to the runs at the end; repeat the command to
+resume. Labels of a pair correct `merilo compare` and `merilo gate --baseline`; labels of one run correct `merilo show`
+and `merilo gate --min`.
 
 Labels from another tool: merilo calibrate RUN --labels FILE --attach
 """
@@ -29,6 +33,7 @@ Examples:
   merilo label runs/bm25 runs/dense --metric context_relevance -o pairs.jsonl --ask
   merilo label runs/first --metric faithfulness --sample 60 -o tasks.csv
   merilo label tasks.jsonl --ask --annotator ann
+  merilo label runs/first --metric faithfulness --html tasks.html
 """
 
 
@@ -79,28 +84,30 @@ def label(
     annotator: Annotated[
         str, typer.Option(metavar="NAME", help="With --ask: name of the annotator, stored with each label.")
     ] = "",
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a page for labelling the tasks in a browser.", show_default=False),
+    ] = None,
+    guidelines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --html: text file with your guidelines for annotators, one on each line.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Draw tasks, or ask for their labels."""
     del debug  # main reads it
-    if until_decided is not None and not (ask and output is not None):
-        raise UsageError("--until-decided needs --ask and a file for the tasks: -o tasks.jsonl.")
-    if ask and json:
-        raise UsageError("--ask is a dialogue; leave out --json.")
-    if ask and (output is None or Path(what).is_file()):
-        if output is not None or (other is not None and Path(what).is_file()):
-            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
-        if Path(what).is_dir():
-            raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
-        _ask_file(what, annotator)
+    _check(ask=ask, output=output, html=html, until_decided=until_decided, json=json)
+    if guidelines is not None and html is None:
+        raise UsageError("--guidelines are shown on a page; add --html tasks.html.")
+    to = None if html is None else _PageFile(html, guidelines)
+    if Path(what).is_file() or (ask and output is None):
+        _label_file(what, other, output, to, annotator if ask else None, json=json)
         return
-    if output is None:
-        raise UsageError(
-            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv. To label an existing file, add --ask."
-        )
-    if Path(what).is_file():
-        raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
     from merilo.commands.label.run import SAMPLES, label_run
     from merilo.stats.looks import LABEL_LOOKS
 
@@ -118,8 +125,8 @@ def label(
         sequential=sequential,
     )
     runs = [each for each in (what, other) if each is not None]
-    if not ask:
-        _report(tasks, runs, output, json=json)
+    if output is None or not ask:
+        _report(tasks, runs, output, to, json=json)
         return
     until = None
     if until_decided is not None:
@@ -130,6 +137,63 @@ def label(
         _ask(Path(output), annotator, until)
     finally:
         _attach(runs, output, "" if until is None else until.ending)
+
+
+def _check(*, ask: bool, output: str | None, html: str | None, until_decided: str | None, json: bool) -> None:
+    """Raise UsageError for options that exclude each other."""
+    if until_decided is not None and not (ask and output is not None):
+        raise UsageError("--until-decided needs --ask and a file for the tasks: -o tasks.jsonl.")
+    if ask and json:
+        raise UsageError("--ask is a dialogue; leave out --json.")
+    if ask and html is not None:
+        raise UsageError("--html writes a page to label in a browser; leave out --ask.")
+    if output is None and html is None and not ask:
+        raise UsageError(
+            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv, or --html tasks.html. To label an existing "
+            "file, add --ask."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _PageFile:
+    """A page to write."""
+
+    path: str
+    guidelines: str | None
+    """A file with guidelines, one on each line."""
+
+    def write(self, records: Sequence[Mapping[str, object]]) -> None:
+        from merilo.commands.label.page import GUIDELINES, label_page
+        from merilo.rendering.html import write_page
+
+        write_page(Path(self.path), label_page(records, guidelines=(*self._own(), *GUIDELINES)))
+
+    def _own(self) -> list[str]:
+        if self.guidelines is None:
+            return []
+        try:
+            text = Path(self.guidelines).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"Cannot read the guidelines in {self.guidelines} ({error}).") from error
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _label_file(
+    what: str, other: str | None, output: str | None, to: _PageFile | None, annotator: str | None, *, json: bool
+) -> None:
+    """Ask for the labels of an existing file of tasks, or write its page; `annotator`: None unless asked here."""
+    if Path(what).is_dir():
+        raise UsageError(f"To draw tasks from {what} and label them, name a new file for them: -o tasks.jsonl.")
+    if annotator is not None:
+        if output is not None or other is not None:
+            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and OTHER.")
+        _ask_file(what, annotator)
+    elif to is None:
+        raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
+    elif output is not None or other is not None:
+        raise UsageError("--html shows the tasks of the file WHAT; leave out --output and OTHER.")
+    else:
+        _page_of_file(what, to, json=json)
 
 
 def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
@@ -160,7 +224,7 @@ def _ask_file(file: str, annotator: str) -> None:
 
 
 def _attach(runs: list[str], output: str, decision: str) -> None:
-    """Attach the labels given so far to the runs, and report it; `decision`: what the labels decided, if they should."""
+    """Attach the labels given so far to the runs, and report it; `decision`: what they decided, if they should."""
     from merilo.commands.calibrate.attached_labels import attach_file
     from merilo.rendering.overview import command
     from merilo.rendering.page import Page
@@ -179,45 +243,33 @@ def _attach(runs: list[str], output: str, decision: str) -> None:
     show(page)
 
 
-def _report(tasks: Tasks, runs: list[str], output: str, *, json: bool) -> None:
-    from merilo.rendering.overview import command
-    from merilo.rendering.page import Page
+def _report(tasks: Tasks, runs: list[str], output: str | None, to: _PageFile | None, *, json: bool) -> None:
+    from merilo.commands.label.text import drawn_page, drawn_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.rendering.wording import count
 
+    html = None if to is None else to.path
+    if to is not None:
+        to.write([line.record() for line in tasks.lines])
     if json:
-        write(json_text(_record(tasks, runs, output)) + "\n")
-        return
-    page = Page(page_width())
-    both = " of both runs" if len(runs) > 1 else ""
-    drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
-    how = "stratified by score" if tasks.stratified else "drawn uniformly"
-    page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
-    for sentence in tasks.remarks:
-        page.text(sentence)
-    page.heading("Next")
-    page.line("  " + command("label", output, "--ask"))
-    attach = ["--attach"] if len(runs) > 1 else []
-    for run in runs:
-        page.line("  " + command("calibrate", run, "--labels", output, *attach))
-    show(page)
+        write(json_text(drawn_record(tasks, runs, output, html)) + "\n")
+    else:
+        show(drawn_page(tasks, runs, output, html, page_width()))
 
 
-def _record(tasks: Tasks, runs: list[str], output: str) -> dict[str, object]:
-    return {
-        "run": runs[0],
-        "other": runs[1] if len(runs) > 1 else None,
-        "file": output,
-        "metric": tasks.metric,
-        "unit": tasks.unit.value,
-        "tasks": tasks.to_answer,
-        "samples": tasks.samples,
-        "scored_samples": tasks.population,
-        "stratified": tasks.stratified,
-        "seed": tasks.seed,
-        "remarks": list(tasks.remarks),
-    }
+def _page_of_file(file: str, to: _PageFile, *, json: bool) -> None:
+    """Write the page for the tasks of a file, without the labels that they have."""
+    from merilo.commands.label.task_file import TaskFile
+    from merilo.commands.label.text import file_page
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
+    found = TaskFile(Path(file))
+    to.write(found.records)
+    if json:
+        write(json_text({"file": file, "html": to.path, "tasks": len(found.tasks)}) + "\n")
+    else:
+        show(file_page(len(found.tasks), to.path, page_width()))
 
 
 COMMAND = Command(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from dataclasses import dataclass
-from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
+from merilo.commands.label.choices import about, keys_of, meant, named
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.terminal import page_width, show, write
 from merilo.rendering.wording import count
@@ -15,23 +13,14 @@ from merilo.rendering.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from merilo.commands.label.choices import Key
     from merilo.commands.label.task_file import OpenTask, TaskFile
 
 _BACK, _SKIP, _QUIT = "b", "s", "q"
 _WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}
-_RANGE: Final = re.compile(r"a number from (\S+) to (\S+)")
-"""The `labels` text of a task that asks for a number."""
-_LETTERS: Final = {"yes": "y", "no": "n"}
 _TAKEN: Final = frozenset({_BACK, _SKIP, _QUIT, *_WORDS})
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One possible answer: the text to type and the label it stands for."""
-
-    typed: str
-    label: str
-    meaning: str
+_FAR: Final = 12
+"""Lines of texts above which the question and the statement are shown again, next to the prompt."""
 
 
 def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], bool] | None = None) -> int:
@@ -46,7 +35,7 @@ def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], b
     at = _next(file, -1)
     while at is not None and not (decided is not None and decided(file.finished)):
         task = file.tasks[at]
-        keys = keys_of(task)
+        keys = keys_of(task, _TAKEN)
         show(_page(file, at, task))
         typed = _typed(keys, task)
         if typed is None or typed == _QUIT:
@@ -63,27 +52,6 @@ def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], b
     return answered
 
 
-def keys_of(task: OpenTask) -> tuple[Key, ...]:
-    """Return what can be typed: one-letter labels, or their numbers if a label is longer or a command of the form.
-
-    Empty if the answer is a number.
-    """
-    short = [_LETTERS.get(label, label) for label in task.labels]
-    if any(len(each) > 1 or each.casefold() in _TAKEN for each in short) or len({*short}) < len(short):
-        short = [str(place) for place in range(1, len(short) + 1)]
-    meanings = _meanings(task)
-    return tuple(Key(*each) for each in zip(short, task.labels, meanings, strict=True))
-
-
-def _meanings(task: OpenTask) -> list[str]:
-    """Return the meaning of each label; all blank if the text has no longer one part per label."""
-    parts = task.explained.split("; ")
-    if len(parts) != len(task.labels):
-        return [""] * len(task.labels)
-    pairs = zip(parts, task.labels, strict=True)
-    return [part[len(label) + 2 :] if part.startswith(f"{label}: ") else "" for part, label in pairs]
-
-
 def _next(file: TaskFile, at: int) -> int | None:
     """Return the position of the next unlabelled task after this one; None if there is none."""
     return next((place for place in range(at + 1, len(file.tasks)) if not file.tasks[place].label), None)
@@ -95,12 +63,17 @@ def _page(file: TaskFile, at: int, task: OpenTask) -> Page:
     labelled = sum(bool(each.label) for each in file.tasks)
     done = f"Task {at + 1} of {len(file.tasks)}, {labelled} labelled"
     page.line(Span(done, Tone.QUIET))
+    before = len(page.lines)
     for name, text in task.texts:
-        page.heading(name.replace("_", " "))
+        page.heading(named(name))
         page.text(text, indent=2)
+    if len(page.lines) - before > _FAR:  # the start may have scrolled out of sight
+        for name, text in about(task.texts):
+            page.heading(named(name))
+            page.text(text, indent=2)
     page.blank()
     page.text(task.question, tone=Tone.STRONG)
-    keys = keys_of(task)
+    keys = keys_of(task, _TAKEN)
     if keys:
         page.entries([(key.typed, _meaning(key)) for key in keys])
     else:
@@ -129,24 +102,11 @@ def _typed(keys: tuple[Key, ...], task: OpenTask) -> str | None:
             return _SKIP
         if (letter := _WORDS.get(text, text)) in {_BACK, _SKIP, _QUIT}:
             return letter
-        found = _meant(keys, task, text)
+        found = meant(keys, task, text)
         if found is not None:
             return found
         which = ", ".join(key.typed for key in keys) or task.explained or "a number"
         write(f"Type {which}, or s, b, q.\n")
-
-
-def _meant(keys: tuple[Key, ...], task: OpenTask, text: str) -> str | None:
-    """Return the label that a text stands for, or a number in the range as it was typed; None for any other text."""
-    if keys:
-        return next((key.label for key in keys if text in {key.typed.casefold(), key.label.casefold()}), None)
-    ends = _RANGE.fullmatch(task.explained)
-    low, high = (float(ends[1]), float(ends[2])) if ends else (-inf, inf)
-    try:
-        value = float(text.replace(",", "."))
-    except ValueError:
-        return None
-    return text if isfinite(value) and low <= value <= high else None
 
 
 def _goodbye(file: TaskFile, *, ended: bool) -> None:

@@ -260,7 +260,7 @@ class _Drawing:
             return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
         order = sorted(items, key=lambda mark: self._key("item", f"{cases[0].sample.id} {mark}"))
         return [
-            TaskLine(ticket(mark, form.labels), form.asked, form.texts, form.explained())
+            TaskLine(ticket(mark, form.labels), form.asked, _with_input(form.texts, cases[0].sample), form.explained())
             for mark, form in ((mark, items[mark].form) for mark in order)
         ]
 
@@ -323,6 +323,13 @@ def _dice(key: str, name: str) -> bytes:
     return blake2b(f"{key} {name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+def _with_input(texts: tuple[tuple[str, str], ...], sample: Sample) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a task, preceded by the user input, by which annotators understand a statement."""
+    if not sample.user_input or {"user_input", "texts"} & {name for name, _ in texts}:
+        return texts
+    return (("user_input", sample.user_input), *texts)
+
+
 def _value_asked(
     metric: str, sample: Sample, span: tuple[float, float]
 ) -> tuple[str, tuple[tuple[str, str], ...], str]:
@@ -331,6 +338,7 @@ def _value_asked(
     ends = f"a number from {low:g} to {high:g}" if isfinite(low) and isfinite(high) else "a number"
     contexts = [f"[{number}] {each.text}" for number, each in enumerate(sample.retrieved_contexts or (), start=1)]
     fields = {
+        "history": "\n".join(sample.read_history) or None,
         "user_input": sample.user_input,
         "contexts": "\n\n".join(contexts) if sample.retrieved_contexts is not None else None,
         "response": sample.response,

@@ -11,11 +11,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from merilo.commands.label.tasks import COLUMNS, row_text, task_format, unsealed
+from merilo.commands.label.tasks import COLUMNS, SETTLED, row_text, task_format, unsealed
 from merilo.data.csv_escaping import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
-from merilo.runs.publish import write_file
+from merilo.runs.publish import create_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ class OpenTask:
 
     row: int
     """Position of its row in the file, from 0."""
+    id: str
     question: str
     texts: tuple[tuple[str, str], ...]
     labels: tuple[str, ...]
@@ -40,6 +41,27 @@ class OpenTask:
     """The label; empty if there is none yet."""
     sample: str
     """The id of the sample that the task is about."""
+    pair: bool
+    """True if the task was drawn from a pair of runs."""
+
+
+def open_task(row: int, record: Mapping[str, object]) -> OpenTask | None:
+    """Return the task in these fields; None if they have no valid ticket, or if the task needs no answer."""
+    fields = {name: "" if value is None else str(value) for name, value in record.items()}
+    ticket = unsealed(fields.get("ticket", ""))
+    if ticket is None or ticket.settled:
+        return None
+    return OpenTask(
+        row,
+        ticket.task,
+        fields.get("question", ""),
+        tuple((name, text) for name, text in fields.items() if name not in COLUMNS and text),
+        ticket.labels,
+        fields.get("labels", ""),
+        fields.get("label", "").strip(),
+        ticket.sample,
+        pair=bool(ticket.other),
+    )
 
 
 class TaskFile:
@@ -49,7 +71,8 @@ class TaskFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
+        """The file."""
         self._stamp = _stamp(path)
         text = _read(path)
         try:
@@ -70,6 +93,30 @@ class TaskFile:
         every, left = {task.sample for task in self.tasks}, {task.sample for task in self.tasks if not task.label}
         return len(every) - len(left)
 
+    @property
+    def records(self) -> list[dict[str, object]]:
+        """Every task without its label, as the fields of its row; also those that need no answer, with theirs."""
+        found: dict[str, dict[str, object]] = {}
+        for row in range(len(self._rows)):
+            fields = self._rows.fields(row)
+            ticket = None if fields is None else unsealed(fields.get("ticket", ""))
+            if fields is not None and ticket is not None:
+                label = SETTLED if ticket.settled else None
+                found.setdefault(ticket.task, {**fields, "task": ticket.task, "label": label, "annotator": None})
+        return list(found.values())
+
+    def copy(self, path: Path) -> None:
+        """Write a copy of the file to `path` in which no task has a label.
+
+        Raises FileExistsError if `path` has other content, OSError if it cannot be written.
+        """
+        text = self._rows.text()
+        before = [self._rows.put(task.row, {"label": "", "annotator": ""}) for task in self.tasks if task.label]
+        copied = self._rows.text() if before else text
+        for task, row in zip([task for task in self.tasks if task.label], before, strict=True):
+            self._rows.restore(task.row, row)
+        create_file(path, copied.encode("utf-8", "surrogateescape"))
+
     def answer(self, task: int, label: str, annotator: str = "") -> None:
         """Save the label of a task, by its position in `tasks`; an empty label removes it."""
         old = self.tasks[task]
@@ -84,26 +131,19 @@ class TaskFile:
 
     def _task(self, row: int) -> OpenTask | None:
         fields = self._rows.fields(row)
-        if fields is None:
-            return None
-        ticket = unsealed(fields.get("ticket", ""))
-        if ticket is None or ticket.settled:
-            return None
-        texts = tuple((name, text) for name, text in fields.items() if name not in COLUMNS and text)
-        question, explained = fields.get("question", ""), fields.get("labels", "")
-        return OpenTask(row, question, texts, ticket.labels, explained, fields.get("label", "").strip(), ticket.sample)
+        return None if fields is None else open_task(row, fields)
 
     def _save(self) -> None:
         """Replace the file atomically, so that a reader or a crash sees the old or the new version."""
-        if _stamp(self._path) != self._stamp:
+        if _stamp(self.path) != self._stamp:
             raise RunError(
-                f"Another program changed {self._path} meanwhile, so the last label was not saved. Repeat the command."
+                f"Another program changed {self.path} meanwhile, so the last label was not saved. Repeat the command."
             )
         try:
-            write_file(self._path, self._rows.text().encode("utf-8", "surrogateescape"))
+            write_file(self.path, self._rows.text().encode("utf-8", "surrogateescape"))
         except OSError as error:
-            raise RunError(f"Cannot write {self._path} ({error.strerror}); the last label was not saved.") from error
-        self._stamp = _stamp(self._path)
+            raise RunError(f"Cannot write {self.path} ({error.strerror}); the last label was not saved.") from error
+        self._stamp = _stamp(self.path)
 
 
 class _Rows(Protocol):

@@ -16,7 +16,7 @@ import json
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.csv_escaping import escaped
 from merilo.data.source import Format, RecordFile, format_of
@@ -35,6 +35,8 @@ _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "metric", "run", "seed", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
+_LONGEST_LINE: Final = 2**22
+"""Bytes of the first line that are read to recognise a file of tasks."""
 SETTLED: Final = "settled"
 """The label of a task that needs no answer."""
 
@@ -200,6 +202,17 @@ def has_tasks(path: Path, tasks: Sequence[TaskLine]) -> bool:
         return False
     found = {str(value.value.get("task", "")) for value in RecordFile(path, task_format(path)).records() if value.value}
     return found == {task.ticket.task for task in tasks}
+
+
+def first_ticket(path: Path) -> Ticket | None:
+    """Return the ticket of the first task in a .jsonl file; None if the file does not begin with a task."""
+    try:
+        with path.open("rb") as lines:
+            record: Any = json.loads(lines.readline(_LONGEST_LINE))  # Any: JSON, not validated yet
+    except (OSError, ValueError, RecursionError):
+        return None
+    text = cast("dict[str, object]", record).get("ticket") if isinstance(record, dict) else None
+    return unsealed(text) if isinstance(text, str) else None
 
 
 def task_format(path: Path) -> Format:

@@ -72,7 +72,7 @@ def labels_plan(
 
 def _minimums(run: Run, suite: Suite) -> Iterator[LabelsNeeded]:
     corrections = corrected_of(run)
-    for name, asked in suite.minimums.items():
+    for name, asked in suite.means.items():
         text = metric_in(run, name)
         if not asks_judge(text):
             continue

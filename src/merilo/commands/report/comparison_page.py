@@ -1,32 +1,34 @@
-"""A comparison of runs as one HTML file without scripts: paired differences, and samples that moved side by side."""
+"""A comparison of runs as one HTML file: paired differences, what the number of contexts explains, and all samples."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.compare import wording as words
-from merilo.commands.report.charts import forest_row, reach_of
-from merilo.commands.report.page import cautions, chip, heading, page, text
+from merilo.commands.report.charts import curves, forest_row, reach_of
+from merilo.commands.report.compared import compared_samples
+from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
+from merilo.commands.report.page import cautions, chip, drawer, heading, notes, page, text
+from merilo.commands.report.plain_pairs import plain_pairs
 from merilo.commands.report.result import Caution
-from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.judging.kinds.support import SupportVerdict
-from merilo.rendering.html_evidence import value_cell
-from merilo.rendering.markup import Markup, el, joined
-from merilo.rendering.weak import WEAK_LEGEND, WeakMarks
-from merilo.rendering.wording import count, number, reason_of, said
+from merilo.rendering.markup import Markup, el
+from merilo.rendering.weak import WEAK_LEGEND
+from merilo.rendering.wording import count, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from merilo.commands.compare.result import Row, RunComparison
+    from merilo.commands.report.compared import ComparedSamples, Curve
 
-    from merilo.commands.compare.result import Moved, Row, RunComparison
-    from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
-
-_HEAD: Final = ("Metric", "Means", "Difference", "", "Higher, equal, lower", "Conclusion")
+_HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Higher, equal, lower", "Conclusion")
 _GLYPHS: Final = {"good": "\u25b2", "bad": "\u25bc", "none": "?"}
 
 
-def comparison_page(found: RunComparison) -> str:
-    """Return the comparison as one HTML file; equal comparisons give equal bytes."""
+def comparison_page(found: RunComparison, samples: ComparedSamples | None = None) -> str:
+    """Return the comparison as one HTML file; equal comparisons give equal bytes.
+
+    `samples`: the common samples; None: they are read from the runs. Raises RunError if a run cannot be read.
+    """
+    shown = compared_samples(found) if samples is None else samples
     title = " against ".join(found.names)
     head = el(
         "header",
@@ -37,22 +39,57 @@ def comparison_page(found: RunComparison) -> str:
         cls="wrap head",
     )
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
-    notes = [
-        el("section", heading(note.heading), el("dl", [_entry(*each) for each in note.entries], cls="small"))
-        for note in words.comparison_notes(found)
-    ]
-    basis = el("p", f"{words.basis(found)} {words.family(found)}", cls="soft small")
-    return page(f"{title}: comparison", [head, el("main", pairs, basis, _moved(found), notes, cls="wrap pairs")])
+    basis = el("p", f"{words.basis(found)} {words.family(found)}.", cls="soft small")
+    numbers = el(
+        "div", pairs, basis, _statistics(found), _depths(found, shown), notes(words.comparison_notes(found)), cls="wrap"
+    )
+    title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
+    app = el(
+        "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
+    )
+    return page(
+        f"{title}: comparison",
+        [head, el("main", numbers, app), drawer("broad")],
+        scripts=("table.js", "sample.js", "compare.js"),
+        data=page_data(
+            _columns(found, shown),
+            {f"details{place}": own for place, own in enumerate(shown.entries)},
+            shown.passages,
+        ),
+        after=plain_pairs(found, shown),
+    )
+
+
+def _columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  # Any: JSON
+    first, *_ = shown.entries
+    return {
+        "total": found.common,
+        "names": list(found.names),
+        "by": found.moved_by,
+        "metrics": [
+            metric_field(metric, scale, weak=metric in found.weak)
+            for metric, scale in zip(shown.metrics, shown.scales, strict=True)
+        ],
+        "faults": fault_fields(),
+        "id": [each.row.id for each in first],
+        "q": [each.question for each in first],
+        "r": [[each.response for each in own] for own in shown.entries],
+        "f": [[each.row.fault for each in own] for own in shown.entries],
+        "v": [
+            [[rounded(each.row.values[at]) for each in own] for own in shown.entries]
+            for at in range(len(shown.metrics))
+        ],
+    }
 
 
 def _cautions(found: RunComparison) -> list[Caution]:
     """Return what limits the differences: a judge without human labels or a weak one, and the notes of the runs."""
-    notes = [Caution("Note.", each) for each in words.beware(found)]
+    warned = [Caution("Note.", each) for each in words.beware(found)]
     if found.by_judge_alone:
-        notes.append(Caution("By the judge alone.", "No human label corrects these differences."))
+        warned.append(Caution("By the judge alone.", "No human label corrects these differences."))
     if found.weak:
-        notes.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
-    return notes
+        warned.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
+    return warned
 
 
 def _lead(found: RunComparison) -> list[object]:
@@ -84,7 +121,7 @@ def _pair(found: RunComparison, other: int) -> Markup:
     head = el("tr", [el("th", each, scope="col") for each in _HEAD])
     table = el("table", el("thead", head), el("tbody", [_row(found, row, reach) for row in rows]), cls="forest")
     note = f"{found.names[0]} minus {found.names[other]}, paired; right of the line: {found.names[0]} is higher"
-    return el("section", heading("Differences", note), table)
+    return el("section", heading("Differences", note), table, cls="gap")
 
 
 def _row(found: RunComparison, row: Row, reach: float) -> Markup:
@@ -99,7 +136,7 @@ def _row(found: RunComparison, row: Row, reach: float) -> Markup:
     why = words.why(found, row)
     return el(
         "tr",
-        el("th", words.marked(row), scope="row"),
+        el("th", el("a", words.marked(row), href="#samples", data_metric=row.metric), scope="row"),
         el("td", f"{number(each.first)} and {number(each.second)}", cls="nw"),
         el("td", el("b", words.signed(each.difference)), el("span", f" {words.interval(each)}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
@@ -117,110 +154,67 @@ def _label(row: Row) -> str:
     return f"Difference {words.signed(row.comparison.difference)}, interval {words.interval(row.comparison)}"
 
 
-def _entry(name: str, note: str) -> Markup:
-    return el("div", el("dt", el("b", name)), el("dd", text(note)))
-
-
-def _moved(found: RunComparison) -> Markup:
-    if not found.moved:
-        return el("section", heading("Samples that moved"), el("p", "No sample has different scores."))
-    shown = [_sample(found, each) for each in found.moved]
-    return el("section", heading("Samples that moved", words.moved_title(found)), shown)
-
-
-def _sample(found: RunComparison, moved: Moved) -> Markup:
-    """Return one sample that moved: a line, which opens to both runs side by side."""
-    values = " and ".join(map(number, moved.values))
-    up = next((row.higher_is_better for row in found.rows if row.metric == found.moved_by), True)
-    glyph = "\u25b2" if moved.step > 0 else "\u25bc"
-    tone = "up" if (moved.step > 0) == up else "down"
-    question = moved.cases[0].result.sample.user_input
-    reference = moved.cases[0].result.sample.reference
-    summary = el(
-        "summary",
-        text(question or moved.sample),
-        el("span", values, cls="soft"),
-        el("b", f"{glyph} {words.signed(moved.step)}", cls=tone),
-    )
-    panes = [
-        _pane(found, name, case, [other for other in moved.cases if other is not case])
-        for name, case in zip(found.names, moved.cases, strict=True)
+def _statistics(found: RunComparison) -> Markup:
+    """Return the statistics of each test, folded, with the meaning of the columns."""
+    head = el("tr", [el("th", each, scope="col") for each in ("metric", "runs", *words.MEASURES)])
+    rows = [
+        el(
+            "tr",
+            el("th", words.marked(row), scope="row"),
+            el("td", words.pair_title(found, row.other)),
+            [el("td", each, cls="num") for each in words.measures(row)],
+        )
+        for row in found.rows
     ]
-    body = el(
-        "div",
-        text(moved.sample, tag="p", cls="soft small"),
-        el("p", el("b", "Reference: "), text(reference)) if reference else None,
-        el("div", panes, cls="two"),
+    table = el("table", el("thead", head), el("tbody", rows), cls="plaintable")
+    return el(
+        "details",
+        el("summary", "Statistics"),
+        el("div", table, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
+        el("p", words.legend(found), cls="small soft"),
+        cls="fold",
     )
-    return el("details", summary, body, cls="move")
 
 
-def _pane(found: RunComparison, name: str, case: SampleDetail, others: Sequence[SampleDetail]) -> Markup:
-    marks = WeakMarks(found.weak)
-    scores = [
-        el("div", el("dt", marks.name(metric)), el("dd", value_cell(case.result.outcomes.get(metric))))
-        for metric in dict.fromkeys(row.metric for row in found.rows)
+def _depths(found: RunComparison, shown: ComparedSamples) -> Markup | None:
+    """Return what the number of contexts explains: for each metric the difference, and the means cut to k contexts."""
+    if not shown.curves:
+        return None
+    cards = [_depth(found, shown, each) for each in shown.curves]
+    key = [
+        el("span", el("span", "\u25cf", cls=f"run{min(place, 2)}", aria_hidden="true"), " ", text(name))
+        for place, name in enumerate(found.names)
     ]
-    response = case.result.sample.response
-    statements = [each for views in case.statements.values() for each in views]
+    title = heading("What the number of contexts explains", "all runs cut to their first k contexts")
+    return el("section", title, el("p", key, cls="legend"), el("div", cards, cls="depths"), cls="gap")
+
+
+def _depth(found: RunComparison, shown: ComparedSamples, curve: Curve) -> Markup:
+    span = shown.scales[shown.metrics.index(curve.metric)].span
+    said = [_explained(found, row) for row in found.rows if row.metric == curve.metric]
+    apart = [
+        f"At k = {curve.depths[0]} they differ by {words.signed(curve.means[0][0] - means[0])}."
+        for means in curve.means[1:]
+    ]
+    basis = f"Curves: {count(curve.samples, 'sample')} scored in all runs at every k."
     return el(
         "div",
-        el("h3", text(name)),
-        text(response, tag="p") if response is not None else None,
-        el("ol", [_statement(each) for each in statements], cls="stmts") if statements else None,
-        [_context(view, others) for view in case.contexts],
-        el("dl", scores, cls="scores"),
-        cls="pane",
+        el(
+            "div", el("h3", curve.metric), [el("p", each) for each in (*said, *apart)], el("p", basis, cls="small soft")
+        ),
+        curves(curve, found.names, span),
+        cls="depth",
+        data_curve=curve.metric,
     )
 
 
-def _statement(view: StatementView) -> Markup:
-    support = next((each.answer for each in view.said if isinstance(each.answer, SupportVerdict)), None)
-    label = "none" if support is None else support.label.value
-    return el(
-        "li",
-        text(view.text, tag="p", cls="st"),
-        [_said(each) for each in view.said],
-        cls="unsupported" if label == "not_stated" else label,
+def _explained(found: RunComparison, row: Row) -> str:
+    """Return the difference, and that over the same number of contexts in both runs."""
+    whole, same = row.comparison, row.same_contexts
+    runs = f"{words.pair_title(found, row.other)}: the difference is {words.signed(whole.difference)}"
+    if same is None or same.difference is None:
+        return f"{runs}."
+    return (
+        f"{runs}. With the same number of contexts per sample it is {words.signed(same.difference)} "
+        f"({words.interval(same)}; {count(same.counts.pairs, 'pair')})."
     )
-
-
-def _context(view: ContextView, others: Sequence[SampleDetail]) -> Markup:
-    grade = next((each.answer.grade for each in view.said if isinstance(each.answer, RelevanceVerdict)), None)
-    name, rank = view.context.id, _rank(view, others)
-    title = view.sentences[0] if view.sentences else "(blank)"
-    summary = el(
-        "summary",
-        el("b", view.index + 1),
-        el("span", el("bdi", title), cls="ti"),
-        el("span", rank, cls=f"chip{' warn' * (rank == 'only here')}") if rank else None,
-        el("span", f"grade {grade}", cls=f"chip{' good' * (grade == 2)}") if grade is not None else None,
-    )
-    body = el(
-        "div",
-        text(name, tag="p", cls="small soft") if name else None,
-        el("p", joined(_sentences(view)), dir="auto"),
-        [_said(each) for each in view.said],
-    )
-    return el("details", summary, body, cls="ctx")
-
-
-def _rank(view: ContextView, others: Sequence[SampleDetail]) -> str:
-    """Return where the other run has this context; empty with more than two runs."""
-    if len(others) != 1:
-        return ""
-    for other in others[0].contexts:
-        if other.context.text == view.context.text:
-            return "same rank" if other.index == view.index else f"there: {other.index + 1}"
-    return "only here"
-
-
-def _sentences(view: ContextView) -> Iterator[Markup]:
-    for at, sentence in enumerate(view.sentences):
-        yield joined((el("span", sentence, cls=f"sent{' ev' * (at in view.evidence)}"), " "))
-
-
-def _said(remark: Remark) -> Markup:
-    kind = f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
-    reason = reason_of(remark.answer)
-    return el("p", el("b", f"{kind}: "), said(remark.answer), f". {reason}" if reason else None, cls="vd")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.history import shown_history
 from merilo.data.sentences import judged_sentences
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
-from merilo.metrics.base import Failed, Undefined
+from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.overview import counts_text
 from merilo.rendering.wording import reason_of, said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.metrics.base import Outcome
     from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
 
 _PREFERRED: Final = "faithfulness"
@@ -40,6 +43,7 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
     sample = case.result.sample
     groups = sorted(case.statements.items(), key=lambda item: _PREFERRED not in item[0])
     return {
+        **({} if sample.history is None else {"h": shown_history(sample.history)}),
         "q": sample.user_input,
         "r": sample.response,
         "ref": sample.reference,
@@ -49,6 +53,7 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
         ],
         "cx": [_context(view, passages) for view in case.contexts],
         "why": _without_score(case),
+        "n": {metric: words for metric, outcome in case.result.outcomes.items() if (words := _basis(outcome))},
         "raw": [_asked(case, place) for place in range(len(case.asked))] if replies else None,
     }
 
@@ -106,6 +111,14 @@ def _without_score(case: SampleDetail) -> dict[str, list[str]]:
         elif isinstance(outcome, Failed):
             found[metric] = ["failed", outcome.error.message]
     return found
+
+
+def _basis(outcome: Outcome) -> str:
+    """Return what a score is based on; empty for an outcome that is not a score."""
+    if not isinstance(outcome, Score):
+        return ""
+    averaged = "average of the judge's probabilities" if outcome.averaged else ""
+    return "; ".join(filter(None, (averaged, counts_text(outcome.counts) if outcome.counts else "")))
 
 
 def _reply(reply: Mapping[str, Any]) -> str:  # Any: JSON

@@ -1,7 +1,8 @@
 """Likely faults of samples: what the contexts hold, against what the response does with them.
 
-Two questions give a table. Are the contexts sufficient (context_sufficiency)? Does the response decline, and are all
-its statements supported (faithfulness)? What the run did not judge is "not judged".
+If the run has the metric `answering`, its category is the fault. Otherwise two questions give a table. Are the contexts
+sufficient (context_sufficiency)? Does the response decline, and are all its statements supported (faithfulness)? What
+the run did not judge is "not judged".
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from merilo.metrics.answering import Answering, Category
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +56,8 @@ class Fault:
     name: str
     cause: str
     """A sentence on the cause and where to look."""
+    category: str = ""
+    """The category of `answering`, or "cannot tell"; empty for a cell of the table."""
 
     @property
     def glyph(self) -> str:
@@ -60,7 +65,7 @@ class Fault:
         return {"bad": "\u2717", "warn": "!", "good": "\u2713"}.get(self.tone, "?")
 
 
-FAULTS: Final = (
+GRID: Final = (
     Fault(
         Held.SHORT,
         Answer.STRAYED,
@@ -159,13 +164,104 @@ FAULTS: Final = (
     ),
 )
 """All cells, in the order in which samples are listed."""
-CELLS: Final = {(fault.held, fault.answer): place for place, fault in enumerate(FAULTS)}
+CELLS: Final = {(fault.held, fault.answer): place for place, fault in enumerate(GRID)}
 """Contexts and response → position in `FAULTS`."""
+CANNOT_TELL: Final = "cannot tell"
+JOINT: Final = (
+    Fault(
+        Held.SHORT,
+        Answer.STRAYED,
+        "bad",
+        True,  # noqa: FBT003  as above
+        "Evidence missing, invented",
+        "The contexts do not hold the answer, and the response claims what they do not say. Culprits: the retriever, "
+        "and the generator, which should have declined.",
+        Category.INVENTED,
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.STRAYED,
+        "bad",
+        True,  # noqa: FBT003  as above
+        "Wrong",
+        "The contexts hold the answer, but the response does not agree with the reference. Culprit: the generator.",
+        Category.WRONG,
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.STRAYED,
+        "bad",
+        True,  # noqa: FBT003  as above
+        "Beyond the evidence",
+        "The contexts hold the answer, but the response also claims what they do not say. Culprit: the generator.",
+        Category.BEYOND_EVIDENCE,
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.DECLINED,
+        "warn",
+        True,  # noqa: FBT003  as above
+        "Declined though the evidence was there",
+        "The contexts hold the answer, but the response declines. Culprit: the generator.",
+        Category.DECLINED_WRONGLY,
+    ),
+    Fault(
+        Held.SHORT,
+        Answer.SUPPORTED,
+        "warn",
+        True,  # noqa: FBT003  as above
+        "Evidence missing",
+        "The contexts do not hold the answer; the response declines or adds nothing to them. Culprit: the retriever.",
+        Category.EVIDENCE_MISSING,
+    ),
+    Fault(
+        Held.UNKNOWN,
+        Answer.UNKNOWN,
+        "none",
+        False,  # noqa: FBT003  as above
+        "Cannot tell",
+        "The metric answering has no value for this sample.",
+        CANNOT_TELL,
+    ),
+    Fault(
+        Held.SHORT,
+        Answer.DECLINED,
+        "good",
+        False,  # noqa: FBT003  as above
+        "Rightly declined",
+        "There is no evidence, or no answer, and the response declines. Without a reference it is not known if the "
+        "retriever could have found more.",
+        Category.RIGHTLY_DECLINED,
+    ),
+    Fault(
+        Held.ENOUGH,
+        Answer.SUPPORTED,
+        "good",
+        False,  # noqa: FBT003  as above
+        "Right",
+        "The contexts hold the answer and support the response, and the reference, if there is one, agrees.",
+        Category.RIGHT,
+    ),
+)
+"""The categories of `answering`, in the order in which samples are listed."""
+FAULTS: Final = (*GRID, *JOINT)
+"""All faults: the cells of the table, then the categories."""
+CATEGORIES: Final = {fault.category: place for place, fault in enumerate(FAULTS) if fault.category}
+"""Category → position in `FAULTS`."""
 
 
 def fault_of(records: Mapping[str, OutcomeRecord]) -> int:
     """Return the position in `FAULTS` of a sample with these outcomes, by metric name without parameters."""
+    joint = records.get(Answering.name)
+    if joint is not None:
+        return CATEGORIES[_category(joint)]
     return CELLS[_held(records.get(SUFFICIENCY)), _answer(records)]
+
+
+def _category(record: OutcomeRecord) -> str:
+    """Return the category of a record of `answering`."""
+    counts = record.get("counts", {}) if record["outcome"] == "score" else {}
+    return next((name for name, count in counts.items() if count and name in CATEGORIES), CANNOT_TELL)
 
 
 def _held(record: OutcomeRecord | None) -> Held:

@@ -11,23 +11,34 @@ from merilo.version import version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from merilo.commands.compare.wording import ComparisonNotes
     from merilo.commands.report.result import Caution
 
 _MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
 """Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
 
 
-def page(title: str, body: Iterable[Markup], script: str = "", data: Iterable[Markup] = (), after: str = "") -> str:
-    """Return a whole page: its body, then `data` and the script named `script`, then `after`.
+def page(
+    title: str,
+    body: Iterable[Markup],
+    scripts: Sequence[str] = (),
+    data: Iterable[Markup] = (),
+    after: str = "",
+    *,
+    sheet: str = "",
+    served: bool = False,
+) -> str:
+    """Return a whole page: its body, then `data` and the scripts with these names as one, then `after`.
 
-    The content security policy allows merilo's own style and scripts by digest, and no request.
+    The content security policy allows merilo's own style and scripts by digest, and no request. `sheet`: a style sheet
+    in addition to that of the report. `served`: a page of our own server, which may ask that server for more.
     """
-    style = asset("report.css")
-    scripts = [_MARK_SCRIPTS, asset(script)] if script else []
+    style = asset("report.css") + (asset(sheet) if sheet else "")
+    scripts = [_MARK_SCRIPTS, "\n".join(map(asset, scripts))] if scripts else []
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts)),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts, served=served)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", title),
@@ -67,15 +78,36 @@ def heading(title: str, note: str = "", *, anchor: str | None = None) -> Markup:
     return el("div", el("h2", title, id=anchor), el("span", note) if note else None, cls="sec")
 
 
+def drawer(cls: str = "") -> Markup:
+    """Return the panel in which scripts show one sample; `broad`: for several runs."""
+    return el("div", cls=f"drawer {cls}".strip(), id="drawer", role="dialog", aria_label="Sample", tabindex=-1)
+
+
 def chip(tone: str, glyph: str, name: str) -> Markup:
     """Return a label in the colour of its meaning, which the character repeats."""
     return el("span", el("span", glyph, aria_hidden="true"), f" {name}", cls=f"chip {tone}")
 
 
-def _policy(style: str, scripts: Sequence[str]) -> str:
+def notes(groups: Sequence[ComparisonNotes]) -> Markup | None:
+    """Return groups of notes, folded; None without any."""
+    if not groups:
+        return None
+    rows = [
+        el("section", el("h3", each.heading), el("dl", [_note(name, words) for name, words in each.entries]))
+        for each in groups
+    ]
+    return el("details", el("summary", "Notes on the numbers"), rows, cls="fold notes")
+
+
+def _note(name: str, words: str) -> Markup:
+    return el("div", el("dt", text(name)), el("dd", text(words)))
+
+
+def _policy(style: str, scripts: Sequence[str], *, served: bool) -> str:
     allowed = " ".join(map(digest, scripts)) or "'none'"
+    own = "connect-src 'self'; form-action 'self'" if served else "form-action 'none'"
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; form-action 'none'; "
+        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; {own}; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
 

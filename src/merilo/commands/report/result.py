@@ -10,6 +10,7 @@ from merilo.commands.report.faults import FAULTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.commands.compare.wording import ComparisonNotes
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
@@ -88,6 +89,8 @@ class RunReport:
     """The samples shown, the worst first."""
     passages: tuple[tuple[str, Sequence[str]], ...]
     """Id and sentences of each context of these samples, each once."""
+    notes: tuple[ComparisonNotes, ...]
+    """What the numbers rest on, in groups."""
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.calibrate.attached_labels import corrected_of
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.faults import FAULTS, fault_of
+from merilo.commands.report.notes import run_notes
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.correction import corrected_aggregates, row_name
@@ -46,14 +47,14 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
-    rows = sorted(_rows(this, metrics), key=lambda row: (row.fault, _quality(row.values, scales), row.place))
+    rows = sorted(rows_of(this, metrics), key=lambda row: (row.fault, _quality(row.values, scales), row.place))
     corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
     counts = [0] * len(FAULTS)
     for row in rows:
         counts[row.fault] += 1
     shown = rows if len(rows) <= most else rows[: min(WORST, most)]
     passages = Passages()
-    entries = _entries(this, shown, passages)
+    entries = entries_of(this, shown, passages, replies=len(shown) <= _REPLIES)
     return RunReport(
         run=this,
         facts=_facts(this),
@@ -63,10 +64,12 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
         samples=len(rows),
         entries=entries,
         passages=passages.listed(),
+        notes=tuple(run_notes(this, corrections)),
     )
 
 
-def _rows(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
+def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
+    """Yield each sample with its values of these metrics, in the order of the data."""
     for place, (sample, group) in enumerate(groupby(run.records(), key=lambda record: record["sample"])):
         records = {record["metric"]: record for record in group}
         values = tuple(
@@ -88,10 +91,12 @@ def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
     return sum(found) / len(found) if found else 2.0
 
 
-def _entries(run: Run, rows: Sequence[Row], passages: Passages) -> tuple[Entry, ...]:
-    """Return the rows with their texts and details, in their order; passages are numbered in the order of the data."""
+def entries_of(run: Run, rows: Sequence[Row], passages: Passages, *, replies: bool) -> tuple[Entry, ...]:
+    """Return the rows with their texts and details, in their order; passages are numbered in the order of the data.
+
+    `replies`: with the judge's raw replies.
+    """
     wanted = {row.id: row for row in rows}
-    replies = len(rows) <= _REPLIES
     found: dict[str, Entry] = {}
     for result in run.read_samples():
         row = wanted.get(result.sample.id)

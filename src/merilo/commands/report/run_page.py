@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from merilo.commands.report.charts import histogram
-from merilo.commands.report.faults import CELLS, FAULTS, Answer, Held
-from merilo.commands.report.page import cautions, heading, page, text
+from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
+from merilo.commands.report.faults import CATEGORIES, CELLS, FAULTS, Answer, Held
+from merilo.commands.report.joint_table import joint_table
+from merilo.commands.report.page import cautions, drawer, heading, notes, page, text
 from merilo.commands.report.plain import plain_copy
-from merilo.rendering.markup import Markup, el, json_text, packed, raw_element
+from merilo.rendering.markup import Markup, el
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from merilo.commands.report.result import Card, RunReport, Value
+    from merilo.commands.report.result import Card, RunReport
 
-_Item = TypeVar("_Item")
-_BLOCK: Final = 50
-_LARGE: Final = 2_000
-_LARGE_BLOCK: Final = 200
 _HELD: Final = {
     Held.ENOUGH: "Contexts hold enough",
     Held.SHORT: "Contexts not enough",
@@ -57,13 +55,12 @@ def run_page(found: RunReport) -> str:
         ),
         cls="wrap cols",
     )
-    app = el("main", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
-    drawer = el("aside", cls="drawer", id="drawer", role="dialog", aria_label="Sample", tabindex=-1)
+    app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
     return page(
         f"{found.name}: report",
-        [head, overview, app, drawer],
-        script="report.js",
-        data=_data(found),
+        [head, el("main", overview, el("div", notes(found.notes), cls="wrap"), app), drawer()],
+        scripts=("table.js", "sample.js", "report.js"),
+        data=page_data(_columns(found), {"details": found.entries}, found.passages),
         after=plain_copy(found),
     )
 
@@ -73,8 +70,8 @@ def _lead(found: RunReport) -> list[object]:
     said: list[object] = []
     if not found.judged:
         said.append(
-            "Faults are not judged: the run scored neither context_sufficiency nor faithfulness. The lowest scores "
-            "come first."
+            "Faults are not judged: the run scored none of answering, context_sufficiency and faithfulness. The lowest "
+            "scores come first."
         )
     else:
         said += [el("b", f"{found.likely:,} of {count(found.samples, 'sample')}"), " have a likely fault"]
@@ -96,6 +93,9 @@ def _quoted(sample: str) -> str:
 
 def _fault_table(found: RunReport) -> Iterator[Markup]:
     yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
+    if any(found.counts[at] for at in CATEGORIES.values()):
+        yield joint_table(found)
+        return
     held = [each for each in Held if each is not Held.UNKNOWN or _any(found, held=each)]
     answers = [each for each in Answer if each is not Answer.UNKNOWN or _any(found, answer=each)]
     head = el("tr", el("td"), [el("th", _ANSWER[each], scope="col") for each in answers])
@@ -156,49 +156,17 @@ def _card(card: Card) -> Markup:
     )
 
 
-def _data(found: RunReport) -> list[Markup]:
-    """Return the rows as JSON, and the details and passages in compressed blocks that are opened when needed."""
-    size = _BLOCK if len(found.entries) < _LARGE else _LARGE_BLOCK
-    details = [packed([each.detail for each in block]) for block in _blocks(found.entries, size)]
-    passages = [packed([[name, *texts] for name, texts in block]) for block in _blocks(found.passages, size)]
-    blocks = {"size": size, "details": details, "passages": passages}
-    return [
-        raw_element("script", json_text(_columns(found)), type="application/json", id="rows"),
-        raw_element("script", json_text(blocks), type="application/json", id="blocks"),
-    ]
-
-
 def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
     entries, metrics = found.entries, list(found.run.manifest.metrics)
     cards = {card.metric: card for card in found.cards}
     return {
         "total": found.samples,
-        "metrics": [
-            {
-                "id": metric,
-                "weak": cards[metric].weak,
-                "span": [None if abs(end) == float("inf") else end for end in cards[metric].scale.span],
-                "up": cards[metric].scale.higher_is_better,
-            }
-            for metric in metrics
-        ],
-        "faults": [
-            {"tone": each.tone, "glyph": each.glyph, "name": each.name, "cause": each.cause, "likely": each.likely}
-            for each in FAULTS
-        ],
+        "metrics": [metric_field(metric, cards[metric].scale, weak=cards[metric].weak) for metric in metrics],
+        "faults": fault_fields(),
         "id": [each.row.id for each in entries],
         "q": [each.question for each in entries],
         "r": [each.response for each in entries],
         "f": [each.row.fault for each in entries],
         "k": [each.contexts for each in entries],
-        "v": [[_rounded(each.row.values[at]) for each in entries] for at in range(len(metrics))],
+        "v": [[rounded(each.row.values[at]) for each in entries] for at in range(len(metrics))],
     }
-
-
-def _rounded(value: Value) -> Value:
-    return value if value is None or value is False else round(value, 4)
-
-
-def _blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

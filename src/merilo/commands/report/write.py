@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.comparison_page import comparison_page
@@ -12,19 +12,20 @@ from merilo.rendering.html import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
     from pathlib import Path
-
-_MOVED: Final = 100
-"""Number of samples that moved in a comparison."""
 
 
 def write_report(runs: Sequence[str], out: Path, *, judge_only: bool = False) -> None:
-    """Write the report on a run, or the comparison of each other run with the first, to a file.
+    """Write the page of `report_text` to a file. Raises its errors, and RunError if the file cannot be written."""
+    write_page(out, report_text(runs, judge_only=judge_only))
 
-    Raises the errors of `report_run` and `compare_runs`, and RunError if the file cannot be written.
+
+def report_text(runs: Sequence[str | PathLike[str]], *, judge_only: bool = False) -> str:
+    """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
+
+    Raises the errors of `report_run` and `compare_runs`.
     """
     if len(runs) == 1:
-        write_page(out, run_page(report_run(runs[0], judge_only=judge_only)))
-        return
-    found = compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=_MOVED))
-    write_page(out, comparison_page(found))
+        return run_page(report_run(runs[0], judge_only=judge_only))
+    return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0)))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from merilo.runs.manifest import Manifest
+
 
 class State(StrEnum):
     """The state of a run directory."""
@@ -43,6 +45,11 @@ class ListedRun:
     means: Mapping[str, float | None] = field(default_factory=dict[str, "float | None"])
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
+    """The intervals of the means that have one."""
+    failed: int = 0
+    """Number of failed outcomes, over all metrics."""
+    manifest: Manifest | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,13 +51,13 @@ def list_runs(directory: str | PathLike[str] | None = None, *, limit: int | None
     place = RUNS if directory is None else Path(directory)
     if directory is not None and not place.is_dir():
         raise UsageError(f"{place} is a file. Name a directory." if place.exists() else f"No such directory: {place}.")
-    dated = [(_changed(path), path) for path in _found(place, LEVELS)]
+    dated = [(_changed(path), path) for path in run_directories(place)]
     dated.sort(key=lambda each: (-each[0].timestamp(), str(each[1])))
     return RunList(place, tuple(_listed(path, changed) for changed, path in dated[:limit]), len(dated))
 
 
-def _found(directory: Path, levels: int) -> Iterator[Path]:
-    """Yield the run directories from here on; a directory that cannot be read is skipped."""
+def run_directories(directory: Path, levels: int = LEVELS) -> Iterator[Path]:
+    """Yield the run directories from here on, `levels` deep; a directory that cannot be read is skipped."""
     try:
         with os.scandir(directory) as entries:
             found = sorted((entry.name, _is_directory(entry)) for entry in entries)
@@ -68,7 +68,12 @@ def _found(directory: Path, levels: int) -> Iterator[Path]:
         return
     for name, is_directory in found if levels else ():
         if is_directory and (name == _HOME or not name.startswith(".")):
-            yield from _found(directory / name, levels - 1)
+            yield from run_directories(directory / name, levels - 1)
+
+
+def listed_run(path: Path) -> ListedRun:
+    """Return one run directory as the list shows it; a file that cannot be read makes it `unreadable`."""
+    return _listed(path, _changed(path))
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
@@ -136,6 +141,7 @@ def _read(path: Path, changed: datetime) -> ListedRun:
         origin=manifest.origin,
         samples=manifest.samples,
         cost_usd=usage.get("cost_usd"),
+        manifest=manifest,
     )
     if not (path / SUMMARY).exists():
         return found
@@ -148,6 +154,8 @@ def _read(path: Path, changed: datetime) -> ListedRun:
         reason="" if summary["complete"] else found.reason,
         done=int(summary["samples"]),
         means={row["metric"]: row["mean"] for row in summary["metrics"]},
+        intervals={row["metric"]: tuple(row["interval"]) for row in summary["metrics"] if row["interval"]},
+        failed=sum(row["failed"] for row in summary["metrics"] if not row.get("parts")),
         weak=weak_metrics(manifest),
     )
 

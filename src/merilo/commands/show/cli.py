@@ -45,7 +45,7 @@ def show(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="With --sample: do not truncate texts.")] = False,
     html: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the summary and the worst samples as one HTML file.")
+        str | None, typer.Option(metavar="FILE", help="Write the report of merilo report RUN as one HTML file.")
     ] = None,
     cluster: Cluster = None,
     undefined: Annotated[
@@ -85,7 +85,7 @@ def show(
     else:
         shown = _overview(run, language, json=json, judge_only=judge_only)
     if html is not None:
-        _write_html(run, html, worst, metric, judge_only=judge_only)
+        _write_html(run, html, judge_only=judge_only)
     if reports:
         _write_markdown(run, markdown, judge_only=judge_only, github=github)
     if markdown == "-":
@@ -165,20 +165,12 @@ def _write_markdown(path: str, markdown: str | None, *, judge_only: bool, github
         publish_on_github(text, [])
 
 
-def _write_html(path: str, html: str, most: int | None, metric: str | None, *, judge_only: bool) -> None:
-    """Write the HTML page, with the worst samples of `metric`, or of each metric in turn."""
+def _write_html(path: str, html: str, *, judge_only: bool) -> None:
     from pathlib import Path
 
-    from merilo.commands.show.html import SHOWN, run_html
-    from merilo.commands.show.worst import metric_of
-    from merilo.rendering.html import write_page
-    from merilo.runs.run import Run
+    from merilo.commands.report.write import write_report
 
-    run = Run.open(path)
-    chosen = None if metric is None else metric_of(run, metric)
-    most = SHOWN if most is None else most
-    corrections = _corrections(run, judge_only=judge_only)
-    write_page(Path(html), run_html(run, metric=chosen, samples=most, corrections=corrections))
+    write_report([path], Path(html), judge_only=judge_only)
 
 
 def _corrections(run: Run, *, judge_only: bool) -> Mapping[str, Correction]:

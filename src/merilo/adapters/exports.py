@@ -1,0 +1,264 @@
+"""Files that other systems write: traces, logs and results, recognised by their first record."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from merilo.adapters.attributes import find, tree_of
+from merilo.adapters.conventions import conventions
+from merilo.adapters.items import Item
+from merilo.adapters.result_rows import (
+    deepeval_item,
+    deepeval_rows,
+    example_item,
+    inspect_archive,
+    inspect_item,
+    inspect_rows,
+    promptfoo_item,
+    promptfoo_rows,
+)
+from merilo.adapters.traces import items_of_traces
+from merilo.data import check
+from merilo.data.foreign import ForeignRecords
+from merilo.data.lines import RawRecord
+from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked
+from merilo.errors import DataError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from merilo.adapters.conventions import SpanFile
+
+_SCANNED: Final = 20
+"""Records that are read to recognise a file: the first ones may be damaged."""
+_WRAPPERS: Final = ("data", "spans", "runs", "traces", "records")
+"""Keys of an object under which an interface of a system answers with the list of its records."""
+_PLAIN: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:samples|rows)"\s*:')
+_HEAD_BYTES: Final = 256
+_ARCHIVE: Final = ".eval"
+_Rows = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file of results: `has` is as in `spans.toml`; `item` reads a row. `rows`: the list of rows in a record, or
+    None if the record is a row.
+
+    `version`: a dotted key of the record that states the version of the package.
+    """
+
+    name: str
+    title: str
+    package: str
+    has: _Rows
+    item: Callable[[Mapping[str, object], int], Item]
+    rows: Callable[[Mapping[str, object]], list[Mapping[str, object]] | None] | None = None
+    version: str = ""
+
+
+RESULT_FILES: Final = (
+    ResultFile(
+        name="promptfoo",
+        title="promptfoo results",
+        package="promptfoo",
+        has=(
+            ("results.results", "results.version"),
+            ("results", "table", "version"),
+            ("results", "prompts", "version"),
+            ("promptIdx", "testIdx", "vars"),
+        ),
+        item=promptfoo_item,
+        rows=promptfoo_rows,
+        version="metadata.promptfooVersion",
+    ),
+    ResultFile(
+        name="inspect",
+        title="Inspect log",
+        package="inspect-ai",
+        has=(("eval.task", "samples"), ("epoch", "target", "input", "id")),
+        item=inspect_item,
+        rows=inspect_rows,
+        version="eval.packages.inspect_ai",
+    ),
+    ResultFile(
+        name="deepeval",
+        title="DeepEval test run",
+        package="deepeval",
+        has=(("testCases",), ("testRunData.testCases",), ("test_cases", "metrics_scores")),
+        item=deepeval_item,
+        rows=deepeval_rows,
+    ),
+    ResultFile(
+        name="langsmith-examples",
+        title="LangSmith dataset",
+        package="langsmith",
+        has=(("dataset_id", "inputs", "outputs"),),
+        item=example_item,
+    ),
+    ResultFile(
+        name="langfuse-items",
+        title="Langfuse dataset",
+        package="langfuse",
+        has=(("datasetId", "expectedOutput", "input"), ("dataset_id", "expected_output", "input")),
+        item=example_item,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file that another system wrote: its kind, and its items in order."""
+
+    path: Path
+    name: str
+    """The kind of file, such as `otlp` or `promptfoo`."""
+    title: str
+    package: str
+    version: str
+    """The version of the package that the file states; blank if it states none."""
+    items: Callable[[], Iterator[Item]]
+    of_spans: bool
+
+    @property
+    def unit(self) -> str:
+        """What a place counts: a line, a sample of an archive, or a record of a JSON file."""
+        if self.path.name.endswith(_ARCHIVE):
+            return "sample"
+        return "line" if format_of(self.path) is Format.JSONL else "record"
+
+
+def export_of(source: object) -> Export | None:
+    """Return the export in a file; None if the file is not one that merilo knows. Raises nothing."""
+    if not isinstance(source, Path) or not source.is_file():
+        return None
+    if source.name.endswith(_ARCHIVE):
+        return _export(source, {"epoch": 1, "target": "", "input": "", "id": ""}, lambda: inspect_archive(source))
+    try:
+        if format_of(source) not in (Format.JSONL, Format.JSON) or _is_plain(source):
+            return None
+        read = _records_of(source)
+        for record, _ in zip(read(), range(_SCANNED), strict=False):
+            if record.value is not None:
+                return _export(source, record.value, read)
+    except (DataError, UsageError, OSError, EOFError, zlib.error):
+        return None  # the reader of tables reports the problem
+    return None
+
+
+def _is_plain(path: Path) -> bool:
+    """Return True if a file begins with a list of samples, so that its text need not be read for its first record."""
+    with open_unpacked(path) as stream:
+        return _PLAIN.match(stream.peek(_HEAD_BYTES)) is not None
+
+
+def _records_of(path: Path) -> Callable[[], Iterator[RawRecord]]:
+    file = RecordFile(path, format_of(path), objects=True)
+
+    def read() -> Iterator[RawRecord]:
+        for record in file.records():
+            if record.value is not None and (listed := _wrapped(record.value)) is not None:
+                for place, each in enumerate(listed, start=1):
+                    good = check.is_record(each)
+                    problems = () if good else (Problem("an object", check.shown(each)),)
+                    yield RawRecord(place, dict(each) if check.is_record(each) else None, problems)
+            else:
+                yield record
+
+    return read
+
+
+def _wrapped(record: Mapping[str, object]) -> list[object] | None:
+    """Return the list of records in an answer of an interface, if it is one."""
+    for key in _WRAPPERS:
+        listed = record.get(key)
+        if check.is_list(listed) and listed and check.is_record(listed[0]) and _kind(listed[0]) is not None:
+            return list(listed)
+    return None
+
+
+def _kind(record: Mapping[str, object]) -> SpanFile | ResultFile | None:
+    tree = tree_of({name: None if check.is_list(value) and not value else value for name, value in record.items()})
+    known: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *RESULT_FILES)
+    for file in known:
+        if any(all(_there(record, tree, name) for name in names) for names in file.has):
+            return file
+    return None
+
+
+def _there(record: Mapping[str, object], tree: Mapping[str, object], name: str) -> bool:
+    """Return True if a record has a dotted key; a list may be empty."""
+    return name in record or find(record, name) is not None or find(tree, name) is not None
+
+
+def _export(path: Path, record: Mapping[str, object], read: Callable[[], Iterator[RawRecord]]) -> Export | None:
+    file = _kind(record)
+    if file is None:
+        return None
+    if isinstance(file, ResultFile):
+        stated = find(record, file.version) if file.version else None
+        version = stated if isinstance(stated, str) else ""
+        return Export(path, file.name, file.title, file.package, version, partial(_results, read, file), of_spans=False)
+    return Export(path, file.name, file.title, file.package, "", partial(_traces, read, file), of_spans=True)
+
+
+def _traces(read: Callable[[], Iterator[RawRecord]], file: SpanFile) -> Iterator[Item]:
+    return items_of_traces(read(), file)
+
+
+def _results(read: Callable[[], Iterator[RawRecord]], file: ResultFile) -> Iterator[Item]:
+    number = 0
+    for record in read():
+        if record.value is None:
+            yield Item(record.place, problems=record.problems)
+            continue
+        nested = None if file.rows is None else file.rows(record.value)
+        if nested is None:
+            yield file.item(record.value, record.place)
+        for row in nested or ():
+            number += 1
+            yield file.item(row, number)
+
+
+def _foreign(source: object) -> ForeignRecords | None:
+    """Return the samples of an export, for `merilo.data.load`."""
+    found = export_of(source)
+    if found is None:
+        return None
+    reading = _Reading(found)
+    return ForeignRecords(data_name(found.path), found.path.name, found.unit, reading.records, note=reading.note)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The samples of an export, with the reasons why other traces are not samples."""
+
+    export: Export
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    missing: Counter[str] = field(default_factory=Counter[str])
+
+    def records(self) -> Iterator[RawRecord]:
+        self.left_out.clear()
+        self.missing.clear()
+        for item in self.export.items():
+            if item.problems:
+                yield RawRecord(item.place, None, item.problems)
+            elif item.record is None:
+                self.left_out[item.reason] += 1
+            else:
+                self.missing.update(item.missing)
+                yield RawRecord(item.place, item.record)
+
+    def note(self) -> str:
+        """Return which traces were left out, and which parts of samples are missing."""
+        parts = [f"{number:,} not a sample: {reason}." for reason, number in sorted(self.left_out.items())]
+        parts += [f"{number:,} without {name}." for name, number in sorted(self.missing.items())]
+        return f"Read as {self.export.title}. {' '.join(parts)}".strip()
+
+
+ADAPTERS: Final = (_foreign,)

@@ -1,0 +1,252 @@
+"""The spans in a record of a trace file, reduced to what a sample needs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.adapters.attributes import (
+    decoded,
+    decoded_text,
+    find,
+    finite,
+    first,
+    items_of,
+    merge,
+    otlp_attributes,
+    tree_of,
+)
+from merilo.adapters.contents import answer_in, documents_in, question_in
+from merilo.adapters.conventions import conventions
+from merilo.data import check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from merilo.adapters.attributes import Tree
+    from merilo.adapters.conventions import SpanFile
+
+_ID_BYTES: Final = (8, 16)
+_HEX: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
+_MAX_CHILDREN: Final = 64
+"""Levels of runs within runs that are read."""
+_NANOSECONDS: Final = 1_000_000_000
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(slots=True)
+class Span:
+    """One span of a trace; `start` and `end` are nanoseconds, 0 if unknown.
+
+    `documents`: the documents that a retriever or reranker returned; None if it states none.
+    `asked`: the last message of the user to an LLM. `replied`: the last message of the LLM.
+    """
+
+    trace: str
+    id: str
+    parent: str | None = None
+    kind: str = UNKNOWN
+    name: str = ""
+    start: int = 0
+    end: int = 0
+    input: str | None = None
+    output: str | None = None
+    query: str | None = None
+    asked: str | None = None
+    replied: str | None = None
+    documents: list[dict[str, Any]] | None = None  # Any: JSON
+    reranked: list[dict[str, Any]] | None = None  # Any: JSON
+    """The documents that a reranker was given; None if it states none."""
+    session: str | None = None
+    response_id: str | None = None
+    scores: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def spans_in(record: Mapping[str, object], file: SpanFile) -> Iterator[Span]:
+    """Yield the spans in a record of a file; what is not a span, or has no trace or span id, is skipped."""
+    scores = _scores(find(record, file.record_scores), file) if file.record_scores else {}
+    trace = first(record, ("id", "trace.id")) if file.root else None
+    for at in file.root:
+        if check.is_record(found := find(record, at)) and (span := _root(found, file)) is not None:
+            span.scores = scores
+            yield span
+            scores = {}
+            break
+    for raw in _raw_spans(record, file):
+        span = _span(raw, file, trace)
+        if span is not None:
+            span.scores |= scores
+            scores = {}
+            yield span
+
+
+def _root(trace: Mapping[str, object], file: SpanFile) -> Span | None:
+    """Return a trace's own record as its root span, if it has an id and an input or an output."""
+    if not isinstance(trace.get("id"), str) or not (trace.get("input") or trace.get("output")):
+        return None
+    return _span({**trace, "traceId": trace["id"], "type": "TRACE"}, file, None)
+
+
+def _raw_spans(record: Mapping[str, object], file: SpanFile) -> Iterator[Mapping[str, object]]:
+    if not file.spans:
+        yield from _with_children(record, file, 0)
+        return
+    for path in file.spans:
+        found: list[object] = [record]
+        for part in path.split("."):
+            found = [
+                each
+                for node in found
+                if check.is_record(node) and (below := node.get(part)) is not None
+                for each in (below if check.is_list(below) else [below])
+            ]
+        yield from (each for each in found if check.is_record(each))
+
+
+def _with_children(record: Mapping[str, object], file: SpanFile, depth: int) -> Iterator[Mapping[str, object]]:
+    yield record
+    if file.children and depth < _MAX_CHILDREN:
+        for each in items_of(record.get(file.children)):
+            if check.is_record(each):
+                yield from _with_children(each, file, depth + 1)
+
+
+def _span(raw: Mapping[str, object], file: SpanFile, trace: object) -> Span | None:
+    held = {name: value for name, value in raw.items() if name not in ("attributes", "events", file.children)}
+    tree = tree_of(held)
+    own = otlp_attributes(raw.get("attributes"))
+    if file.json_attributes:
+        own = {name: decoded_text(value) for name, value in own.items()}
+    if check.is_record(flat := tree.get("attributes")):
+        own = {**flat, **own}
+    trace_id, span_id = _id(first(tree, file.trace) or trace), _id(first(tree, file.span))
+    if trace_id is None or span_id is None:
+        return None
+    attributes = _with_events(tree_of(own), raw.get("events"))
+    names = conventions().names
+    stated = first(attributes, names.kind) or first(tree, file.kind)
+    span = Span(
+        trace=trace_id,
+        id=span_id,
+        parent=_id(first(tree, file.parent)),
+        kind=names.kinds.get(str(stated).upper(), UNKNOWN) if stated is not None else UNKNOWN,
+        name=str(raw.get("name") or "")[:200],
+        start=_time(first(tree, file.start)),
+        end=_time(first(tree, file.end)),
+        session=_id(first(attributes, names.session) or first(tree, file.session)),
+        response_id=_id(first(attributes, names.response_id)),
+        scores=_means(find(raw, file.span_scores)) if file.span_scores else {},
+    )
+    _fill(span, attributes, first(tree, file.input), first(tree, file.output))
+    return span
+
+
+def _fill(span: Span, attributes: Tree, own_input: object, own_output: object) -> None:
+    names = conventions().names
+    given = own_input if own_input is not None else first(attributes, names.input)
+    made = own_output if own_output is not None else first(attributes, names.output)
+    span.input, span.output = question_in(given), answer_in(made)
+    query = first(attributes, names.query)
+    span.query = query if isinstance(query, str) else None
+    if span.kind in ("retriever", "reranker"):
+        stated = first(attributes, names.documents if span.kind == "retriever" else names.reranked_to)
+        span.documents = _documents(stated) if stated is not None else _documents(made)
+        span.reranked = _documents(first(attributes, names.reranked_from))
+        span.query = span.query or span.input
+    else:
+        messages, replies = first(attributes, names.input_messages), first(attributes, names.output_messages)
+        span.asked = question_in(messages) if messages is not None else None
+        span.replied = answer_in(replies) if replies is not None else None
+
+
+def _documents(value: object) -> list[dict[str, object]] | None:
+    """Return the documents in a value; None if it states none, an empty list if it is an empty list."""
+    found = documents_in(value)
+    return found if found or decoded(value) == [] else None
+
+
+def _with_events(attributes: Tree, events: object) -> Tree:
+    """Return the attributes with those of a span's events that state messages."""
+    names = conventions().names
+    asked: list[object] = []
+    replied: list[object] = []
+    for event in items_of(events):
+        if not check.is_record(event):
+            continue
+        name, own = str(event.get("name")), tree_of(otlp_attributes(event.get("attributes")))
+        if name in names.detail_events:
+            merge(attributes, own)
+        elif (role := names.message_events.get(name)) is not None:
+            message = decoded(own.get("message")) or own
+            content = first(message, ("content", "message"))
+            (replied if role == "assistant" else asked).append({"role": role, "content": content})
+    if asked and first(attributes, names.input_messages) is None:
+        attributes[names.input_messages[0].partition(".")[0]] = _at(attributes, names.input_messages[0], asked)
+    if replied and first(attributes, names.output_messages) is None:
+        attributes[names.output_messages[0].partition(".")[0]] = _at(attributes, names.output_messages[0], replied)
+    return attributes
+
+
+def _at(attributes: Tree, name: str, value: object) -> object:
+    """Return the subtree of the name's first part with a value at the name."""
+    beginning, _, rest = name.partition(".")
+    below = attributes.get(beginning)
+    node: Tree = dict(below) if check.is_record(below) else {}
+    node[rest] = value
+    return node
+
+
+def _scores(found: object, file: SpanFile) -> dict[str, float]:
+    """Return the numbers in a list of scores by name; a later one of a name replaces an earlier one."""
+    scores: dict[str, float] = {}
+    for each in items_of(found):
+        name, value = first(each, file.score_name), finite(first(each, file.score_value))
+        if isinstance(name, str) and value is not None:
+            scores[name] = value
+    return scores
+
+
+def _means(found: object) -> dict[str, float]:
+    """Return the mean of each kind of feedback."""
+    if not check.is_record(found):
+        return {}
+    means = {name: finite(find(each, "avg")) for name, each in found.items()}
+    return {name: value for name, value in means.items() if value is not None}
+
+
+def _id(value: object) -> str | None:
+    """Return an id as text: hexadecimal ids in lower case; base64 ones, as protobuf writes them, as hexadecimal."""
+    if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
+        return None
+    text = str(value)
+    if found := _HEX.fullmatch(text):
+        return found[1].lower()
+    if text.endswith("=") and len(text) <= 24:
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except (ValueError, binascii.Error):
+            return text
+        return raw.hex() if len(raw) in _ID_BYTES else text
+    return text
+
+
+def _time(value: object) -> int:
+    """Return nanoseconds since 1970 of a number of nanoseconds or milliseconds, or an ISO time; 0 if it is neither."""
+    if isinstance(value, int | float):
+        if finite(value) is None:
+            return 0
+        return int(value) if value > 1e15 else int(value * 1_000_000)
+    if not isinstance(value, str):
+        return 0
+    if value.isdecimal() and len(value) < 25:
+        return _time(int(value))
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return 0
+    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * _NANOSECONDS + since.microseconds * 1_000

@@ -1,0 +1,66 @@
+"""What `merilo label` reports about the tasks that it drew: a page of text, or a JSON object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merilo.rendering.overview import command
+from merilo.rendering.page import Page
+from merilo.rendering.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.commands.label.run import Tasks
+
+
+def drawn_page(tasks: Tasks, runs: Sequence[str], output: str | None, html: str | None, width: int) -> Page:
+    """Return what was drawn, and how to label it and use the labels."""
+    page = Page(width)
+    both = " of both runs" if len(runs) > 1 else ""
+    drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
+    how = "stratified by score" if tasks.stratified else "drawn uniformly"
+    page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
+    for sentence in tasks.remarks:
+        page.text(sentence)
+    if html is not None:
+        _in_browser(page, runs, html)
+    elif output is not None:
+        page.heading("Next")
+        page.line("  " + command("label", output, "--ask"))
+        attach = ["--attach"] if len(runs) > 1 else []
+        for run in runs:
+            page.line("  " + command("calibrate", run, "--labels", output, *attach))
+    return page
+
+
+def file_page(tasks: int, html: str, width: int) -> Page:
+    """Return how to use the page of an existing file of tasks: it does not say where their runs are."""
+    page = Page(width)
+    page.text(f"{count(tasks, 'task')} in {html}.")
+    _in_browser(page, ["RUN"], html)
+    return page
+
+
+def _in_browser(page: Page, runs: Sequence[str], html: str) -> None:
+    page.heading("Next")
+    page.text(f"Open {html} in a browser, or send it to each annotator. Attach the files that they download:", indent=2)
+    page.line("  " + command("calibrate", *runs, "--labels", "labels-NAME.jsonl", "--attach"))
+
+
+def drawn_record(tasks: Tasks, runs: Sequence[str], output: str | None, html: str | None) -> dict[str, object]:
+    """Return the same as a JSON-able object."""
+    return {
+        "run": runs[0],
+        "other": runs[1] if len(runs) > 1 else None,
+        "file": output,
+        "html": html,
+        "metric": tasks.metric,
+        "unit": tasks.unit.value,
+        "tasks": tasks.to_answer,
+        "samples": tasks.samples,
+        "scored_samples": tasks.population,
+        "stratified": tasks.stratified,
+        "seed": tasks.seed,
+        "remarks": list(tasks.remarks),
+    }

@@ -1,0 +1,240 @@
+"""The pages of `merilo view` as an ASGI application.
+
+A page is one row of `PAGES`. Its function runs in a thread, and its errors become a page that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from merilo.commands.runs.result import State
+from merilo.commands.view.catalog import Catalog
+from merilo.commands.view.guard import NO_CONTENT, Guard, own_hosts
+from merilo.commands.view.html import error_page, list_page, progress_page
+from merilo.commands.view.labels import ViewedTasks, attached_to, labelling_page, saved_answer, task_files
+from merilo.commands.view.pages import ReportPages, policy_of
+from merilo.commands.view.progress import ProgressWatch
+from merilo.commands.view.result import LiveProgress
+from merilo.commands.view.trends import trend_groups
+from merilo.errors import MeriloError, RunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from merilo.commands.view.result import ViewedRun
+
+MAX_BODY: Final = 2**20
+"""Bytes of the largest request that is accepted."""
+_MAX_COMPARED: Final = 10
+_log = logging.getLogger("merilo")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the pages share."""
+
+    catalog: Catalog
+    token: str
+    """The token that a page needs in the header `X-Merilo-Token` of everything but GET."""
+    reports: ReportPages = field(default_factory=ReportPages)
+    watch: ProgressWatch = field(default_factory=ProgressWatch)
+
+
+class Asked(NamedTuple):
+    """A request, after its checks."""
+
+    path: Mapping[str, str]
+    """The values of the names in the path of the page."""
+    query: Sequence[tuple[str, str]]
+    body: bytes
+
+
+class UnknownPage(Exception):
+    """There is no such page."""
+
+
+def run_list(site: Site, asked: Asked) -> Response:
+    """Return the list of runs."""
+    del asked
+    runs = site.catalog.runs()
+    live = site.watch.look(_running(runs))
+    tasks = task_files(site.catalog.directory)
+    groups = trend_groups(site.catalog, runs)
+    return html(list_page(site.catalog.directory, runs, groups, tasks=tasks, live=live, version=_version(runs)))
+
+
+def run_report(site: Site, asked: Asked) -> Response:
+    """Return the report on a run, or the progress of one that is being written."""
+    runs = site.catalog.runs()
+    run = _named(runs, asked.path["run"])
+    if run.listed.state is State.RUNNING:
+        live = site.watch.look(_running(runs)).get(run.id, LiveProgress(0, 0, 0))
+        return html(progress_page(run, live, _version(runs)))
+    return html(site.reports.page([run.listed.path]))
+
+
+def comparison(site: Site, asked: Asked) -> Response:
+    """Return the comparison of the newest of the named runs with the others."""
+    runs = site.catalog.runs()
+    wanted = {_named(runs, value).id for name, value in asked.query if name == "run"}
+    if not 2 <= len(wanted) <= _MAX_COMPARED:
+        raise UsageError(f"Choose 2 to {_MAX_COMPARED} runs to compare; {len(wanted)} are chosen.")
+    return html(site.reports.page([run.listed.path for run in runs if run.id in wanted]))
+
+
+def labelling(site: Site, asked: Asked) -> Response:
+    """Return the page that asks for the labels of a file of tasks."""
+    tasks = _tasks(site, asked)
+    return html(labelling_page(tasks, f"/labels/{tasks.id}", site.token))
+
+
+def answer(site: Site, asked: Asked) -> Response:
+    """Store an answer of a labelling page, and return all labels of its annotator."""
+    return _for_script(lambda: {"labels": saved_answer(_tasks(site, asked), asked.body)})
+
+
+def attach(site: Site, asked: Asked) -> Response:
+    """Attach the answers to their runs, and return the address of the corrected numbers."""
+
+    def address() -> dict[str, object]:
+        runs = attached_to(_tasks(site, asked), site.catalog.runs())
+        if len(runs) == 1:
+            return {"href": f"/runs/{runs[0].id}"}
+        return {"href": "/compare?" + "&".join(f"run={run.id}" for run in runs[:_MAX_COMPARED])}
+
+    return _for_script(address)
+
+
+def progress(site: Site, asked: Asked) -> Response:
+    """Return the progress of all runs that are being written, and the version of the list."""
+    del asked
+    runs = site.catalog.runs()
+    live = site.watch.look(_running(runs))
+    return JSONResponse({"version": _version(runs), "runs": {name: each.record() for name, each in live.items()}})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: its path, the function that answers, and its method."""
+
+    path: str
+    answer: Callable[[Site, Asked], Response]
+    method: str = "GET"
+
+
+PAGES: Final = (
+    Page("/", run_list),
+    Page("/runs/{run}", run_report),
+    Page("/compare", comparison),
+    Page("/progress", progress),
+    Page("/labels/{tasks}", labelling),
+    Page("/labels/{tasks}", answer, "POST"),
+    Page("/labels/{tasks}/attach", attach, "POST"),
+)
+
+
+def create_app(directory: Path, token: str, port: int) -> ASGIApp:
+    """Return the application for the runs below a directory, served on this port of 127.0.0.1.
+
+    `token`: a secret that requests other than GET must carry.
+    """
+    site = Site(Catalog(directory), token)
+    routes = [Route(each.path, _endpoint(each, site), methods=[each.method]) for each in PAGES]
+    pages = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    return Guard(pages, own_hosts(port), token)
+
+
+def html(page: str | bytes, status: int = 200) -> Response:
+    """Return a page with the content security policy of its head as a header, which also forbids frames."""
+    content = page if isinstance(page, bytes) else page.encode("utf-8", "replace")
+    own = policy_of(content)
+    policy = NO_CONTENT if own is None else f"{own}; frame-ancestors 'none'"
+    return Response(content, status, {"Content-Security-Policy": policy}, "text/html")
+
+
+def _endpoint(page: Page, site: Site) -> Callable[[Request], Awaitable[Response]]:
+    async def answered(request: Request) -> Response:
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY:
+                raise HTTPException(413, f"The request has more than {MAX_BODY:,} bytes.")
+        asked = Asked(request.path_params, request.query_params.multi_items(), body)
+        return await run_in_threadpool(_answered, page, site, asked)
+
+    return answered
+
+
+def _answered(page: Page, site: Site, asked: Asked) -> Response:
+    try:
+        return page.answer(site, asked)
+    except UnknownPage as error:
+        return html(error_page("Not found", str(error)), 404)
+    except MeriloError as error:
+        return html(error_page("This cannot be shown", str(error)), 422)
+    except Exception as error:  # noqa: BLE001  damaged files may raise anything; the other pages still work
+        _log.exception("A page could not be made.")
+        problem = f"{type(error).__name__}: {error}"
+        return html(
+            error_page("This cannot be shown", f"The run may be damaged ({problem}). Check it: merilo verify."), 422
+        )
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    del request
+    status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
+    if status == 404:
+        detail = "There is no such page."
+    return html(error_page("Not found" if status == 404 else "This cannot be shown", detail), status)
+
+
+def _named(runs: Sequence[ViewedRun], run_id: str) -> ViewedRun:
+    found = next((run for run in runs if run.id == run_id), None)
+    if found is None:
+        raise UnknownPage("There is no such run. It may have been moved or deleted since the list was made.")
+    return found
+
+
+def _tasks(site: Site, asked: Asked) -> ViewedTasks:
+    found = next((each for each in task_files(site.catalog.directory) if each.id == asked.path["tasks"]), None)
+    if found is None:
+        raise UnknownPage("There is no such file of tasks. It may have been moved or deleted since the list was made.")
+    return found
+
+
+def _for_script(made: Callable[[], Mapping[str, object]]) -> Response:
+    """Return a JSON object; an error has the status by which the page decides whether to send its answer again."""
+    try:
+        return JSONResponse(made())
+    except UnknownPage as error:
+        return JSONResponse({"error": str(error)}, 404)
+    except RunError as error:
+        return JSONResponse({"error": str(error)}, 503)
+    except MeriloError as error:
+        return JSONResponse({"error": str(error)}, 422)
+
+
+def _running(runs: Sequence[ViewedRun]) -> list[ViewedRun]:
+    return [run for run in runs if run.listed.state is State.RUNNING]
+
+
+def _version(runs: Sequence[ViewedRun]) -> str:
+    """Return a text that changes if the list must be loaded again; the progress of a run does not change it."""
+    seen = [
+        (run.id, run.listed.state.value, run.listed.changed if run.listed.state is not State.RUNNING else None)
+        for run in runs
+    ]
+    return blake2b(repr(sorted(seen, key=lambda each: each[0])).encode(), digest_size=8).hexdigest()

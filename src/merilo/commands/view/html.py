@@ -1,0 +1,264 @@
+"""The pages of `merilo view` that are its own: the list of runs, the progress of one run, and errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from merilo.commands.report.page import chip, heading, page, text
+from merilo.commands.runs.result import State
+from merilo.commands.view.sparkline import sparkline
+from merilo.commands.view.trends import MOST, changes
+from merilo.rendering.markup import Markup, el, json_text, raw_element
+from merilo.rendering.weak import WeakMarks, weak_legend
+from merilo.rendering.wording import NONE, count, money, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from merilo.commands.view.labels import ViewedTasks
+    from merilo.commands.view.result import Change, LiveProgress, Trend, TrendGroup, ViewedRun
+
+SHOWN: Final = 500
+"""Number of runs in the list, the newest ones."""
+_COLUMNS: Final = 5
+_CHIPS: Final = {
+    State.RUNNING: ("good", "\u25b6", "running"),
+    State.INTERRUPTED: ("warn", "!", "interrupted"),
+    State.UNREADABLE: ("bad", "\u2717", "unreadable"),
+}
+_NOT_RUN: Final = "To make some: merilo demo --out demo, then merilo view demo. Or run merilo run on your data."
+
+
+def list_page(
+    directory: Path,
+    runs: Sequence[ViewedRun],
+    groups: Sequence[TrendGroup],
+    *,
+    tasks: Sequence[ViewedTasks],
+    live: Mapping[str, LiveProgress],
+    version: str,
+) -> str:
+    """Return the list of runs, the newest first, with trends. `live`: progress of the runs that are being written."""
+    shown = runs[:SHOWN]
+    facts = [el("span", text(str(directory))), el("span", count(len(runs), "run"))]
+    if len(shown) < len(runs):
+        facts.append(el("span", f"the newest {len(shown):,} are shown; name a directory below this one for others"))
+    head = el("header", el("h1", "Runs"), el("p", facts, cls="facts"), _lost(), cls="wrap head")
+    if not runs:
+        empty = el("main", el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty"), cls="wrap")
+        return _served("Runs", [head, empty, *_labelling(tasks)], version)
+    trends = [_group(each, at) for at, each in enumerate(groups)]
+    body = el("main", trends, _table(shown, changes(groups), live), *_labelling(tasks), cls="wrap runlist")
+    return _served("Runs", [head, body], version)
+
+
+def progress_page(run: ViewedRun, live: LiveProgress, version: str) -> str:
+    """Return the page of a run that another process is writing; it becomes the report when the run is finished."""
+    body = el(
+        "main",
+        el("h1", text(run.name)),
+        el("p", el("span", _about(run)), cls="facts"),
+        _live(run, live),
+        el("p", "The report appears when the run is finished.", cls="soft"),
+        _lost(),
+        cls="wrap head",
+    )
+    return _served(f"{run.name}: running", [back(), body], version)
+
+
+def error_page(title: str, message: str) -> str:
+    """Return a page that says what is wrong, with a link to the list."""
+    body = el("main", el("h1", title), text(message, tag="p", cls="lead"), cls="wrap head")
+    return _served(title, [back(), body], "")
+
+
+def _served(title: str, body: list[Markup], version: str) -> str:
+    data = raw_element("script", json_text({"version": version}), type="application/json", id="state")
+    return page(
+        f"{title}: merilo", body, scripts=("view.js",) if version else (), data=[data], sheet="view.css", served=True
+    )
+
+
+def back() -> Markup:
+    """Return the link to the list, the first line of every other page."""
+    return el("nav", el("a", "\u2190 All runs", href="/"), cls="wrap head", aria_label="merilo")
+
+
+def _lost() -> Markup:
+    return el(
+        "p", "The server does not answer. Start merilo view again.", cls="note", id="lost", role="status", hidden=True
+    )
+
+
+def _labelling(tasks: Sequence[ViewedTasks]) -> list[Markup]:
+    """Return the links to the labelling pages; nothing if there are no tasks."""
+    if not tasks:
+        return []
+    links = [
+        el("li", el("a", text(each.path.name), href=f"/labels/{each.id}"), f" {_annotators(each.annotators)}")
+        for each in tasks
+    ]
+    title = heading("Tasks to label", "each answer is saved next to the file of tasks", anchor="labels")
+    return [el("section", title, el("ul", links), cls="wrap", aria_labelledby="labels")]
+
+
+def _annotators(number: int) -> str:
+    return f"answers of {count(number, 'annotator')}" if number else "no answers yet"
+
+
+# -- trends -------------------------------------------------------------------------------------------
+
+
+def _group(group: TrendGroup, at: int) -> Markup:
+    samples = next((run.listed.samples for run in reversed(group.runs) if run.listed.samples is not None), 0)
+    title = f"{count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
+    note = "oldest left; band: interval of the mean; a line joins comparable runs only"
+    cards = el(
+        "div", [_card(each, group) for each in group.trends], cls="sparks", tabindex=0, role="group", aria_label=title
+    )
+    if at == 0:
+        return el("section", heading(title, note, anchor="trends"), cards, aria_labelledby="trends")
+    newest = group.runs[-1].name
+    return el("details", el("summary", title, el("span", f", newest: {newest}", cls="soft")), cards, cls="fold")
+
+
+def _card(trend: Trend, group: TrendGroup) -> Markup:
+    line = trend.lines[-1]
+    last, before = line[-1], line[-2].mean if len(line) > 1 else None
+    name = WeakMarks(frozenset({trend.metric}) if trend.weak else frozenset()).name(trend.metric)
+    return el(
+        "div",
+        el("span", name, cls="n", title=trend.metric),
+        el("span", number(last.mean), cls="v"),
+        el("span", "" if before is None else _signed(last.mean - before), cls="small soft"),
+        sparkline(trend, len(group.runs)),
+        cls=f"spark{' weak' * trend.weak}",
+    )
+
+
+def _signed(difference: float) -> str:
+    return f"{difference:+.3f}".replace("-", "\u2212") if abs(difference) >= 0.0005 else "="
+
+
+# -- the table ----------------------------------------------------------------------------------------
+
+
+def _table(
+    runs: Sequence[ViewedRun], changed: Mapping[tuple[str, str], Change], live: Mapping[str, LiveProgress]
+) -> Markup:
+    metrics = _columns(runs)
+    weak = frozenset[str]().union(*(run.listed.weak for run in runs))
+    marks = WeakMarks(weak)
+    heads = [
+        el("th", el("span", "Choose", cls="vh"), scope="col"),
+        _sortable("Run", "name"),
+        _sortable("Changed", "changed", order="descending"),
+        el("th", "Data and judge", scope="col"),
+        *(_sortable(marks.name(metric), f"m{at}", cls="num") for at, metric in enumerate(metrics)),
+    ]
+    rows = [_row(run, metrics, changed, live) for run in runs]
+    tools = el(
+        "div",
+        el("input", type="search", id="find", placeholder="Filter runs", aria_label="Filter runs", cls="scripted"),
+        el("button", "Compare selected", type="submit", cls="btn main", id="compare"),
+        el("span", count(len(runs), "run"), cls="count", id="count", role="status"),
+        cls="tools",
+    )
+    legend = weak_legend(metric for metric in metrics if metric in weak)
+    notes = (
+        "Means are by the judge alone; a report corrects them if human labels are attached. Small numbers: difference "
+        "from the comparable run before, coloured if the intervals do not overlap."
+    )
+    return el(
+        "form",
+        tools,
+        el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="runs"),
+        el(
+            "p",
+            notes,
+            f" Trends read the newest {MOST} finished runs.",
+            f" {legend}" if legend else "",
+            cls="soft small",
+        ),
+        action="/compare",
+        method="get",
+    )
+
+
+def _columns(runs: Sequence[ViewedRun]) -> list[str]:
+    """Return the metrics that most runs have, at most `_COLUMNS`; weak ones only if there is room."""
+    having: dict[str, list[int]] = {}
+    for run in runs:
+        for place, metric in enumerate(run.listed.means):
+            amount = having.setdefault(metric, [0, 0, place])
+            amount[0] += 1
+            amount[1] += metric in run.listed.weak
+    order = sorted(having, key=lambda metric: (2 * having[metric][1] > having[metric][0], -having[metric][0]))
+    return sorted(order[:_COLUMNS], key=lambda metric: having[metric][2])
+
+
+def _sortable(label: str, key: str, *, order: str | None = None, cls: str = "") -> Markup:
+    return el("th", el("button", label, type="button", data_key=key), cls=cls, scope="col", aria_sort=order)
+
+
+def _row(
+    run: ViewedRun,
+    metrics: Sequence[str],
+    changed: Mapping[tuple[str, str], Change],
+    live: Mapping[str, LiveProgress],
+) -> Markup:
+    listed = run.listed
+    usable = listed.done is not None and listed.state in {State.FINISHED, State.INTERRUPTED}
+    box = el("input", type="checkbox", name="run", value=run.id, aria_label=f"Choose {run.name}", disabled=not usable)
+    state = _CHIPS.get(listed.state)
+    local = listed.changed.astimezone()
+    when = el("time", f"{local:%Y-%m-%d %H:%M}", datetime=listed.changed.isoformat(timespec="seconds"))
+    about: list[object] = [el("span", _about(run), cls="t") if listed.data is not None else None]
+    if run.id in live:
+        about.append(_live(run, live[run.id]))
+    elif listed.reason:
+        about.append(text(listed.reason, tag="p", cls="why"))
+    return el(
+        "tr",
+        el("td", box, cls="pick"),
+        el(
+            "th",
+            el("a", text(run.name), href=f"/runs/{run.id}"),
+            el("span", chip(*state), cls="state") if state else None,
+            cls="nm",
+            scope="row",
+            data_v=run.name,
+        ),
+        el("td", when, cls="when", data_v=listed.changed.timestamp()),
+        el("td", about, cls="meta"),
+        [_mean(run, metric, changed.get((run.id, metric))) for metric in metrics],
+        cls=listed.state.value,
+    )
+
+
+def _mean(run: ViewedRun, metric: str, change: Change | None) -> Markup:
+    mean = run.listed.means.get(metric)
+    tone = "soft" if change is None or not change.apart else "up" if change.better else "down"
+    delta = el("span", "" if change is None else _signed(change.difference), cls=f"delta {tone}")
+    label = el("span", metric, cls="lab", aria_hidden="true")
+    return el("td", label, el("b", number(mean)), " ", delta, cls=f"num{' none' * (mean is None)}", data_v=mean)
+
+
+def _about(run: ViewedRun) -> str:
+    """Return samples, judge, failures and cost in a line."""
+    listed = run.listed
+    by = f"scores of {listed.origin}" if listed.origin else f"judge {listed.judge or NONE}"
+    parts = [listed.data or ""]
+    if listed.samples is not None:
+        part = "" if listed.done in {None, listed.samples} else f"{listed.done:,} of "
+        parts.append(f"{part}{count(listed.samples, 'sample')}")
+    parts += [by, f"{listed.failed:,} failed" if listed.failed else ""]
+    if listed.cost_usd:
+        parts.append(f"${money(listed.cost_usd)}")
+    return " \u00b7 ".join(filter(None, parts))
+
+
+def _live(run: ViewedRun, live: LiveProgress) -> Markup:
+    bar = el("progress", max=max(1, live.samples), value=live.done, aria_label=f"Progress of {run.name}")
+    return el("p", bar, el("span", live.text), cls="live", data_run=run.id)

@@ -1,0 +1,84 @@
+"""Labelling in the viewer: files of tasks in the directory, their pages, and the answers that the pages send.
+
+A file of tasks is addressed by an id, which is looked up among the files that were found, like a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from merilo.commands.calibrate.attached_labels import attach_files
+from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.label.answers import answer_files, store_answer
+from merilo.commands.label.page import SaveTo, label_page
+from merilo.commands.label.task_file import TaskFile
+from merilo.commands.label.tasks import first_ticket
+from merilo.commands.runs.result import State
+from merilo.errors import UsageError
+from merilo.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.commands.view.result import ViewedRun
+
+_SUFFIX: Final = ".jsonl"
+_ID_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedTasks:
+    """A file of tasks."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The name of the file as the last part of an address."""
+        return blake2b(self.path.name.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).hexdigest()
+
+    @property
+    def annotators(self) -> int:
+        """The number of annotators with a file of answers."""
+        return len(answer_files(self.path))
+
+
+def task_files(directory: Path) -> tuple[ViewedTasks, ...]:
+    """Return the files of tasks directly in a directory, by name; files of answers are not listed."""
+    found = [path for path in sorted(directory.glob(f"*{_SUFFIX}")) if path.is_file() and first_ticket(path)]
+    answers = {each for path in found for each in answer_files(path)}
+    return tuple(ViewedTasks(path) for path in found if path not in answers)
+
+
+def labelling_page(tasks: ViewedTasks, url: str, token: str) -> str:
+    """Return the page that asks for the labels and sends each answer to `url`. Raises DataError, RunError."""
+    return label_page(TaskFile(tasks.path).records, save=SaveTo(url, token))
+
+
+def saved_answer(tasks: ViewedTasks, body: bytes) -> dict[str, str]:
+    """Store one answer; see `store_answer`."""
+    return store_answer(tasks.path, body)
+
+
+def attached_to(tasks: ViewedTasks, runs: Sequence[ViewedRun]) -> tuple[ViewedRun, ...]:
+    """Attach the answers of all annotators to the finished runs that the tasks were drawn from; return these runs.
+
+    Raises UsageError if nothing is answered yet, or if none of the runs is of these tasks.
+    """
+    files = answer_files(tasks.path)
+    labels = [each for each in read_people(files).labels if not each.ticket.settled] if files else []
+    if not labels:
+        raise UsageError("There are no answers yet.")
+    finished = [run for run in runs if run.listed.state is State.FINISHED]
+    found = [run for run in finished if any(each.ticket.drawn_from(_fingerprint(run)) for each in labels)]
+    if not found:
+        raise UsageError("The runs that the tasks were drawn from are not in this directory.")
+    attach_files([str(run.listed.path) for run in found], [str(file) for file in files])
+    return tuple(found)
+
+
+def _fingerprint(run: ViewedRun) -> str:
+    return Run.open(run.listed.path).manifest.fingerprint

@@ -1,0 +1,99 @@
+"""Trends: the means of each metric over runs of the same questions, joined only if the runs are comparable."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from merilo.commands.runs.result import State
+from merilo.commands.view.result import Change, Point, Trend, TrendGroup
+from merilo.results.comparability import score_affecting_differences
+from merilo.runs.scales import recorded_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.commands.view.catalog import Catalog
+    from merilo.commands.view.result import ViewedRun
+    from merilo.runs.manifest import Manifest
+
+MOST: Final = 100
+"""Number of finished runs, the newest ones, whose questions are read for trends."""
+
+
+def trend_groups(catalog: Catalog, runs: Sequence[ViewedRun]) -> tuple[TrendGroup, ...]:
+    """Return the groups of at least two runs over the same questions; that of the newest run comes first.
+
+    `runs`: the newest first. Unfinished runs are left out, and runs that could stop early: their means are over fewer
+    samples.
+    """
+    found: dict[bytes, list[ViewedRun]] = {}
+    finished = [run for run in runs if run.listed.state is State.FINISHED and _manifest(run).until is None]
+    for run in finished[:MOST]:
+        if (questions := catalog.questions(run)) is not None:
+            found.setdefault(questions, []).append(run)
+    return tuple(_group(tuple(reversed(each))) for each in found.values() if len(each) > 1)
+
+
+def changes(groups: Sequence[TrendGroup]) -> Mapping[tuple[str, str], Change]:
+    """Return the difference from the comparable run before, by id of the run and metric."""
+    found: dict[tuple[str, str], Change] = {}
+    for group in groups:
+        for trend in group.trends:
+            for line in trend.lines:
+                for before, now in pairwise(line):
+                    key = group.runs[now.place].id, trend.metric
+                    found[key] = _change(before, now, higher_is_better=trend.scale.higher_is_better)
+    return found
+
+
+def _change(before: Point, now: Point, *, higher_is_better: bool) -> Change:
+    difference = now.mean - before.mean
+    first, second = before.interval, now.interval
+    apart = first is not None and second is not None and (first[1] < second[0] or second[1] < first[0])
+    return Change(difference, apart, (difference > 0) == higher_is_better)
+
+
+def _group(runs: tuple[ViewedRun, ...]) -> TrendGroup:
+    metrics = dict.fromkeys(metric for run in reversed(runs) for metric in run.listed.means)
+    trends = (_trend(metric, runs) for metric in metrics)
+    return TrendGroup(runs, tuple(trend for trend in trends if trend.lines))
+
+
+def _trend(metric: str, runs: Sequence[ViewedRun]) -> Trend:
+    lines: list[tuple[Manifest, list[Point]]] = []
+    for place, run in enumerate(runs):
+        mean = run.listed.means.get(metric)
+        if mean is None:
+            continue
+        point, manifest = Point(place, mean, run.listed.intervals.get(metric)), _manifest(run)
+        line = next((points for first, points in lines if _comparable(first, manifest, metric)), None)
+        if line is None:
+            lines.append((manifest, [point]))
+        else:
+            line.append(point)
+    newest = next(run for run in reversed(runs) if metric in run.listed.means)
+    ordered = sorted((points for _, points in lines), key=lambda points: points[-1].place)
+    scale = recorded_scale(_manifest(newest), metric)
+    return Trend(metric, scale, metric in newest.listed.weak, tuple(map(tuple, ordered)))
+
+
+def _comparable(first: Manifest, second: Manifest, metric: str) -> bool:
+    if recorded_scale(first, metric) != recorded_scale(second, metric):
+        return False
+    if metric in first.composites or metric in second.composites:
+        parts = [*first.metrics]
+        return first.composites == second.composites and parts == [*second.metrics] and _alike(first, second, parts)
+    return _alike(first, second, [metric])
+
+
+def _alike(first: Manifest, second: Manifest, metrics: Sequence[str]) -> bool:
+    return not score_affecting_differences(first, second, metrics=metrics)
+
+
+def _manifest(run: ViewedRun) -> Manifest:
+    """Return the manifest of a finished run, which always has one."""
+    manifest = run.listed.manifest
+    if manifest is None:
+        raise ValueError(f"{run.name} has no manifest")
+    return manifest

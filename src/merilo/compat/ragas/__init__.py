@@ -1,0 +1,36 @@
+"""ragas' documented names: a script written for ragas runs with its import line changed.
+
+This module and its `metrics` are the newest line, 0.4. `v0_1`, `v0_2` and `v0_3` have the same modules for scripts and
+numbers of those lines. Every number is one of merilo's published definitions, such as `ragas-0.4.3:faithfulness`.
+docs/how-to/from-ragas.md shows all of it.
+
+::
+
+    evaluation.py       evaluate(): data set, metrics, models → a run of merilo → EvaluationResult
+    scorers.py          the metric classes, made from the table; scores of one sample
+    table.py            class and options in ragas → definition and parameters in merilo, by line
+    dataset_schema.py   samples and data sets
+    llms.py, embeddings.py   wrappers, factories → judges and embedders (merilo.compat.models)
+"""
+
+from __future__ import annotations
+
+from merilo.compat.ragas.dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
+from merilo.compat.ragas.evaluation import Evaluation, EvaluationResult
+from merilo.compat.ragas.metrics import METRICS
+from merilo.compat.ragas.run_config import RunConfig
+from merilo.compat.ragas.table import NEWEST
+
+__all__ = [
+    "EvaluationDataset",
+    "EvaluationResult",
+    "MultiTurnSample",
+    "RunConfig",
+    "SingleTurnSample",
+    "aevaluate",
+    "evaluate",
+]
+
+_evaluation = Evaluation(NEWEST, METRICS)
+evaluate = _evaluation.evaluate
+aevaluate = _evaluation.aevaluate

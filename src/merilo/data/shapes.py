@@ -1,0 +1,152 @@
+"""Records as chains, query engines and pipelines return them, brought to the fields of a sample.
+
+Three forms need more than the names of columns: a result inside a record, documents under any name, and the output of a
+Haystack pipeline, which is one dict for each component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from merilo.data import check
+from merilo.data.aliases import aliases
+from merilo.data.objects import Role, plain, role_of
+from merilo.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CONTEXTS: Final = "retrieved_contexts"
+_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
+"""Outputs of the components of a Haystack pipeline that belong to a sample."""
+_ANSWER: Final = {"query": "user_input", "data": "response", "documents": _CONTEXTS}
+_NODE_ONLY: Final = frozenset(
+    "excluded_embed_metadata_keys excluded_llm_metadata_keys relationships metadata_template metadata_separator "
+    "mimetype start_char_idx end_char_idx text_template class_name text_resource image_resource audio_resource "
+    "video_resource embedding id_ hash".split()
+)
+"""Fields of a LlamaIndex node that say nothing about its text."""
+_BINARY: Final = frozenset({"blob", "embedding", "sparse_embedding"})
+"""Fields of a Haystack document that hold no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRecord:
+    """A record without objects of other packages, and the columns that were read under another name."""
+
+    value: dict[str, object]
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None:
+    """Return a record in memory with plain values; None if it is neither a mapping nor an object with fields.
+
+    `mapped`: the columns that the user named, which keep their names. Raises DataError for an ambiguous result.
+    """
+    if role_of(given) is Role.CONTEXT:
+        advice = 'put the documents of one question in a record: {"user_input": ..., "retrieved_contexts": documents}'
+        raise DataError.of(Problem("a record with a question or an answer", "a document", advice=advice))
+    record = given if check.is_record(given) else plain(given)
+    if not check.is_record(record):
+        return None
+    if _is_pipeline_output(record):
+        return PlainRecord(_of_components(record))
+    renamed: dict[str, str] = {}
+    found: dict[str, object] = {}
+    inner: dict[str, object] = {}
+    for name, value in record.items():
+        if isinstance(value, str):  # nearly all values
+            found[name] = value
+        elif name not in mapped and role_of(value) is Role.RESULT:
+            fields = plain(value)
+            inner |= fields if check.is_record(fields) else {}
+        elif name not in mapped and _are_documents(value) and not _fills_contexts(name, record):
+            renamed[name] = _CONTEXTS
+            found[_CONTEXTS] = plain(value)
+        else:
+            found[name] = plain(value)
+    if len(renamed) > 1:
+        raise DataError.of(_several("columns", list(renamed)))
+    filled = {aliases().fields.get(name) for name in found} if inner else set[str | None]()
+    found |= {name: value for name, value in inner.items() if aliases().fields.get(name, name) not in filled}
+    return PlainRecord(found, renamed)
+
+
+def _are_documents(value: object) -> bool:
+    """Return True for a list of documents or nodes, each alone or with its score."""
+    if not check.is_list(value) or not value:
+        return False
+    first = value[0]
+    return role_of(first[0] if check.is_list(first) and first else first) is Role.CONTEXT
+
+
+def _fills_contexts(name: str, record: Mapping[str, object]) -> bool:
+    """Return True if a column of documents has a meaning by its name, or another column holds the retrieved ones."""
+    targets = aliases().fields
+    if name != "context" and targets.get(name, "").endswith("_contexts"):
+        return True
+    return any(targets.get(other) == _CONTEXTS for other in record)
+
+
+def _is_pipeline_output(record: Mapping[str, object]) -> bool:
+    if not all(isinstance(each, dict) for each in record.values()):
+        return False
+    return any(check.is_record(each) and not _OUTPUTS.isdisjoint(each) for each in record.values())
+
+
+def _of_components(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields in the output of a pipeline: its answer, otherwise its reply, and its documents."""
+    parts = {name: part for name, part in record.items() if check.is_record(part)}
+    answers = _only(parts, "answers", "answer builders")
+    documents = _only(parts, "documents", "components with documents") if answers is None else None
+    found: dict[str, object] = {}
+    if check.is_list(answers) and answers:
+        answer = plain(answers[0])
+        fields = answer.items() if check.is_record(answer) else ()
+        found = {_ANSWER.get(name, name): value for name, value in fields if name != "meta"}
+    elif check.is_list(replies := plain(_only(parts, "replies", "generators"))) and replies:
+        found["response"] = _reply_text(replies[0])
+    if documents is not None:
+        found[_CONTEXTS] = plain(documents)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _only(parts: Mapping[str, Mapping[str, object]], key: str, what: str) -> object:
+    """Return the value under a key that at most one component has, or that all that have it agree on."""
+    found = {name: part[key] for name, part in parts.items() if key in part}
+    values = [*found.values()]
+    if any(value != values[0] for value in values[1:]):
+        raise DataError.of(_several(what, list(found)))
+    return values[0] if values else None
+
+
+def _several(what: str, names: list[str]) -> Problem:
+    advice = "keep one in the record, or wrap the pipeline in a function that returns the fields of a sample"
+    return Problem("one list of documents or one answer", f"several {what}: {', '.join(names)}", advice=advice)
+
+
+def _reply_text(reply: object) -> object:
+    """Return the text of a reply that may be the dict of a chat message."""
+    if check.is_record(reply) and check.is_list(parts := reply.get("content", reply.get("_content"))):
+        texts = [part.get("text") for part in parts if check.is_record(part)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return reply
+
+
+def unwrapped(item: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a context without the envelope in which LangChain, LlamaIndex and Haystack serialise it."""
+    if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):
+        return {name: value for name, value in inner.items() if name != "type" and value is not None}
+    if check.is_record(node := item.get("node")) and item.keys() <= {"node", "score", "class_name"}:
+        found = unwrapped(node)
+        return found if item.get("score") is None else {**found, "score": item["score"]}
+    if "id_" in item and "excluded_embed_metadata_keys" in item:
+        resource = item.get("text_resource")
+        text = item.get("text", resource.get("text") if check.is_record(resource) else None)
+        own = {name: value for name, value in item.items() if name not in _NODE_ONLY and value is not None}
+        return {"text": text, "id": item["id_"], **own}
+    if "blob" in item and "content" in item:
+        named = {"metadata" if name == "meta" else name: value for name, value in item.items()}
+        return {name: value for name, value in named.items() if value is not None and name not in _BINARY}
+    return item

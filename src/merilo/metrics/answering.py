@@ -1,0 +1,264 @@
+"""Answering: the joint verdict on evidence, response and reference, with the probable culprit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from merilo.errors import UsageError
+from merilo.judging.ask import both
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
+from merilo.judging.kinds.support import Support
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    RESPONSE_STATES_NOTHING,
+    about_statements,
+    declines,
+    is_blank,
+    max_contexts,
+    max_statements,
+    most_support,
+    statements_of,
+    states_nothing,
+    sufficiency_of,
+    support_by,
+    support_of,
+)
+from merilo.metrics.variants import variant
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.kinds.support import SupportVerdict
+    from merilo.metrics.steps import DistinctStatement
+
+RESPONSES: Final = "responses"
+"""Name of the count that is 1 for each scored sample, of which the categories are parts."""
+
+
+class Category(StrEnum):
+    """The categories of `answering`; a sample that fits none is undefined."""
+
+    INVENTED = "invented"
+    WRONG = "wrong"
+    BEYOND_EVIDENCE = "beyond_evidence"
+    DECLINED_WRONGLY = "declined_wrongly"
+    EVIDENCE_MISSING = "evidence_missing"
+    RIGHTLY_DECLINED = "rightly_declined"
+    RIGHT = "right"
+
+    @property
+    def good(self) -> bool:
+        """True if the system did what it should: it answered rightly, or rightly declined."""
+        return self in {Category.RIGHT, Category.RIGHTLY_DECLINED}
+
+
+class _Response(NamedTuple):
+    """What the response does."""
+
+    declined: bool
+    statements: tuple[DistinctStatement, ...] = ()
+    verdicts: tuple[SupportVerdict, ...] = ()
+    """Support of each statement by the contexts."""
+
+    @property
+    def supported(self) -> bool:
+        """True if the contexts support every statement."""
+        return all(verdict.supported for verdict in self.verdicts)
+
+
+class _Truth(NamedTuple):
+    """What the reference says, and how much of it the response says."""
+
+    given: bool
+    statements: tuple[DistinctStatement, ...] = ()
+    covered: tuple[SupportVerdict, ...] = ()
+    """Support of each statement of the reference by the response; empty if the response declines."""
+
+    @property
+    def unanswerable(self) -> bool:
+        """True if the reference itself makes no statement: no answer is the right one."""
+        return self.given and not self.statements
+
+    def agrees(self, share: float) -> bool:
+        """Return True if the response says at least this share of the reference; True without a reference."""
+        if not self.given or self.unanswerable:
+            return not self.unanswerable
+        return sum(verdict.supported for verdict in self.covered) >= share * len(self.statements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering(MetricDefaults):
+    """1 if the system answered rightly or rightly declined, otherwise 0; `counts` has the category.
+
+    Evidence is enough if the contexts are sufficient; `partly` is not. A blank response counts as declined. A reference
+    agrees if the response supports at least the share `agreement` of its statements. A reference that makes no
+    statement, such as "This is not documented.", shows that declining is right.
+
+    - `right`: enough evidence, answered, every statement supported, the reference (if any) agrees;
+    - `wrong`: enough evidence, answered, the reference does not agree;
+    - `beyond_evidence`: enough evidence, answered, some statement is not supported;
+    - `declined_wrongly`: enough evidence, declined;
+    - `rightly_declined`: declined, and no evidence or no answer: the reference makes no statement, or there is none;
+    - `evidence_missing`: not enough evidence, declined though the reference has an answer, or answered in part with
+      supported statements only;
+    - `invented`: not enough evidence, answered, some statement is not supported.
+
+    Undefined, so "cannot tell", when the user input is blank, and when the response answers but makes no statement.
+
+    Each category also is a metric, such as `answering.invented`: 1 for its samples and 0 for all others.
+
+    Source: merilo's own. Sufficiency and support as in context_sufficiency and faithfulness.
+    """
+
+    name: ClassVar[str] = "answering"
+    version: ClassVar[int] = 1
+    not_monotone_in: ClassVar[Kinds] = frozenset({Sufficiency, Noncommittal})
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Sufficiency, Noncommittal, Statements, Support})
+    only: ClassVar[Category | None] = None
+    """The category that the value is an indicator of; None for right or rightly declined."""
+    card: ClassVar[Card] = Card(
+        summary="Share of samples that are answered rightly or rightly declined, with a category for each sample.",
+        formula="1 for right and rightly_declined; 0 for wrong, beyond_evidence, declined_wrongly, evidence_missing "
+        "and invented.",
+        questions="The questions of context_sufficiency and faithfulness; with a reference one Statements question and "
+        "one Support question for each of its statements, as answer_correctness. All are shared with these metrics.",
+        undefined=(BLANK_USER_INPUT, RESPONSE_STATES_NOTHING),
+        when="To see whether retriever or generator is the culprit, and whether the system declines when it should.",
+        when_not="As the only metric with a weak judge: one wrong verdict on evidence or support changes the category.",
+        relatives=("context_sufficiency", "faithfulness", "answer_correctness"),
+        sources=("merilo's own; sufficiency as in Joren et al. 2024, Sufficient Context (arXiv 2411.06037).",),
+        family=Family.RESPONSE,
+    )
+
+    agreement: float = 0.5
+    """The share of the reference's statements that a right response supports at least, in (0, 1]."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.agreement <= 1:
+            raise UsageError(f"Metric {self.name!r} takes agreement=a number above 0, up to 1, got {self.agreement}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return an upper bound: three questions, one per possible statement of the response, and of the reference."""
+        answer, truth = max_statements(sample, "response"), max_statements(sample, "reference")
+        of_response = 2 + most_support(sample, "response") if answer else 0
+        return (1 if max_contexts(sample) else 0) + of_response + (1 + truth if truth else 0)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input = sample.require("user_input")
+        sample.require("retrieved_contexts")
+        sample.require("response")
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        evidence, (response, reference) = yield from both(
+            sufficiency_of(sample), both(_response_of(sample), _statements_of_reference(sample))
+        )
+        truth = _Truth(reference is not None, reference or ())
+        answered = not response.declined and bool(response.statements)
+        verdicts, covered = yield from both(
+            support_of(sample, response.statements if answered else ()),
+            support_by(sample, "response", truth.statements if answered else ()),
+        )
+        if not response.declined and not response.statements:
+            return Undefined(RESPONSE_STATES_NOTHING)
+        response, truth = response._replace(verdicts=verdicts), truth._replace(covered=covered)
+        enough = evidence.label is SufficiencyLabel.SUFFICIENT
+        category = _category(response, truth, enough=enough, agreement=self.agreement)
+        whole = Evidence(EvidenceTarget.TEXT, 0, evidence)
+        of_truth = about_statements(truth.statements, covered) if answered else ()
+        return Score(
+            float(category.good if self.only is None else category is self.only),
+            evidence=(whole, *about_statements(response.statements if answered else (), verdicts), *of_truth),
+            counts={} if self.only else {RESPONSES: 1, **{str(each): int(each is category) for each in Category}},
+        )
+
+
+def _response_of(sample: Sample) -> Plan[_Response]:
+    if states_nothing(sample, "response"):
+        return _Response(declined=True)
+    declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
+    return _Response(declined, statements)
+
+
+def _statements_of_reference(sample: Sample) -> Plan[tuple[DistinctStatement, ...] | None]:
+    """Return the statements of the reference; None if there is none."""
+    if sample.reference is None or states_nothing(sample, "reference"):
+        return None
+    return (yield from statements_of(sample, "reference"))
+
+
+def _category(response: _Response, truth: _Truth, *, enough: bool, agreement: float) -> Category:
+    if response.declined:
+        if truth.unanswerable:
+            return Category.RIGHTLY_DECLINED
+        if enough:
+            return Category.DECLINED_WRONGLY
+        return Category.EVIDENCE_MISSING if truth.given else Category.RIGHTLY_DECLINED
+    if not enough:
+        return Category.EVIDENCE_MISSING if response.supported else Category.INVENTED
+    if not truth.agrees(agreement):
+        return Category.WRONG
+    return Category.RIGHT if response.supported else Category.BEYOND_EVIDENCE
+
+
+def _only(category: Category, says: str, not_monotone_in: Kinds) -> type[Answering]:
+    return variant(
+        Answering,
+        f"{Answering.name}.{category}",
+        f"""1 if the category of `answering` is `{category}`, otherwise 0: {says}
+
+        Undefined when `answering` is, and from the same verdicts. Source: merilo's own.
+        """,
+        only=category,
+        higher_is_better=category.good,
+        not_monotone_in=not_monotone_in,
+        card=Card(
+            summary=f"Share of samples that {says}",
+            formula=f"1 if the category of answering is {category}, otherwise 0.",
+            questions="Those of answering.",
+            undefined=Answering.card.undefined,
+            when="To gate, compare or correct one category. Together with answering it costs nothing more.",
+            when_not="For a first look: answering lists all categories.",
+            relatives=("answering",),
+            sources=Answering.card.sources,
+            family=Family.RESPONSE,
+        ),
+    )
+
+
+METRICS: Final = (
+    Answering,
+    _only(Category.RIGHT, "answer rightly, from sufficient evidence.", Kinds()),
+    _only(
+        Category.RIGHTLY_DECLINED,
+        "decline without evidence, or because there is no answer.",
+        Kinds({Sufficiency, Noncommittal}),
+    ),
+    _only(
+        Category.DECLINED_WRONGLY,
+        "decline though the evidence was there (generator).",
+        Kinds({Sufficiency}),
+    ),
+    _only(
+        Category.BEYOND_EVIDENCE,
+        "have the evidence, but claim what it does not support (generator).",
+        Kinds({Sufficiency, Noncommittal, Support}),
+    ),
+    _only(
+        Category.WRONG,
+        "have the evidence, but answer against the reference (generator).",
+        Kinds({Sufficiency, Noncommittal}),
+    ),
+    _only(
+        Category.EVIDENCE_MISSING,
+        "lack evidence, and decline or answer only in part (retriever).",
+        Kinds({Noncommittal, Support}),
+    ),
+    _only(Category.INVENTED, "lack evidence, and claim what no context supports (retriever and generator).", Kinds()),
+)

@@ -1,0 +1,288 @@
+"""Traces become samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.adapters import traces
+from merilo.adapters.attributes import find, tree_of
+from merilo.adapters.contents import answer_in, documents_in, question_in
+from merilo.adapters.conventions import conventions
+from merilo.adapters.exports import export_of
+from merilo.data.load import load
+from merilo.data.sample import BadRecord, Sample
+
+if TYPE_CHECKING:
+    from merilo.adapters.items import Item
+
+FILES = Path(__file__).parent / "files"
+QUESTION = "When was the tower completed?"
+DONE = "The tower was completed in 1889."
+
+
+def items(path: Path) -> list[Item]:
+    """Return the items of a file that merilo must recognise."""
+    found = export_of(path)
+    assert found is not None
+    return list(found.items())
+
+
+def texts(item: Item) -> list[str]:
+    """Return the texts of a sample's contexts."""
+    assert item.record is not None
+    return [each["text"] for each in item.record["retrieved_contexts"]]
+
+
+def span(name: str, parent: str = "", trace: str = "t1", **attributes: Any) -> dict[str, Any]:
+    """Return a Phoenix span; `__` in a keyword stands for a dot."""
+    return {
+        "context": {"trace_id": trace, "span_id": name},
+        "parent_id": parent or None,
+        "span_kind": attributes.pop("kind", "CHAIN"),
+        "start_time": attributes.pop("start", None),
+        "attributes": {key.replace("__", "."): value for key, value in attributes.items()},
+    }
+
+
+def written(tmp_path: Path, *lines: object, name: str = "spans.jsonl") -> Path:
+    """Return a file of JSON Lines; a string is written as it is."""
+    path = tmp_path / name
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    return path
+
+
+def test_spans_of_openinference() -> None:
+    """A reranker replaces its input, a later retrieval adds what is new, and the root states question and answer."""
+    first, bare, indexing = items(FILES / "openinference.otlp.jsonl")
+    assert first.record is not None
+    assert first.record["user_input"] == QUESTION
+    assert texts(first) == [DONE, "The tower was built by Eiffel's company."]
+    assert first.record["retrieved_contexts"][0] == {"text": DONE, "id": "d2", "score": 0.9}
+    assert first.record["response"] == "In 1889."
+    assert first.record["metadata"]["session"] == "visit-1"
+    assert bare.record is not None
+    assert (bare.record["user_input"], bare.record["response"]) == ("Who built it?", "Eiffel.")
+    assert bare.missing == ("contexts",)
+    assert bare.record["metadata"]["question_from"] == "llm"
+    assert indexing.record is None
+    assert indexing.reason == "no span states the question"
+
+
+def test_spans_of_the_genai_conventions() -> None:
+    """Messages in attributes and in events are read, and an LLM within a retrieval is not the answer."""
+    agent, events, of_ids = items(FILES / "gen_ai.otlp.jsonl")
+    assert agent.record is not None
+    assert (agent.record["user_input"], agent.record["response"]) == (QUESTION, "In 1889.")
+    assert texts(agent) == [DONE, "Rome has seven hills."]
+    assert agent.record["metadata"]["response_id"] == "chatcmpl-7"
+    assert agent.record["metadata"]["span_id"] == "b7ad6b7169200004"  # the LLM that answered
+    assert events.record is not None
+    assert (events.record["user_input"], events.record["response"]) == ("Who built it?", "Eiffel.")
+    assert of_ids.record is not None
+    assert of_ids.record["retrieved_context_ids"] == ["d2", "d1"]
+    assert of_ids.missing == ("response", "texts of the contexts")
+
+
+@pytest.mark.parametrize(
+    "name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl", "phoenix_frame.jsonl"]
+)
+def test_other_systems_spans(name: str) -> None:
+    """The same trace, as four systems export it, gives the same question, contexts and response."""
+    (item,) = items(FILES / name)
+    assert item.record is not None
+    assert (item.record["user_input"], item.record["response"]) == (QUESTION, "In 1889.")
+    assert texts(item) == [DONE]
+    assert dict(item.kinds) == {"chain": 1, "llm": 1, "retriever": 1}
+
+
+def test_scores_of_traces() -> None:
+    """Assessments of MLflow and feedback of LangSmith are scores of the sample."""
+    (assessed,) = items(FILES / "mlflow.json")
+    (rated,) = items(FILES / "langsmith.jsonl")
+    assert dict(assessed.scores) == {"relevance": 1.0}
+    assert dict(rated.scores) == {"correctness": 0.5}
+
+
+def test_a_trace_of_langfuse_with_its_scores(tmp_path: Path) -> None:
+    """A downloaded trace is the root of its observations, and has scores."""
+    lines = [json.loads(line) for line in (FILES / "langfuse.jsonl").read_text().splitlines()]
+    trace = {"id": lines[0]["traceId"], "timestamp": "2026-11-20T09:00:00Z", "input": {"query": "Q"}, "output": "A"}
+    scores = [{"name": "helpful", "value": 0.25}, {"name": "tone", "stringValue": "warm"}]
+    path = tmp_path / "trace.json"
+    for content in (
+        {**trace, "observations": lines, "scores": scores},
+        {"trace": trace, "observations": lines, "scores": scores},
+    ):
+        path.write_text(json.dumps(content))
+        (item,) = items(path)
+        assert item.record is not None
+        assert (item.record["user_input"], item.record["response"], texts(item)) == ("Q", "A", [DONE])
+        assert dict(item.scores) == {"helpful": 0.25}
+
+
+def test_a_collector_writes_spans_in_any_order(tmp_path: Path) -> None:
+    """The order and the lines of the spans do not matter, and the name may end in .json."""
+    lines = (FILES / "openinference.otlp.jsonl").read_text().splitlines()
+    path = written(tmp_path, *reversed(lines), name="traces.json")
+    records = {item.id: item.record for item in items(path)}
+    assert records == {item.id: item.record for item in items(FILES / "openinference.otlp.jsonl")}
+
+
+def test_a_table_of_spans(tmp_path: Path) -> None:
+    """Phoenix's data frame, saved as JSON, has dotted columns."""
+    row = {"context.trace_id": "t1", "context.span_id": "a", "parent_id": None, "span_kind": "RETRIEVER"}
+    documents = [{"document.content": DONE, "document.score": 0.5}]
+    more = {"attributes.input.value": QUESTION, "attributes.retrieval.documents": documents}
+    (item,) = items(written(tmp_path, {**row, **more}))
+    assert item.record is not None
+    assert item.record["retrieved_contexts"] == [{"text": DONE, "score": 0.5}]
+    assert item.record["metadata"]["question_from"] == "retriever"
+
+
+def test_a_retriever_within_a_retriever_is_replaced(tmp_path: Path) -> None:
+    """The documents of the outer retriever count."""
+    path = written(
+        tmp_path,
+        span("outer", kind="RETRIEVER", input__value=QUESTION, retrieval__documents__0__document__content=DONE),
+        span("inner", "outer", kind="RETRIEVER", retrieval__documents__0__document__content="Rome."),
+    )
+    (item,) = items(path)
+    assert texts(item) == [DONE]
+
+
+def test_an_empty_retrieval_is_not_a_missing_one(tmp_path: Path) -> None:
+    """A retriever that returned an empty list gives a sample without contexts."""
+    (item,) = items(written(tmp_path, span("a", kind="RETRIEVER", input__value=QUESTION, output__value="[]")))
+    assert texts(item) == []
+
+
+def test_a_broken_line_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
+    """The problem names the line."""
+    path = written(tmp_path, span("a", input__value="Q", output__value="A"), '{"context": {', span("b", "a"))
+    bad, good = list(load(path))
+    assert isinstance(bad, BadRecord)
+    assert bad.problems[0].line == 2
+    assert isinstance(good, Sample)
+    assert good.response == "A"
+
+
+def test_what_was_left_out_is_stated() -> None:
+    """After reading, the data set states which traces are not samples and which parts are missing."""
+    dataset = load(FILES / "openinference.otlp.jsonl")
+    assert len(list(dataset)) == 2
+    sentence = dataset.columns.sentence()
+    assert "1 not a sample: no span states the question." in sentence
+    assert "1 without contexts." in sentence
+
+
+def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace may not fill the memory."""
+    monkeypatch.setattr(traces, "MAX_SPANS", 2)
+    path = written(
+        tmp_path, *(span(str(n), trace="t1" if n < 3 else "t2", input__value="Q", output__value="A") for n in range(5))
+    )
+    long, good = items(path)
+    assert long.record is None
+    assert long.reason == "it has more than 2 spans"
+    assert good.record is not None
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"input.value": {"a": [1, {"b": None}]}},
+        {".".join("a" * 5000): 1, "input..value": "x", "": 2},
+        {"retrieval.documents.0": 3, "retrieval.documents": "[[[[", "input": "text", "input.value": "Q"},
+        {"gen_ai.output.messages": json.dumps([None, 1, ["user"], {"role": {}, "parts": [{"type": 1}]}])},
+        {"session.id": {"a": 1}, "retrieval.documents": [{"content": "T", "score": 10**400, "id": True}]},
+        [{"key": 1}, {"key": "a", "value": {"arrayValue": {"values": 3}}}, None],
+    ],
+)
+def test_malformed_attributes_raise_nothing(tmp_path: Path, attributes: Any) -> None:
+    """Any JSON in a span's place is read without an error."""
+    raw = span("a", kind="RETRIEVER")
+    raw["attributes"] = attributes
+    raw |= {"start_time": float("inf"), "end_time": 10**400}
+    raw["events"] = [None, {"name": "gen_ai.choice", "attributes": 3}]
+    assert len(items(written(tmp_path, raw))) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "question"),
+    [
+        ("plain", "plain"),
+        ('["a", "list"]', "a"),
+        ("{not json", "{not json"),
+        ({"query": "Q", "k": 3}, "Q"),
+        ({"messages": [["system", "S"], ["human", "Q"]]}, "Q"),
+        ([{"role": "user", "content": [{"type": "text", "text": "Q"}, {"type": "image_url"}]}], "Q"),
+        ([{"type": "human", "content": "old"}, {"type": "ai", "content": "A"}, {"type": "human", "content": "Q"}], "Q"),
+        ([{"role": "system", "content": "S"}], None),
+        ({"kwargs": {"unrelated": 1}, "other": 2}, None),
+    ],
+)
+def test_questions(given: object, question: str | None) -> None:
+    """The text of the user is found in the common forms of inputs."""
+    assert question_in(given) == question
+
+
+@pytest.mark.parametrize(
+    ("made", "answer"),
+    [
+        ({"choices": [{"message": {"role": "assistant", "content": "A"}}]}, "A"),
+        ({"answer": "A", "context": []}, "A"),
+        ({"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}, "A"),
+        ({"generations": [[{"text": "A"}]]}, "A"),
+        ([{"role": "assistant", "parts": [{"type": "text", "content": "A"}]}], "A"),
+        ({"x": 1, "y": 2}, None),
+    ],
+)
+def test_answers(made: object, answer: str | None) -> None:
+    """The text of the assistant is found in the common forms of outputs."""
+    assert answer_in(made) == answer
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ([{"node": {"id_": "n", "text": "T"}, "score": 0.5}], {"text": "T", "id": "n", "score": 0.5}),
+        ([[{"page_content": "T"}, 0.5]], {"text": "T", "score": 0.5}),
+        (
+            {"documents": [{"content": "T", "meta": {"p": 1}, "score": float("nan")}]},
+            {"text": "T", "metadata": {"p": 1}},
+        ),
+        (["T"], {"text": "T"}),
+        ('[{"id": 7}]', {"id": 7}),
+    ],
+)
+def test_documents(value: object, found: dict[str, object]) -> None:
+    """Documents of LlamaIndex, LangChain and Haystack, plain texts and bare ids are read with ids and scores."""
+    assert documents_in(value) == [found]
+
+
+def test_dotted_names_and_objects_give_the_same_tree() -> None:
+    """Flattened and nested attributes are equal once read."""
+    assert find(tree_of({"a.b.0.c": 1}), "a.b") == find(tree_of({"a": {"b": {"0": {"c": 1}}}}), "a.b")
+    assert find(tree_of({"a": 1, "a.b": 2}), "a.b") == 2
+
+
+def test_the_table_names_its_versions() -> None:
+    """Each convention states the package and version in which its names were checked."""
+    assert conventions().schema == 1
+    assert conventions().checked["openinference"] == "openinference-semantic-conventions 0.1.42"
+    assert len(conventions().checked) == 5
+
+
+def test_samples_are_not_taken_for_traces(tmp_path: Path) -> None:
+    """Ordinary data is not an export, whatever its keys."""
+    sample = {"id": "a", "user_input": "Q", "response": "A", "trace_id": "t", "metadata": {"context": {"x": 1}}}
+    for name in ("data.jsonl", "data.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps(sample if name.endswith("l") else {"samples": [sample]}))
+        assert export_of(path) is None
+    assert export_of(tmp_path) is None
+    assert export_of(tmp_path / "missing.jsonl") is None

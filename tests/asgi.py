@@ -1,0 +1,65 @@
+"""Requests to an ASGI application within the process, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HOST = "127.0.0.1:8642"
+
+
+@dataclass(frozen=True)
+class Got:
+    """A response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:  # Any: JSON
+        return json.loads(self.body)
+
+
+def ask(
+    app: Any, address: str, method: str = "GET", *, headers: Sequence[tuple[str, str]] | None = None, body: bytes = b""
+) -> Got:
+    """The response to one request; `headers`: all of them, by default the right Host alone."""
+    path, _, query = address.partition("?")
+    given = [("Host", HOST)] if headers is None else headers
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8642),
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    found = [(name.decode(), value.decode("latin-1")) for name, value in sent[0]["headers"]]
+    assert len(dict(found)) == len(found), "a header appears twice"
+    return Got(sent[0]["status"], dict(found), b"".join(each.get("body", b"") for each in sent[1:]))

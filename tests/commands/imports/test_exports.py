@@ -1,0 +1,139 @@
+"""`merilo import` on the files of other systems: listing, samples, scores, and scores written back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import merilo
+from merilo.api import import_scores
+from merilo.commands.export.run import export_run
+from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
+from merilo.errors import DataError, UsageError
+
+FILES = Path(__file__).parents[2] / "adapters" / "files"
+TRACES = FILES / "openinference.otlp.jsonl"
+
+
+def test_the_list_names_traces_spans_and_what_is_no_sample() -> None:
+    """The page and the record state the same counts."""
+    found = contents_of(TRACES)
+    page = str(contents_page(found, 100, None))
+    assert "openinference.otlp.jsonl: OTLP JSON, 3 traces" in page
+    assert "1 chain, 1 embedding, 2 llm, 1 reranker, 2 retriever" in page
+    assert "1: no span states the question" in page
+    assert "2 contexts, response: When was the tower completed?" in page
+    record = contents_record(found, None)
+    assert record["samples"] == 2
+    assert record["not_samples"] == {"no span states the question": 1}
+    assert record["missing"] == {"contexts": 1}
+
+
+def test_retrieved_text_cannot_control_the_terminal(tmp_path: Path) -> None:
+    """Control characters of a trace are shown as codes."""
+    path = tmp_path / "spans.jsonl"
+    attributes = {"input.value": "\x1b[2Jevil", "output.value": "A"}
+    context = {"trace_id": "\x1b]0;t", "span_id": "s"}
+    path.write_text(json.dumps({"context": context, "span_kind": "CHAIN", "attributes": attributes}) + "\n")
+    assert "\x1b" not in str(contents_page(contents_of(path), 100, None))
+
+
+def test_samples_are_written(tmp_path: Path) -> None:
+    """The written file gives the samples that the trace file itself gives."""
+    out = tmp_path / "samples.jsonl"
+    found = write_samples(TRACES, out)
+    assert found.samples == 2
+    assert list(merilo.load(out)) == list(merilo.load(TRACES))
+
+
+def test_a_broken_line_does_not_prevent_writing(tmp_path: Path) -> None:
+    """The line is reported with its number, and the other samples are written."""
+    lines = TRACES.read_text().splitlines()
+    path, out = tmp_path / "t.jsonl", tmp_path / "s.jsonl"
+    path.write_text("\n".join([lines[0], '{"resourceSpans": [', *lines[1:]]))
+    found = write_samples(path, out)
+    assert found.samples == 2
+    assert [each.line for each in found.problems] == [2]
+    assert "line 2" in str(contents_page(found, 100, str(out)))
+
+
+def test_nothing_is_written_without_a_sample(tmp_path: Path) -> None:
+    """A file of traces without a question is an error, and no file is left."""
+    path, out = tmp_path / "t.jsonl", tmp_path / "s.jsonl"
+    path.write_text(TRACES.read_text().splitlines()[-1])
+    with pytest.raises(DataError, match="no sample was written"):
+        write_samples(path, out)
+    assert not out.exists()
+
+
+def test_an_unknown_file_is_named(tmp_path: Path) -> None:
+    """`--list` of ordinary data names the kinds of files that it knows."""
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"id": "a", "user_input": "Q"}\n')
+    with pytest.raises(UsageError, match="OTLP JSON, MLflow traces"):
+        contents_of(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "mean", "origin"),
+    [
+        ("promptfoo.json", "foreign:exact", 1.0, "promptfoo results, promptfoo.json"),
+        ("inspect.json", "foreign:includes", 0.5, "Inspect log, inspect.json"),
+        ("langsmith.jsonl", "foreign:correctness", 0.5, "LangSmith runs, langsmith.jsonl"),
+        ("mlflow.json", "foreign:relevance", 1.0, "MLflow traces, mlflow.json"),
+        ("deepeval.json", "foreign:Faithfulness", 1.0, "DeepEval, deepeval.json"),
+    ],
+)
+def test_scores_become_a_run(tmp_path: Path, name: str, metric: str, mean: float, origin: str) -> None:
+    """The scores that a file states are imported with its samples."""
+    run = import_scores(FILES / name, out=tmp_path / "run")
+    assert run.metrics[metric].mean == mean
+    assert run.manifest.origin == origin
+
+
+def test_a_score_that_some_rows_lack_is_undefined_there(tmp_path: Path) -> None:
+    """`exact` is a score of the first test alone."""
+    run = import_scores(FILES / "promptfoo.json", out=tmp_path / "run")
+    assert (run.metrics["foreign:exact"].scored, run.metrics["foreign:exact"].undefined) == (1, 1)
+
+
+def test_a_score_outside_its_range_is_named_with_its_place(tmp_path: Path) -> None:
+    """The message states the record."""
+    with pytest.raises(DataError, match=r"promptfoo\.json, record 1, field 'score'"):
+        import_scores(FILES / "promptfoo.json", scores={"score": (0, 0.5)}, out=tmp_path / "run")
+
+
+def test_traces_without_scores_say_what_to_do() -> None:
+    """The error names the three things that one can do with traces."""
+    with pytest.raises(UsageError, match=r"add --list\. To evaluate them: merilo run .* --out samples\.jsonl"):
+        import_scores(TRACES)
+
+
+def test_scores_are_written_beside_the_spans(tmp_path: Path) -> None:
+    """Each score is an event of the GenAI conventions with the ids of the span that answered."""
+    run = merilo.evaluate(TRACES, metrics=["faithfulness"], judge="embedded", out=tmp_path / "run")
+    out = tmp_path / "scores.otlp.jsonl"
+    assert export_run(run, out).samples == 2
+    first = out.read_bytes()
+    logs = [json.loads(line)["resourceLogs"][0]["scopeLogs"][0] for line in first.splitlines()]
+    assert logs[0]["scope"]["name"] == "merilo"
+    event = logs[0]["logRecords"][0]
+    assert event["eventName"] == "gen_ai.evaluation.result"
+    assert (event["traceId"], event["spanId"]) == ("0af7651916cd43dd8448eb211c800001", "b7ad6b7169200005")
+    assert event["timeUnixNano"] == "1795600000009000000"
+    values = {each["key"]: each["value"] for each in event["attributes"]}
+    assert values["gen_ai.evaluation.name"] == {"stringValue": "faithfulness"}
+    assert 0 <= values["gen_ai.evaluation.score.value"]["doubleValue"] <= 1
+    labels = {each["key"]: each["value"] for each in logs[1]["logRecords"][0]["attributes"]}
+    assert labels["gen_ai.evaluation.score.label"] == {"stringValue": "undefined"}
+    export_run(run, out)
+    assert out.read_bytes() == first
+
+
+def test_samples_without_a_trace_are_refused(tmp_path: Path) -> None:
+    """Scores of ordinary data cannot be written beside spans."""
+    run = import_scores(FILES / "promptfoo.json", out=tmp_path / "run")
+    with pytest.raises(UsageError, match="no OpenTelemetry trace id"):
+        export_run(run, tmp_path / "x.otlp.jsonl")

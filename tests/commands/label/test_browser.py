@@ -1,0 +1,455 @@
+"""The labelling page in a headless Chromium, which the tests start; skipped without one."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+from browser import Browser, chromium
+from hostile_texts import HOSTILE
+from labelled_run import STATEMENT_ROWS, contexts_rows, grade_of, judged_run, read_tasks, says_statements
+
+import merilo
+from merilo.commands.calibrate.attached_labels import corrected_of
+from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.label.answers import answers_file, store_answer
+from merilo.commands.label.page import TOKEN_HEADER, SaveTo, label_page
+from merilo.commands.label.run import label_run
+from merilo.commands.label.task_file import TaskFile
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+PROGRAM = chromium()
+pytestmark = [
+    pytest.mark.slow,  # they start processes
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium: install one, or name its program in MERILO_CHROMIUM"),
+]
+METRIC = "context_relevance"
+TOKEN = "a-token"  # noqa: S105  not a secret
+TASK = "document.querySelector('.task')"
+STATE = "document.querySelector('.state').textContent"
+
+
+def likes(question: Question[Any]) -> dict[str, Any]:
+    """The highest grade for every context."""
+    del question
+    return {"grade": 2, "evidence": [0]}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with Browser(str(PROGRAM), seconds=30) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    """A run whose texts tell the grade that people would give."""
+    return judged_run(tmp_path_factory.mktemp("run") / "run", contexts_rows(30), [METRIC])
+
+
+@pytest.fixture
+def page(run: merilo.Run, tmp_path: Path) -> Path:
+    """A page with 12 tasks of 12 samples."""
+    path = tmp_path / "tasks.html"
+    path.write_text(label_page([line.record() for line in label_run(run, samples=12, items=1).lines]), encoding="utf-8")
+    return path
+
+
+def fresh(browser: Browser, page: Path, width: int = 1440) -> None:
+    """Open the page in a browser that has stored nothing."""
+    browser.scripts(enabled=True)
+    browser.size(width)
+    browser.open(page)
+    forget(browser)
+    browser.open(page)
+
+
+def forget(browser: Browser) -> None:
+    """Remove what the browser stored."""
+    browser.run("localStorage.clear(); sessionStorage.clear()")
+
+
+def begin(browser: Browser, name: str = "ann") -> None:
+    """Type a name and start."""
+    for letter in name:
+        browser.key(letter)
+    browser.key("Enter")
+    browser.wait(TASK)
+
+
+def progress(browser: Browser) -> str:
+    """The count of answers."""
+    return str(browser.run("document.querySelector('.task .row span').textContent"))
+
+
+def press(browser: Browser, label: str) -> None:
+    """Click the button whose text starts so."""
+    browser.run(f"[...document.querySelectorAll('button')].find(e => e.textContent.startsWith({label!r})).click()")
+
+
+def answer_rightly(browser: Browser) -> None:
+    """Press the key of the grade that the context tells."""
+    text = browser.run("document.querySelector('.texts article p').textContent")
+    browser.key(str(grade_of(text)))
+
+
+def downloaded(browser: Browser, folder: Path, name: str) -> Path:
+    """The file that the page's download button gives."""
+    folder.mkdir(exist_ok=True)
+    browser.downloads(folder)
+    press(browser, "Download")
+    path, end = folder / name, time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < end, sorted(folder.iterdir())
+        time.sleep(0.02)
+    return path
+
+
+def test_ten_answers_by_keyboard_reload_undo_and_attach(
+    browser: Browser, run: merilo.Run, page: Path, tmp_path: Path
+) -> None:
+    """Ten answers by keyboard survive a reload; after undo and the rest, the file attaches and corrects the run."""
+    fresh(browser, page)
+    begin(browser)
+    for _ in range(10):
+        answer_rightly(browser)
+    assert progress(browser) == "10 of 12"
+    browser.open(page)
+    browser.wait(TASK)
+    assert progress(browser) == "10 of 12"
+    shown = browser.run("document.querySelector('.texts').textContent")
+    browser.key("0")
+    assert progress(browser) == "11 of 12"
+    browser.key("u")
+    assert progress(browser) == "10 of 12"
+    assert browser.run("document.querySelector('.texts').textContent") == shown
+    answer_rightly(browser)
+    answer_rightly(browser)
+    browser.wait("document.querySelector('h1').textContent === 'All 12 tasks answered'")
+    assert "merilo calibrate RUN --labels labels-ann.jsonl --attach" in browser.run("document.body.innerText")
+    assert browser.errors() == []
+    path = downloaded(browser, tmp_path / "got", "labels-ann.jsonl")
+    assert [(each["label"], each["annotator"]) for each in read_tasks(path)] == [
+        (str(grade_of(each["context"])), "ann") for each in read_tasks(path)
+    ]
+    assert len(TaskFile(path).tasks) == 12
+    calibrate_run(run, path, attach=True)
+    corrected = corrected_of(merilo.Run.open(run.path))[METRIC]
+    assert (corrected.labelled, corrected.estimate is not None) == (12, True)
+
+
+def test_undo_after_a_reload(browser: Browser, page: Path) -> None:
+    """Undo goes back through answers given before a reload, to the first."""
+    fresh(browser, page)
+    begin(browser)
+    for key in "012":
+        browser.key(key)
+    browser.open(page)
+    browser.wait(TASK)
+    for left in ("2 of 12", "1 of 12", "0 of 12", "0 of 12"):
+        browser.key("u")
+        assert progress(browser) == left
+
+
+def test_keys_move_skip_fold_and_help(browser: Browser, page: Path) -> None:
+    """Arrows walk without answering, s skips, g opens the guidelines, ? lists the keys; unknown keys do nothing."""
+    fresh(browser, page)
+    begin(browser)
+    title = "document.querySelector('h1').textContent"
+    for key, place in (("ArrowRight", 2), ("s", 3), ("ArrowLeft", 2), ("x", 2), ("3", 2), ("ArrowLeft", 1)):
+        browser.key(key)
+        assert browser.run(title) == f"Task {place} of 12"
+    assert progress(browser) == "0 of 12"
+    browser.key("g")
+    assert browser.run("document.querySelector('.guide').open") is True
+    browser.key("1")
+    assert browser.run("document.querySelector('.guide').open") is True
+    browser.key("?")
+    assert browser.run("document.querySelector('dialog').open") is True
+    browser.key("1")
+    assert progress(browser) == "1 of 12"
+    browser.key("Escape")
+    for _ in range(11):
+        browser.key("s")
+    assert browser.run(title) == "1 of 12 tasks answered"
+
+
+def test_annotators_are_blind_to_each_other(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """A second annotator starts without answers, and each file has only its own; the first can continue."""
+    fresh(browser, page)
+    begin(browser)
+    browser.key("2")
+    press(browser, "ann")
+    begin(browser, "安娜 b")
+    assert progress(browser) == "0 of 12"
+    assert browser.run("document.querySelectorAll('[aria-pressed=true]').length") == 0
+    browser.key("0")
+    press(browser, "Finish")
+    assert "--labels labels-ann.jsonl --labels labels-安娜-b.jsonl" in browser.run("document.body.innerText")
+    path = downloaded(browser, tmp_path / "got", "labels-安娜-b.jsonl")
+    assert [each["label"] for each in read_tasks(path)] == ["0", *[None] * 11]
+    press(browser, "Another")
+    press(browser, "ann 1 of 12")
+    browser.wait(TASK)
+    assert progress(browser) == "1 of 12"
+
+
+def test_a_downloaded_file_continues_elsewhere(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """A file from another machine brings its answers and name; one of other tasks is refused with a sentence."""
+    fresh(browser, page)
+    begin(browser)
+    for key in "0120":
+        browser.key(key)
+    press(browser, "Finish")
+    text = downloaded(browser, tmp_path / "got", "labels-ann.jsonl").read_text(encoding="utf-8")
+    forget(browser)
+    browser.open(page)
+    for content in ('{"task": "t0", "label": "2"}\nnot json\n', text):
+        browser.run(
+            "(input => { const found = new DataTransfer(); "
+            f"found.items.add(new File([{json.dumps(content)}], 'labels-ann.jsonl')); input.files = found.files; "
+            "input.dispatchEvent(new Event('change')); })(document.querySelector('#file'))"
+        )
+        if content != text:
+            browser.wait("document.querySelector('.bad').textContent.includes('no answers to these tasks')")
+    browser.wait(TASK)
+    assert progress(browser) == "4 of 12"
+    assert browser.run("document.querySelector('.name').textContent") == "ann"
+
+
+def test_without_storage_the_page_says_so(browser: Browser, page: Path) -> None:
+    """A browser that stores nothing shows a notice before and during labelling, and answers still count."""
+    # The policy allows no script that would break the storage first, so the test breaks it in a copy of the page.
+    text = page.read_text(encoding="utf-8").replace("http-equiv", "data-was", 1)
+    broken = "<script>Storage.prototype.setItem = () => { throw new Error('full') }</script>"
+    page.write_text(text.replace("<title>", f"{broken}<title>", 1), encoding="utf-8")
+    fresh(browser, page)
+    assert "This browser stores nothing for this page" in browser.run("document.body.innerText")
+    begin(browser)
+    browser.key("1")
+    assert progress(browser) == "1 of 12"
+    assert browser.run(STATE).startswith("Not saved: this browser stores nothing")
+
+
+def test_numbers_are_typed_and_checked(browser: Browser, tmp_path: Path) -> None:
+    """A task that asks for a value takes a number in its range; letters of commands work in the field."""
+    run = judged_run(tmp_path / "run", contexts_rows(4), ["context_relevance(unit=sentence)"])
+    page = tmp_path / "tasks.html"
+    page.write_text(label_page([line.record() for line in label_run(run, samples=3).lines]), encoding="utf-8")
+    fresh(browser, page)
+    begin(browser)
+    for typed, answered in (("2", 0), ("", 0), ("0,5", 1)):
+        browser.run("document.querySelector('#value').value = ''")
+        for letter in typed:
+            browser.key(letter)
+        browser.key("Enter")
+        assert progress(browser) == f"{answered} of 3"
+    browser.key("s")
+    browser.key("u")
+    assert progress(browser) == "0 of 3"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_statement_stays_in_sight(browser: Browser, tmp_path: Path, width: int, dark: bool) -> None:
+    """Long contexts scroll below a pinned statement, in any script; answers are at least 52 pixels high."""
+    rows = [
+        {
+            **row,
+            "user_input": "מי כתב את הספר?",
+            "retrieved_contexts": ["安娜写了这本书。" * 2000, "Ann wrote it. " * 2000],
+        }
+        for row in STATEMENT_ROWS[:3]
+    ]
+    run = judged_run(tmp_path / "run", rows, ["faithfulness"], says_statements)
+    page = tmp_path / "tasks.html"
+    page.write_text(label_page([line.record() for line in label_run(run).lines]), encoding="utf-8")
+    fresh(browser, page, width)
+    browser.size(width, 844, dark=dark)
+    begin(browser)
+    browser.run("document.querySelector('.texts').scrollTo(0, 1e6)")
+    place = browser.run("(r => [r.top, r.bottom])(document.querySelector('.pin .st').getBoundingClientRect())")
+    assert 0 <= place[0] < place[1] < 400
+    heights = browser.run("[...document.querySelectorAll('.answer')].map(e => e.getBoundingClientRect().height)")
+    assert len(heights) == 2
+    assert min(heights) >= 52
+    assert browser.run("document.querySelector('.answer').getBoundingClientRect().bottom") < 844
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run("getComputedStyle(document.querySelector('.pin p')).unicodeBidi") == "plaintext"
+    assert browser.errors() == []
+    assert set(browser.requests()) == {page.as_uri()}
+
+
+def test_without_scripts_the_tasks_are_listed(browser: Browser, page: Path) -> None:
+    """With scripts off, every task is in sight, with a note that answers need scripts."""
+    browser.scripts(enabled=False)
+    browser.open(page)
+    browser.scripts(enabled=True)
+    seen = browser.run("document.body.innerText")
+    assert "Answers need scripts" in seen
+    assert seen.count("How far does this context help") == 12
+    assert browser.run("document.querySelector('#label').checkVisibility()") is False
+
+
+def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
+    """200 hostile texts in every field: each task is opened and answered, and nothing runs."""
+    rows = [
+        {"id": f"{at}{text}", "user_input": f"What?{text}", "retrieved_contexts": [f"It is truly 1.{text}"]}
+        for at, text in enumerate(HOSTILE)
+    ]
+    tasks = label_run(judged_run(tmp_path / "run", rows, [METRIC], likes), samples=200)
+    page = tmp_path / "tasks.html"
+    page.write_text(label_page([line.record() for line in tasks.lines]), encoding="utf-8")
+    fresh(browser, page)
+    browser.run("window.canary = () => { document.title = 'ran'; }; 0")
+    begin(browser, "<img>")
+    browser.run(
+        "for (let at = 0; at < 200; at++) document.body.dispatchEvent("
+        "new KeyboardEvent('keydown', { key: '1', bubbles: true })); 0"
+    )
+    assert browser.run("document.querySelector('h1').textContent") == "All 200 tasks answered"
+    press(browser, "Look")
+    for _ in range(3):
+        browser.key("ArrowRight")
+    assert browser.run("document.title") != "ran"
+    assert browser.run("document.querySelectorAll('img, iframe, object, embed, svg, base').length") == 0
+    assert browser.run("document.querySelectorAll('[onerror], [onload], [onfocus], [style]').length") == 0
+    assert browser.errors() == []
+
+
+class Server:
+    """A server of one page, which stores its answers. While `down`, it replies with an error.
+
+    `asked` counts the requests with answers, `wrong` those without the token.
+    """
+
+    def __init__(self, tasks: Path) -> None:
+        outer = self
+        self.down, self.wrong, self.asked = False, 0, 0
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.reply(200, outer.page.encode(), "text/html; charset=utf-8")
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.asked += 1
+                if self.headers[TOKEN_HEADER] != TOKEN or self.headers["Content-Type"] != "application/json":
+                    outer.wrong += 1
+                if outer.down:
+                    self.reply(503, b"{}", "application/json")
+                    return
+                try:
+                    found = (200, {"labels": store_answer(tasks, body)})
+                except UsageError as error:
+                    found = (422, {"error": str(error)})
+                self.reply(found[0], json.dumps(found[1]).encode(), "application/json")
+
+            def reply(self, status: int, content: bytes, kind: str) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: Any) -> None:
+                """Write nothing."""
+
+        self.page = label_page(TaskFile(tasks).records, save=SaveTo("/answers", TOKEN))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self._http.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@pytest.fixture
+def served(run: merilo.Run, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
+    """A server and its tasks."""
+    tasks = tmp_path / "tasks.jsonl"
+    label_run(run, tasks, samples=12, items=1)
+    with Server(tasks) as server:
+        yield server, tasks
+
+
+def stored(tasks: Path, annotator: str = "ann") -> list[str]:
+    """The labels that the server has stored, in the order of the tasks."""
+    path = answers_file(tasks, annotator)
+    return [each["label"] for each in read_tasks(path) if each["label"]] if path.exists() else []
+
+
+def test_every_answer_is_posted_at_once(browser: Browser, served: tuple[Server, Path]) -> None:
+    """Answers and undo reach the server as they are given; another browser of the annotator has them."""
+    server, tasks = served
+    browser.scripts(enabled=True)
+    browser.visit(server.address)
+    begin(browser)
+    for key in "012":
+        browser.key(key)
+    browser.wait(f"{STATE} === 'Saved'")
+    assert stored(tasks) == ["0", "1", "2"]
+    browser.key("u")
+    browser.wait(f"{STATE} === 'Saved'")
+    assert stored(tasks) == ["0", "1"]
+    forget(browser)
+    browser.visit(server.address)
+    begin(browser)
+    assert progress(browser) == "2 of 12"
+    assert server.wrong == 0
+    assert browser.errors() == []
+
+
+def test_answers_wait_while_the_server_is_down(browser: Browser, served: tuple[Server, Path]) -> None:
+    """Answers that could not be saved are shown as such, survive a reload, and are sent once the server answers."""
+    server, tasks = served
+    browser.scripts(enabled=True)
+    browser.visit(server.address)
+    begin(browser)
+    server.down = True
+    for key in "01":
+        browser.key(key)
+    browser.wait(f"{STATE}.startsWith('Not saved: the server does not answer. 2 answers waiting')")
+    assert stored(tasks) == []
+    browser.visit(server.address)
+    browser.wait(TASK)
+    assert progress(browser) == "2 of 12"
+    asked = server.asked
+    server.down = False
+    browser.wait(f"{STATE} === 'Saved'")
+    assert server.asked > asked
+    assert stored(tasks) == ["0", "1"]
+
+
+def test_a_refused_answer_is_shown(browser: Browser, served: tuple[Server, Path]) -> None:
+    """An answer that the server refuses is reported with its reason, and blocks no other answer."""
+    server, tasks = served
+    browser.scripts(enabled=True)
+    browser.visit(server.address)
+    begin(browser)
+    lines = tasks.read_text(encoding="utf-8").splitlines(keepends=True)
+    tasks.write_text("".join(lines[1:]), encoding="utf-8")
+    browser.key("0")
+    browser.wait(f"{STATE}.startsWith('Not saved: The page is not of these tasks')")
+    browser.key("1")
+    end = time.monotonic() + 20
+    while stored(tasks) != ["1"]:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    browser.wait(f"{STATE}.startsWith('Not saved: ')")
+    forget(browser)

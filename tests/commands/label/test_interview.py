@@ -1,0 +1,56 @@
+"""The terminal form: what is next to the prompt."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from labelled_run import STATEMENT_ROWS, judged_run, says_statements
+
+from merilo.commands.label.interview import ask_tasks
+from merilo.commands.label.run import label_run
+from merilo.commands.label.task_file import TaskFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def shown(folder: Path, context: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of the first task, whose context this is."""
+    rows = [{**row, "retrieved_contexts": [context]} for row in STATEMENT_ROWS[:3]]
+    run = judged_run(folder / "run", rows, ["faithfulness"], says_statements)
+    label_run(run, folder / "tasks.jsonl")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))
+    capsys.readouterr()
+    ask_tasks(TaskFile(folder / "tasks.jsonl"))
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_statement_is_next_to_the_prompt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Below long contexts, user input and statement are shown again, within ten lines of the prompt at any width."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = shown(tmp_path, "A long context in some words. " * 200, capsys, monkeypatch)
+    assert [line for line in lines if line in {"user input", "statement", "contexts"}] == [
+        "user input",
+        "statement",
+        "contexts",
+        "user input",
+        "statement",
+    ]
+    last = max(at for at, line in enumerate(lines) if line == "statement")
+    prompt = next(at for at, line in enumerate(lines) if line.startswith(">"))
+    assert prompt - last <= 10
+    assert max(map(len, lines[:prompt])) <= columns
+
+
+def test_short_tasks_repeat_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If everything fits above the prompt, each text is shown once."""
+    lines = shown(tmp_path, "A short context.", capsys, monkeypatch)
+    assert sum(line == "statement" for line in lines) == 1

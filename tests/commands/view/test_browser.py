@@ -1,0 +1,149 @@
+"""`merilo view` in a headless Chromium, which the tests start; skipped without one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import Browser, chromium
+from going_run import Going
+from graded_runs import graded
+from uvicorn import Config, Server
+
+from merilo.commands.view.app import create_app
+from merilo.commands.view.run import _listening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAM = chromium()
+pytestmark = [
+    pytest.mark.slow,  # they start processes
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium: install one, or name its program in MERILO_CHROMIUM"),
+]
+HOSTILE = "<img src=x onerror=document.title='ran'>"
+NAMES = "[...document.querySelectorAll('.runs tbody tr')].filter(e => !e.hidden).map(e => e.cells[1].dataset.v)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with Browser(str(PROGRAM)) as found:
+        yield found
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """The address of a server over a directory, in a thread of this process."""
+    with closing(_listening(0)) as listener:
+        port = listener.getsockname()[1]
+        server = Server(Config(create_app(directory, "token", port), log_level="critical", lifespan="off", ws="none"))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three runs over the same questions, of three days, one with a hostile name, and a damaged one."""
+    for day, name in enumerate(("first", "second", HOSTILE, "damaged")):
+        graded(tmp_path / name, {"a": [day % 3], "b": [2], "c": [1]})
+        for path in (tmp_path / name).iterdir():
+            os.utime(path, (86_400 * (day + 1), 86_400 * (day + 1)))
+    (tmp_path / "damaged" / "summary.json").write_text("{")
+    return tmp_path
+
+
+def test_list_to_comparison(browser: Browser, runs: Path) -> None:
+    """Filter, sort, choose two runs, compare them, go back: without a console message or a request to elsewhere."""
+    with served(runs) as address:
+        browser.scripts(enabled=True)
+        browser.size(1440)
+        browser.visit(address)
+        assert browser.run(NAMES)[1:] == [HOSTILE, "second", "first"]
+        browser.run("document.querySelector('[data-key=name]').click()")
+        assert browser.run(NAMES)[1:] == ["damaged", "first", "second"]
+        browser.run("(e => { e.value = 'sec'; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
+        assert browser.run(NAMES) == ["second"]
+        assert browser.run("document.querySelector('#count').textContent") == "1 of 4 runs"
+        browser.run("(e => { e.value = ''; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
+        assert browser.run("document.querySelector('#compare').disabled") is True
+        for name in ("first", "second"):
+            browser.run(f"document.querySelector('[aria-label=\"Choose {name}\"]').click()")
+        assert browser.run("document.querySelector('#compare').textContent") == "Compare 2 runs"
+        browser.run("document.querySelector('#compare').click()")
+        browser.wait("document.querySelector('h1')?.textContent === 'second against first'")
+        assert browser.errors() == []
+        assert {each.startswith(address) for each in browser.requests() if each != "about:blank"} == {True}
+        assert browser.run("document.title") != "ran"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_no_page_overflows(browser: Browser, runs: Path, dark: bool) -> None:
+    """List, report and an error page fit into 390, 1024 and 1440 pixels, without a console message of a script."""
+    with served(runs) as address:
+        for width in (390, 1024, 1440):
+            browser.size(width, dark=dark)
+            browser.visit(address)
+            own = browser.run("document.querySelector('.interrupted a, .runs tbody tr:last-child a').href")
+            for page in (address, own, f"{address}nothing"):
+                browser.visit(page)
+                assert browser.run("document.documentElement.scrollWidth") <= width
+                assert [each for each in browser.errors() if each["method"] != "Log.entryAdded"] == []
+
+
+def test_a_new_run_appears_and_the_choice_stays(browser: Browser, runs: Path) -> None:
+    """The list loads itself again if a run is added, and keeps what was chosen and filtered."""
+    with served(runs) as address:
+        browser.visit(address)
+        browser.run("document.querySelector('[aria-label=\"Choose first\"]').click()")
+        browser.run("(e => { e.value = 'ir'; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
+        shutil.copytree(runs / "first", runs / "third")
+        browser.run("document.dispatchEvent(new Event('visibilitychange')); 0")  # does not wait for the next poll
+        browser.wait("[...document.querySelectorAll('.runs tbody tr')].length === 5")
+        assert sorted(browser.run(NAMES)) == ["first", "third"]
+        assert browser.run("document.querySelector('[aria-label=\"Choose first\"]').checked") is True
+        assert browser.errors() == []
+
+
+def test_without_scripts_runs_can_be_compared(browser: Browser, runs: Path) -> None:
+    """With scripts off, the list is complete, and the form leads to the comparison."""
+    with served(runs) as address:
+        browser.scripts(enabled=False)
+        browser.visit(address)
+        browser.scripts(enabled=True)
+        assert len(browser.run(NAMES)) == 4
+        for name in ("first", "second"):
+            browser.run(f"document.querySelector('[aria-label=\"Choose {name}\"]').checked = true")
+        browser.run("document.querySelector('#compare').click()")
+        browser.wait("document.querySelector('h1')?.textContent === 'second against first'")
+
+
+def test_progress_is_live(browser: Browser, runs: Path) -> None:
+    """The row of a run in progress counts its samples without a reload, and has its means when it is finished."""
+    with served(runs) as address:
+        run = Going(runs / "going")
+        try:
+            browser.size(1440)
+            browser.visit(address)
+            browser.wait("document.querySelector('.live span')?.textContent.startsWith('0 of 8 samples')")
+            browser.run("window.same = true")
+            run.released = 2
+            browser.wait("document.querySelector('.live span').textContent.startsWith('2 of 8 samples (25%)')")
+            assert browser.run("document.querySelector('.live progress').value") == 2
+            assert browser.run("window.same") is True
+        finally:
+            run.finish()
+        browser.wait("!document.querySelector('.live') && document.querySelectorAll('.runs tbody tr').length === 5")
+        assert browser.run("document.querySelector('.finished .num b').textContent") == "1.000"
+        assert browser.errors() == []

@@ -1,0 +1,101 @@
+"""`merilo view` as users start it: a server on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import COMMAND, Here
+from graded_runs import graded
+
+from merilo.commands.view.run import _listening, serve
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command over a directory with one run, and its port."""
+    graded(tmp_path / "runs" / "first", {"a": [2], "b": [0]})
+    here = Here(tmp_path)
+    words = [COMMAND, "view", "runs", "--port", "0", "--no-browser"]
+    with subprocess.Popen(
+        words, cwd=here.path, env=here.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.fullmatch(r"Runs in runs: http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops the server\)\n", line)
+            assert found is not None, line
+            yield process, int(found[1])
+        finally:
+            process.kill()
+
+
+def get(port: int, path: str, **headers: str) -> tuple[int, str]:
+    """The status and the text of a response; the path is sent as it is written."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+
+
+def test_serves_until_it_is_stopped(server: tuple[subprocess.Popen[str], int]) -> None:
+    """It serves the list and reports to this machine's own pages only, and Ctrl-C ends it with exit code 0."""
+    process, port = server
+    status, page = get(port, "/")
+    assert status == 200
+    address = re.search(r'href="(/runs/\w+)"', page)
+    assert address is not None
+    assert get(port, address[1])[0] == 200
+    assert get(port, "/progress")[0] == 200
+    assert get(port, "/", Host="evil.example")[0] == 403
+    assert get(port, "/", Host=f"localhost:{port}")[0] == 200
+    assert get(port, "/", Origin="http://evil.example")[0] == 403
+    assert get(port, "/runs/../../../../etc/passwd")[0] == 404
+    assert get(port, "/../pyproject.toml")[0] == 404
+    if sys.platform == "linux":
+        with closing(socket.socket()) as elsewhere:
+            assert elsewhere.connect_ex(("127.0.0.2", port)) != 0
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra, the error is the command that installs it."""
+    for module in ("starlette", "uvicorn"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, module, None)
+            with pytest.raises(UsageError, match=rf"needs {module}.* pip install 'merilo\[ui\]'"):
+                serve(str(tmp_path), port=0, browser=False)
+
+
+def test_a_wrong_directory_or_port_is_an_error(tmp_path: Path) -> None:
+    """A missing directory, a file and a port that is taken are errors in a sentence."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"No such directory: .*none\."):
+        serve(str(tmp_path / "none"), port=0, browser=False)
+    with pytest.raises(UsageError, match=r"file is a file\. Name a directory\."):
+        serve(str(tmp_path / "file"), port=0, browser=False)
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"Cannot listen on port {port} "):
+            serve(str(tmp_path), port=port, browser=False)
+
+
+def test_the_usual_port_may_be_taken() -> None:
+    """Without a port, the usual one is used, or any free one if it is taken."""
+    with closing(_listening(None)) as first, closing(_listening(None)) as second:
+        assert first.getsockname()[0] == second.getsockname()[0] == "127.0.0.1"
+        assert first.getsockname()[1] != second.getsockname()[1]

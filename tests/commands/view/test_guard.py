@@ -1,0 +1,152 @@
+"""Which requests `merilo view` refuses, and the headers of its responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from asgi import HOST, ask
+from starlette.responses import JSONResponse, Response
+
+from merilo.commands.view import app as module
+from merilo.commands.view.app import MAX_BODY, PAGES, Asked, Page, Site, create_app
+from merilo.commands.view.guard import own_hosts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+TOKEN = "the-token"  # noqa: S105  made up
+OWN = ("Host", HOST)
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
+    """The application over an empty directory."""
+    return create_app(tmp_path_factory.mktemp("none"), TOKEN, 8642)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [OWN],
+        [("Host", "localhost:8642")],
+        [("Host", "LOCALHOST:8642")],
+        [OWN, ("Origin", "http://127.0.0.1:8642")],
+        [OWN, ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")],
+        [OWN, ("Sec-Fetch-Site", "none"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")],
+        [OWN, ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")],
+    ],
+)
+def test_own_requests_are_answered(app: ASGIApp, headers: list[tuple[str, str]]) -> None:
+    """Our address under both names, our origin, our scripts, a typed address and a link from elsewhere are answered."""
+    assert ask(app, "/", headers=headers).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("Host", "127.0.0.1")],
+        [("Host", "127.0.0.1:8643")],
+        [("Host", "evil.example:8642")],
+        [("Host", "127.0.0.1:8642.evil.example")],
+        [("Host", "127.0.0.1:8642@evil.example")],
+        [OWN, OWN],
+        [OWN, ("Origin", "https://evil.example")],
+        [OWN, ("Origin", "null")],
+        [OWN, ("Origin", "http://127.0.0.1:8643")],
+        [OWN, ("Origin", "https://127.0.0.1:8642")],
+        [OWN, ("Origin", "http://127.0.0.1:8642"), ("Origin", "http://evil.example")],
+        [OWN, ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "script")],
+        [OWN, ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")],
+        [OWN, ("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")],
+    ],
+)
+@pytest.mark.parametrize("address", ["/", "/progress", "/unknown"])
+def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tuple[str, str]]) -> None:
+    """Any other Host or Origin, and what another site makes a browser load, is refused on every address."""
+    found = ask(app, address, headers=headers)
+    assert found.status == 403
+    assert b"<" not in found.body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize("token", [None, "", "wrong", f"{TOKEN}x", "\xe9"])
+def test_writes_need_the_token(app: ASGIApp, method: str, token: str | None) -> None:
+    """Every method but GET and HEAD is refused without the token, on every address, also a preflight."""
+    headers = [OWN, *([] if token is None else [("X-Merilo-Token", token)])]
+    for address in ("/", "/notes/1", "/unknown"):
+        assert ask(app, address, method, headers=headers).status == 403
+    assert ask(app, "/", method, headers=[OWN, ("X-Merilo-Token", TOKEN)]).status == 405
+
+
+def test_a_page_that_writes_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row with the method POST gets the names in its path and its body, after the checks and with the token only."""
+    received: list[Asked] = []
+
+    def save(site: Site, asked: Asked) -> Response:
+        received.append(asked)
+        return JSONResponse({"known": site.token == TOKEN})
+
+    monkeypatch.setattr(module, "PAGES", (*PAGES, Page("/notes/{task}", save, "POST")))
+    app = create_app(tmp_path, TOKEN, 8642)
+    assert ask(app, "/notes/7", "POST", body=b"{}").status == 403
+    assert received == []
+    found = ask(app, "/notes/7", "POST", headers=[OWN, ("X-Merilo-Token", TOKEN)], body=b"{}")
+    assert (found.status, found.json) == (200, {"known": True})
+    assert received == [Asked({"task": "7"}, [], b"{}")]
+
+
+def test_a_token_does_not_replace_the_other_checks(app: ASGIApp) -> None:
+    """A write with the token, but from another site or as a link, is refused."""
+    token = ("X-Merilo-Token", TOKEN)
+    for other in (("Origin", "http://evil.example"), ("Sec-Fetch-Site", "cross-site")):
+        linked = [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+        assert ask(app, "/", "POST", headers=[OWN, token, other, *linked]).status == 403
+
+
+@pytest.mark.parametrize("address", ["/", "/progress", "/unknown", "/runs/0", "/compare"])
+@pytest.mark.parametrize("host", [HOST, "evil.example"])
+def test_every_response_has_the_security_headers(app: ASGIApp, address: str, host: str) -> None:
+    """Pages, data, errors and refusals have a strict policy, and may not be framed, stored or read by others."""
+    headers = ask(app, address, headers=[("Host", host)]).headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+    assert not [name for name in headers if name.startswith("access-control") or name in {"set-cookie", "server"}]
+
+
+def test_pages_do_not_hold_the_token(app: ASGIApp) -> None:
+    """No page that only reads has the token."""
+    assert TOKEN not in ask(app, "/").text
+
+
+def test_large_requests_are_refused(app: ASGIApp) -> None:
+    """A body above the limit is refused before it is used."""
+    assert ask(app, "/", body=b"x" * (MAX_BODY + 1)).status == 413
+
+
+def test_port_80_is_left_out_by_browsers() -> None:
+    """On port 80, and only there, a Host without a port is ours."""
+    assert "127.0.0.1" in own_hosts(80)
+    assert "127.0.0.1" not in own_hosts(8642)
+
+
+def test_nothing_outside_the_directory_is_reachable(tmp_path: Path) -> None:
+    """Whatever an address names, a file or a run next to the directory is not found."""
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "inside").mkdir()
+    app = create_app(tmp_path / "inside", TOKEN, 8642)
+    for name in ("../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.txt", "..%5csecret.txt", f"{tmp_path}/secret.txt"):
+        for place in ("/", "/runs/", "/compare?run=", "/runs/%00"):
+            found = ask(app, place + name)
+            assert found.status in {404, 422}, name
+            assert b"secret.txt" not in found.body

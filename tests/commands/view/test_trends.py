@@ -1,0 +1,124 @@
+"""Trends: which runs are joined, and the differences from the run before."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from graded_runs import graded, many
+
+from merilo.commands.view.catalog import Catalog
+from merilo.commands.view.sparkline import sparkline
+from merilo.commands.view.trends import changes, trend_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from merilo.commands.view.result import TrendGroup
+
+WORSE = {**many(15, 0), **many(15, 1, start=15)}
+BETTER = many(30, 2)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three runs over the same questions: worse and better with one judge, then better with another version of it."""
+    for day, (name, grades, version) in enumerate((("one", WORSE, "1"), ("two", BETTER, "1"), ("other", BETTER, "2"))):
+        graded(tmp_path / name, grades, version=version)
+        dated(tmp_path / name, day)
+    return tmp_path
+
+
+def dated(run: Path, day: int) -> None:
+    """Set the time of a run to a day."""
+    for path in run.iterdir():
+        os.utime(path, (86_400 * (day + 1), 86_400 * (day + 1)))
+
+
+def groups_of(directory: Path) -> tuple[TrendGroup, ...]:
+    """The groups of runs in a directory."""
+    catalog = Catalog(directory)
+    return trend_groups(catalog, catalog.runs())
+
+
+def lines_of(group: TrendGroup) -> Mapping[str, list[list[str]]]:
+    """By metric, the names of the runs that each line joins."""
+    return {
+        trend.metric: [[group.runs[point.place].name for point in line] for line in trend.lines]
+        for trend in group.trends
+    }
+
+
+def test_only_comparable_runs_are_joined(runs: Path) -> None:
+    """Runs with another judge are in the same drawing, but not on the same line."""
+    (group,) = groups_of(runs)
+    assert [run.name for run in group.runs] == ["one", "two", "other"]
+    assert lines_of(group)["context_relevance"] == [["one", "two"], ["other"]]
+
+
+def test_runs_over_other_questions_are_other_groups(runs: Path) -> None:
+    """A changed question, a changed reference and a missing sample each make another group."""
+    graded(runs / "more", {**BETTER, "e": [1]})
+    graded(runs / "truth", BETTER, reference="Another.")
+    graded(runs / "truth again", WORSE, reference="Another.")
+    found = [{run.name for run in group.runs} for group in groups_of(runs)]
+    assert found == [{"truth", "truth again"}, {"one", "two", "other"}]
+
+
+def test_an_unfinished_run_has_no_point(runs: Path) -> None:
+    """A run that was stopped is not in a trend, since its means are over fewer samples."""
+    summary = runs / "two" / "summary.json"
+    summary.write_text(summary.read_text().replace('"complete": true', '"complete": false'))
+    assert lines_of(groups_of(runs)[0])["context_relevance"] == [["one"], ["other"]]
+
+
+def test_a_run_without_its_store_has_no_point(runs: Path) -> None:
+    """A run whose questions cannot be read is left out."""
+    (runs / "two" / "store.sqlite").write_bytes(b"no database")
+    assert lines_of(groups_of(runs)[0])["context_relevance"] == [["one"], ["other"]]
+
+
+def test_a_difference_is_to_the_comparable_run_before(runs: Path) -> None:
+    """The difference is that of the means; intervals that do not overlap are apart, and higher is better here."""
+    groups = groups_of(runs)
+    found = changes(groups)
+    names = {run.id: run.name for run in groups[0].runs}
+    (change,) = [each for (run, metric), each in found.items() if metric == "context_relevance" and names[run] == "two"]
+    assert change.difference == pytest.approx(0.75)
+    assert (change.apart, change.better) == (True, True)
+    assert {names[run] for run, _ in found} == {"two"}
+
+
+def test_questions_are_read_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The questions of a run are read again only if its store changed."""
+    from merilo.commands.view import catalog as module
+
+    read: list[Path] = []
+    reading = module._questions_in
+    monkeypatch.setattr(module, "_questions_in", lambda store: read.append(store) or reading(store))
+    catalog = Catalog(runs)
+    for _ in range(3):
+        trend_groups(catalog, catalog.runs())
+    assert len(read) == 3
+    dated(runs / "one", 7)
+    trend_groups(catalog, catalog.runs())
+    assert len(read) == 4
+
+
+def test_the_drawing_has_a_line_for_each_set(runs: Path) -> None:
+    """The drawing has a line and a dot for each set of comparable runs, bands for intervals, and the means in words."""
+    (group,) = groups_of(runs)
+    trend = next(each for each in group.trends if each.metric == "context_relevance")
+    root = ET.fromstring(sparkline(trend, len(group.runs)))  # noqa: S314  our own text
+    drawn = [each.attrib["class"] for each in root]
+    assert (drawn.count("line"), drawn.count("dot")) == (2, 2)
+    assert drawn.count("band") >= 1
+    assert root.attrib["aria-label"] == (
+        "context_relevance over 3 runs, in 2 sets that are not comparable: 0.250, 1.000, 1.000"
+    )
+    for each in root:
+        for number in each.attrib.get("d", "").replace("M", " ").replace("L", " ").replace("Z", "").split():
+            assert 0 <= float(number.replace("h.01", "")) <= 190

@@ -1,0 +1,165 @@
+"""What the replacement of DeepEval refuses, and what it accepts beside DeepEval's own."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import merilo
+from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
+from merilo.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
+from merilo.compat.deepeval.metrics import (
+    MISSING,
+    AnswerRelevancyMetric,
+    BaseMetric,
+    ContextualRecallMetric,
+    FaithfulnessMetric,
+)
+from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
+from merilo.compat.deepeval.test_case import ConversationalTestCase, MissingTestCaseParamsError
+from merilo.errors import JudgeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASE = LLMTestCase(
+    input="When was it lit?", actual_output="It was lit in 1871.", retrieval_context=["It was lit in 1871."]
+)
+SILENT = DisplayConfig(print_results=False)
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs are written to an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MERILO_CACHE", str(tmp_path / "verdicts.sqlite"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Broken(DeepEvalBaseLLM):
+    def generate(self, prompt: str) -> str:
+        raise ValueError(f"no reply to {len(prompt) > 0}")
+
+
+def test_a_missing_metric_says_what_to_use() -> None:
+    """The ImportError names the metric and the replacement, and no metric that is there is listed."""
+    with pytest.raises(
+        ImportError, match="merilo does not have DeepEval's HallucinationMetric: use FaithfulnessMetric"
+    ):
+        from merilo.compat.deepeval.metrics import HallucinationMetric  # noqa: F401
+    assert not {each.__name__ for each in BaseMetric.__subclasses__()} & MISSING.keys()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ConversationalTestCase(turns=[]), "Give each turn as an LLMTestCase"),
+        (lambda: FaithfulnessMetric(colour="red"), "FaithfulnessMetric has no option 'colour'; it takes threshold"),
+        (lambda: FaithfulnessMetric(evaluation_template="x"), "has merilo's own prompts"),
+        (lambda: evaluate([], [FaithfulnessMetric()]), "at least one test case"),
+        (lambda: evaluate([CASE], ["faithfulness"]), "takes metrics of merilo.compat.deepeval"),
+        (lambda: evaluate(["text"], [FaithfulnessMetric()]), "evaluate takes LLMTestCases"),
+        (lambda: FaithfulnessMetric().measure(CASE), r"No judge is named.*model='embedded'"),
+        (lambda: EvaluationDataset().pull(alias="x"), "neither uploads nor generates"),
+    ],
+    ids=range(8),
+)
+def test_wrong_arguments(make: Any, message: str) -> None:
+    """Each says what is wrong."""
+    with pytest.raises(merilo.UsageError, match=message):
+        make()
+
+
+def test_missing_fields_stop_or_are_recorded() -> None:
+    """By default a missing field is raised; with ignore_errors it is the result of that metric."""
+    metrics = [AnswerRelevancyMetric(model="embedded"), ContextualRecallMetric(model="embedded")]
+    with pytest.raises(MissingTestCaseParamsError, match="ContextualRecallMetric needs expected_output"):
+        evaluate([CASE], metrics, display_config=SILENT)
+    (result,) = evaluate(
+        [CASE], metrics, display_config=SILENT, error_config=ErrorConfig(ignore_errors=True)
+    ).test_results
+    first, second = result.metrics_data
+    assert first.score is not None
+    assert (second.score, second.success, second.error) == (
+        None,
+        False,
+        "ContextualRecallMetric needs expected_output of the test case.",
+    )
+
+
+def test_a_judge_that_fails() -> None:
+    """An error of the user's own model is raised with its text, and recorded with ignore_errors."""
+    with pytest.raises(JudgeError, match=r"Broken raised ValueError: no reply to True"):
+        FaithfulnessMetric(model=Broken()).measure(CASE)
+    result = evaluate(
+        [CASE],
+        [FaithfulnessMetric(model=Broken())],
+        display_config=SILENT,
+        error_config=ErrorConfig(ignore_errors=True),
+    )
+    (data,) = result.test_results[0].metrics_data
+    assert data.score is None
+    assert "no reply to True" in str(data.error)
+
+
+def test_results_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Evaluate prints a line for each metric and the number of cases that pass."""
+    evaluate([CASE], [FaithfulnessMetric(threshold=0.1, model="embedded")])
+    printed = capsys.readouterr().out
+    assert printed.startswith("pass  test_case_0  Faithfulness: score: 0.")
+    assert printed.endswith("1 of 1 test cases pass.\n")
+
+
+def test_assert_test_names_the_metric() -> None:
+    """A metric below its threshold fails the test with its name and score; otherwise nothing happens."""
+    assert_test(CASE, [FaithfulnessMetric(threshold=0.1, model="embedded")])
+    with pytest.raises(AssertionError, match=r"Metrics: Faithfulness \(score: 0\.\d+, threshold: 1.1\) failed\."):
+        assert_test(CASE, [FaithfulnessMetric(threshold=1.1, model="embedded")])
+
+
+def test_strict_mode_with_the_embedded_judge() -> None:
+    """A score below 1 counts as 0, though merilo's own metric has no strict mode."""
+    metric = FaithfulnessMetric(model="embedded", strict_mode=True)
+    assert metric.measure(CASE) == 0.0
+    assert not metric.is_successful()
+
+
+def test_the_run_stays(tmp_path: Path) -> None:
+    """The metrics of one judge are one run, in the directory that out= names."""
+    metrics = [FaithfulnessMetric(model="embedded"), AnswerRelevancyMetric(model="embedded")]
+    result = evaluate([CASE], metrics, display_config=SILENT, out=tmp_path / "run")
+    assert [list(run.metrics) for run in result.runs] == [["faithfulness", "answer_relevancy"]]
+    assert merilo.Run.open(tmp_path / "run").complete
+
+
+def test_goldens(tmp_path: Path) -> None:
+    """Goldens come from files and are evaluated after the loop that answers them."""
+    path = tmp_path / "goldens.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["query", "context"], ["When was it lit?", "one|two"]])
+    dataset = EvaluationDataset([Golden(input="q?")])
+    dataset.add_goldens_from_csv_file(path, input_col_name="query", context_col_delimiter="|")
+    assert [(golden.input, golden.context) for golden in dataset.goldens] == [
+        ("q?", None),
+        ("When was it lit?", ["one", "two"]),
+    ]
+    for golden in dataset.evals_iterator([AnswerRelevancyMetric(model="embedded")], display_config=SILENT):
+        dataset.add_test_case(LLMTestCase(input=golden.input, actual_output="In 1871."))
+    assert len(dataset) == 2
+
+
+def test_model_classes_are_judges() -> None:
+    """DeepEval's classes of hosted models become our judges at the given address."""
+    url = "http://127.0.0.1:9/v1"
+    assert FaithfulnessMetric(model=LocalModel("m", base_url=url)).evaluation_model == "openai:m"
+    assert FaithfulnessMetric(model=OllamaModel("m")).evaluation_model == "ollama:m"
+    assert FaithfulnessMetric(model=Broken()).definition == 'deepeval-4.3.1:faithfulness(reply="loose")'
+
+
+async def test_measure_inside_a_running_loop() -> None:
+    """Measure and a_measure give the same where a loop runs."""
+    metric = FaithfulnessMetric(model="embedded")
+    assert metric.measure(CASE) == await metric.a_measure(CASE)

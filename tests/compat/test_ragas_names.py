@@ -1,0 +1,147 @@
+"""What the replacement of ragas refuses, and what it accepts beside ragas' own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import merilo
+from merilo.compat import ragas
+from merilo.compat.ragas import EvaluationDataset, MultiTurnSample, SingleTurnSample
+from merilo.compat.ragas.embeddings import embedding_factory
+from merilo.compat.ragas.llms import LangchainLLMWrapper, llm_factory
+from merilo.compat.ragas.metrics import METRICS, Faithfulness, faithfulness
+from merilo.compat.ragas.table import NEWEST, V0_1, V0_2, V0_3
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAMPLE = SingleTurnSample(
+    user_input="When was it lit?", response="It was lit in 1871.", retrieved_contexts=["It was lit in 1871."]
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs are written to an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MERILO_CACHE", str(tmp_path / "verdicts.sqlite"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("line", [NEWEST, V0_3, V0_2, V0_1], ids=lambda line: line.name)
+def test_no_name_is_both_there_and_missing(line: Any) -> None:
+    """A metric of a line is not listed as missing."""
+    names = {name for row in line.rows for name in (*row.classes, *row.instances)}
+    assert not names & line.missing.keys()
+
+
+def test_a_missing_metric_says_what_to_use() -> None:
+    """The ImportError names the metric and the replacement."""
+    with pytest.raises(ImportError, match="merilo does not have ragas' BleuScore: use NonLLMStringSimilarity"):
+        from merilo.compat.ragas.metrics import BleuScore  # noqa: F401
+    with pytest.raises(ImportError, match="cannot import name 'Faithfullness'"):
+        from merilo.compat.ragas.metrics import Faithfullness  # noqa: F401
+
+
+def test_conversations_are_refused() -> None:
+    """A MultiTurnSample, or a record with a list of turns, says to give each turn."""
+    with pytest.raises(merilo.UsageError, match="Give each turn as a SingleTurnSample"):
+        MultiTurnSample(user_input=[])
+    with pytest.raises(merilo.UsageError, match="Give each turn as a SingleTurnSample"):
+        EvaluationDataset.from_list([{"user_input": [{"content": "Hi", "type": "human"}]}])
+
+
+def test_without_a_judge_and_a_key() -> None:
+    """The error says what to pass."""
+    with pytest.raises(merilo.UsageError, match=r"No judge is named.*llm='embedded'"):
+        ragas.evaluate([SAMPLE], metrics=[faithfulness])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Faithfulness(colour="red"), "Faithfulness has no option 'colour'; it takes llm, embeddings, name"),
+        (lambda: Faithfulness(nli_statements_prompt="x"), "has merilo's own prompts"),
+        (lambda: ragas.evaluate([SAMPLE], metrics=["no_metric"], llm="embedded"), "takes metrics of merilo.compat"),
+        (lambda: ragas.evaluate([SAMPLE], llm="embedded", colour="red"), "evaluate has no option 'colour'"),
+        (lambda: llm_factory("m", provider="acme"), "has no provider 'acme'"),
+        (lambda: embedding_factory("acme", model="m"), "has no provider 'acme'"),
+        (lambda: llm_factory("m", client=object()), "A client must be OpenAI's or one like it, got object"),
+        (lambda: LangchainLLMWrapper(7), "A judge must be"),
+    ],
+    ids=range(8),
+)
+def test_wrong_arguments(make: Any, message: str) -> None:
+    """Each says what is wrong."""
+    with pytest.raises(merilo.UsageError, match=message):
+        make()
+
+
+def test_the_embedded_judge_computes_merilos_own_metric() -> None:
+    """A judge without free text answers for the metric of the same name; the result keeps ragas' name."""
+    result = ragas.evaluate(
+        [SAMPLE], metrics=[faithfulness, METRICS["LLMContextPrecisionWithoutReference"]], llm="embedded"
+    )
+    (run,) = result.runs
+    assert list(run.metrics) == ["faithfulness", "context_precision"]
+    assert list(result.scores[0]) == ["faithfulness", "llm_context_precision_without_reference"]
+    assert 0 <= result["faithfulness"][0] <= 1
+
+
+def test_a_metric_without_a_replacement_needs_an_llm() -> None:
+    """The embedded judge is refused for a metric that merilo has only with free text."""
+    with pytest.raises(merilo.UsageError, match="FactualCorrectness needs a judge that writes free text"):
+        ragas.evaluate([SAMPLE], metrics=[METRICS["FactualCorrectness"]], llm="embedded")
+
+
+def test_a_metric_keeps_its_own_judge(tmp_path: Path) -> None:
+    """A metric with an llm of its own is computed in a run of its own; one directory cannot have both."""
+    script = tmp_path / "judge.jsonl"
+    script.write_text('{"kind": "completion", "verdict": {"text": "{\\"statements\\": []}"}}\n', encoding="utf-8")
+    metrics = [Faithfulness(llm=f"scripted:{script}"), METRICS["LLMContextPrecisionWithoutReference"]]
+    result = ragas.evaluate([SAMPLE], metrics=metrics, llm="embedded")
+    assert [list(run.metrics) for run in result.runs] == [["ragas-0.4.3:faithfulness"], ["context_precision"]]
+    assert repr(result).startswith("{'faithfulness': nan, ")
+    with pytest.raises(merilo.UsageError, match="the same models for all metrics"):
+        ragas.evaluate([SAMPLE], metrics=metrics, llm="embedded", out=tmp_path / "run")
+
+
+def test_a_run_can_be_named(tmp_path: Path) -> None:
+    """With out=... the run is in that directory."""
+    ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded", out=tmp_path / "run")
+    assert list(merilo.Run.open(tmp_path / "run").metrics) == ["faithfulness"]
+
+
+def test_data_sets_of_any_form(tmp_path: Path) -> None:
+    """Records, columns, frames and files give the same samples; NaN is missing and old names are read."""
+    records = [{"question": "q?", "answer": "a", "contexts": ["c"], "ground_truth": float("nan"), "extra": 1}]
+    made = EvaluationDataset.from_list(records)
+    made.to_jsonl(tmp_path / "data.jsonl")
+    others = [
+        EvaluationDataset.from_pandas(pd.DataFrame(records)),
+        EvaluationDataset.from_hf_dataset(records),
+        EvaluationDataset.from_dict({name: [value] for name, value in records[0].items()}),
+        EvaluationDataset.from_jsonl(tmp_path / "data.jsonl"),
+        made[0:1],
+    ]
+    assert made.to_list() == [{"user_input": "q?", "response": "a", "retrieved_contexts": ["c"]}]
+    assert [other.to_list() for other in others] == [made.to_list()] * len(others)
+    assert made.to_pandas().columns.tolist() == ["user_input", "retrieved_contexts", "response"]
+
+
+@pytest.mark.parametrize("given", [7, "text", [7]])
+def test_other_data_is_refused(given: Any) -> None:
+    """What is no data set, or no record, is named."""
+    with pytest.raises(merilo.DataError, match=r"must be"):
+        ragas.evaluate(given, metrics=[faithfulness], llm="embedded")
+
+
+async def test_evaluate_inside_a_running_loop() -> None:
+    """Evaluate and aevaluate both work where a loop runs, as in a notebook."""
+    first = ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded")
+    second = await ragas.aevaluate([SAMPLE], metrics=[faithfulness], llm="embedded")
+    assert first.scores == second.scores

@@ -1,0 +1,174 @@
+"""The joint verdict: its categories, what it asks, and what moves a sample from one category to another."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.data.sample import Context, Sample
+from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
+from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
+from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
+from merilo.metrics.answering import Category
+from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.registry import default_metrics, parse_metric
+from merilo.metrics.synthetic import SyntheticAnswers, samples
+from merilo.testing import check_metric
+
+NAMES = ("answering", *(f"answering.{each}" for each in Category))
+FACT, OTHER = "The tower is 330 m tall.", "It was painted red."
+NO_ANSWER = "I do not know."
+
+
+class Reader:
+    """A scripted judge that reads: a fact is in a text or it is not."""
+
+    def __init__(self) -> None:
+        self.asked: list[Question[Any]] = []
+
+    def __call__(self, question: Question[Any]) -> Any:  # Any: the verdict of each kind
+        self.asked.append(question)
+        match question:
+            case Sufficiency():
+                there = any(FACT in text for text in question.contexts)
+                return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT if there else SufficiencyLabel.INSUFFICIENT)
+            case Noncommittal():
+                return NoncommittalVerdict(question.response == NO_ANSWER)
+            case Statements():
+                stated = [(place, text) for place, text in enumerate(question.sentences) if "know" not in text]
+                return StatementsVerdict(tuple(Statement(text, place) for place, text in stated))
+            case Support():
+                found = tuple(place for place, text in enumerate(question.contexts) if question.statement in text)
+                return SupportVerdict(SupportLabel.SUPPORTED if found else SupportLabel.NOT_STATED, found)
+            case _:
+                raise AssertionError(question)
+
+
+def category(sample: Sample, name: str = "answering") -> str:
+    """Return the category that the counts name; "cannot tell" if the outcome is undefined."""
+    outcome = drive(parse_metric(name).plan(sample), Reader())  # type: ignore[union-attr]  # no composite
+    if isinstance(outcome, Undefined):
+        return "cannot tell"
+    (found,) = [key for key, value in outcome.counts.items() if value and key != "responses"]
+    return found
+
+
+def sample(contexts: list[str], response: str, reference: str | None = None) -> Sample:
+    return Sample(
+        "a", user_input="How tall is it?", retrieved_contexts=contexts, response=response, reference=reference
+    )
+
+
+CASES = {
+    "right": sample([FACT], FACT),
+    "right, by the reference": sample([FACT], FACT, FACT),
+    "rightly_declined": sample([OTHER], NO_ANSWER),
+    "rightly_declined, as the reference": sample([FACT], NO_ANSWER, NO_ANSWER),
+    "rightly_declined, nothing retrieved": sample([], NO_ANSWER),
+    "declined_wrongly": sample([FACT], NO_ANSWER),
+    "declined_wrongly, by the reference": sample([FACT], NO_ANSWER, FACT),
+    "declined_wrongly, blank": sample([FACT], " "),
+    "beyond_evidence": sample([FACT], f"{FACT} {OTHER}"),
+    "beyond_evidence, right all the same": sample([FACT], f"{FACT} {OTHER}", FACT),
+    "wrong": sample([FACT, OTHER], OTHER, FACT),
+    "wrong, and unsupported": sample([FACT], OTHER, FACT),
+    "wrong, answered what has no answer": sample([FACT], FACT, NO_ANSWER),
+    "evidence_missing, declined": sample([OTHER], NO_ANSWER, FACT),
+    "evidence_missing, in part": sample([OTHER], OTHER),
+    "invented": sample([OTHER], FACT),
+    "invented, nothing retrieved": sample([], FACT),
+    "invented, by luck right": sample([OTHER], FACT, FACT),
+    "cannot tell": sample([FACT], "Who knows?"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_case_has_its_category(case: str) -> None:
+    """Evidence, response and reference decide the category, as the table of the design says."""
+    assert category(CASES[case]) == case.partition(",")[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_metrics_of_the_categories_add_up(case: str) -> None:
+    """Exactly one category has 1; `answering` is the sum of the two good ones; all ask the same questions."""
+    outcomes: dict[str, Score | Undefined] = {}
+    asked: set[tuple[bytes, ...]] = set()
+    for name in NAMES:
+        reader = Reader()
+        outcomes[name] = drive(parse_metric(name).plan(CASES[case]), reader)  # type: ignore[union-attr]  # as above
+        asked.add(tuple(each.content for each in reader.asked))
+    assert len(asked) == 1
+    values = {name: each.value for name, each in outcomes.items() if isinstance(each, Score)}
+    if not values:
+        assert case == "cannot tell"
+        return
+    assert sum(value for name, value in values.items() if name != "answering") == 1
+    assert values["answering"] == values["answering.right"] + values["answering.rightly_declined"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_contract_is_met(name: str) -> None:
+    """Each metric meets the contract, also on samples without a reference."""
+    without = [replace(each, id=f"{each.id}-", reference=None) for each in samples()]
+    check_metric(parse_metric(name), without)  # type: ignore[arg-type]  # no composite
+
+
+def test_together_with_the_default_metrics_nothing_more_is_asked() -> None:
+    """All questions of `answering` are among those of the default metrics; that is, no additional request."""
+    defaults = [parse_metric(name) for name in default_metrics()]
+    for each in (*samples(), *(replace(one, reference=None) for one in samples())):
+        usual, own = _asked(defaults, each), _asked([parse_metric(name) for name in NAMES], each)
+        assert own
+        assert own <= usual
+
+
+def _asked(metrics: list[Any], about: Sample) -> set[bytes]:
+    found: set[bytes] = set()
+    answers = SyntheticAnswers(1)
+
+    def answer(question: Question[Any]) -> Any:  # Any: the verdict of each kind
+        found.add(question.content)
+        return answers(question)
+
+    for metric in metrics:
+        if metric.needs <= about.present:
+            drive(metric.plan(about), answer)
+    return found
+
+
+@given(
+    st.lists(st.sampled_from([OTHER, "Rome has hills.", " "]), max_size=3),
+    st.integers(0, 3),
+    st.booleans(),
+    st.sampled_from([None, FACT]),
+)
+def test_removing_the_evidence_ends_what_was_right(
+    others: list[str], place: int, blank: bool, reference: str | None
+) -> None:
+    """Without the one context that has the answer, "right" becomes "invented"; a refusal is then no longer wrong."""
+    with_evidence = [*others[:place], FACT, *others[place:]]
+    without = [*others[:place], *([" "] if blank else []), *others[place:]]
+    assert category(sample(with_evidence, FACT, reference)) == "right"
+    assert category(sample(without, FACT, reference)) == "invented"
+    assert category(sample(with_evidence, NO_ANSWER, reference)) == "declined_wrongly"
+    assert category(sample(without, NO_ANSWER, reference)) == (
+        "rightly_declined" if reference is None else "evidence_missing"
+    )
+
+
+def test_the_order_of_contexts_changes_nothing() -> None:
+    """Every case has the same category with its contexts reversed."""
+    for case in CASES.values():
+        turned = replace(case, retrieved_contexts=tuple(Context(each.text) for each in case.contexts[::-1]))
+        assert category(turned) == category(case)
+
+
+def test_agreement_is_a_share_of_the_reference() -> None:
+    """A response that says half of the reference is right by default, and wrong if all is asked for."""
+    half = sample([FACT], FACT, f"{FACT} {OTHER}")
+    assert category(half) == "right"
+    assert category(half, "answering(agreement=1.0)") == "wrong"
