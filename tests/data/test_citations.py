@@ -98,6 +98,14 @@ def test_definitions_and_lists_of_sources_are_removed() -> None:
     assert (footnotes.citations, listed.citations) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "text", ["Sources:\n- Sun [1]\n- Wind [2]", "[1]: It is old.\n", "It is old.\n\nSources: two of them [1]."]
+)
+def test_a_list_that_is_the_answer_stays(text: str) -> None:
+    """A heading needs a text before it, and a number before a colon needs an address."""
+    assert sum(len(each.text) for each in cited(text, IDS).sentences) > len(text) // 2
+
+
 def test_a_number_may_be_an_id_or_count_from_zero() -> None:
     """A number is a position first, and an id if there is no such position; `first=0` counts from zero."""
     assert cited("A b [2].", ("2", "17")).sentences[0].contexts == (1,)

@@ -247,6 +247,22 @@ def test_without_the_cited_evidence_recall_is_lost(
     assert after.value <= before.value - supported[0] / len(stated) + 1e-12
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("12345"), st.integers(1, 4)), min_size=1, max_size=4, unique_by=lambda pair: pair[0]
+    ),
+    st.lists(st.sets(st.sampled_from("12345"), max_size=3), min_size=4, max_size=4),
+)
+@settings(max_examples=30, deadline=None)
+def test_one_valid_citation_per_sentence_gives_alces_numbers(
+    stated: list[tuple[str, int]], contexts: list[set[str]]
+) -> None:
+    """Where the definitions do not differ, the native metrics and ALCE's are equal."""
+    simple = made([({fact}, [number]) for fact, number in stated], contexts)
+    for name in ("citation_recall", "citation_precision"):
+        assert value(name, simple) == value(f"alce:{name}", simple)
+
+
 @given(STATED, CONTEXTS)
 @settings(max_examples=30, deadline=None)
 def test_the_form_of_a_marker_changes_nothing(

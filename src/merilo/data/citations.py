@@ -40,7 +40,9 @@ _NUMBERS: Final = re.compile(
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(rf"(?:{_WORDS}|id)\s*[:#]\s*(?P<id>\S+)", re.IGNORECASE)
-_DEFINITION: Final = re.compile(r"^[ ]{0,3}\[\^?[^\[\]\n]{1,64}\]:[^\n]*\n?", re.MULTILINE)
+_DEFINITION: Final = re.compile(
+    r"^[ ]{0,3}\[(?:\^[^\[\]\n]{1,64}\]:|[^\[\]\n]{1,64}\]:[ \t]*<?(?:https?:|www\.|/))[^\n]*\n?", re.MULTILINE
+)
 _LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
 _HEADING: Final = re.compile(
     r"[\s#*_]*(?:references|sources|citations|bibliography|quellen|fuentes|fonti|источники|литература)[\s*_:]*",
@@ -109,8 +111,9 @@ def _body(text: str) -> str:
     last = len(lines)
     while last and (not lines[last - 1].strip() or _LIST_LINE.match(lines[last - 1])):
         last -= 1
-    if 0 < last < len(lines) and _HEADING.fullmatch(lines[last - 1]) and "".join(lines[last:]).strip():
-        return "".join(lines[: last - 1]).rstrip()
+    body, listed = "".join(lines[: last - 1]), "".join(lines[last:])
+    if last and body.strip() and listed.strip() and _HEADING.fullmatch(lines[last - 1]):
+        return body.rstrip()
     return text
 
 

@@ -156,7 +156,7 @@ class _Citations(MetricDefaults):
         clean = replace(sample, response=text.text)
         if states_nothing(clean, "response"):
             return Undefined(BLANK_RESPONSE)
-        declined, statements = yield from both(declines(clean), statements_of(clean, "response"))
+        declined, statements = yield from both(declines(sample), statements_of(clean, "response"))
         if declined:
             return Undefined(_DECLINES)
         if not statements:
