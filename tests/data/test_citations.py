@@ -24,6 +24,9 @@ IDS = (None, None, "faq-7")
         ("[1-3]", (0, 1, 2), ()),
         ("[^2]", (1,), ()),
         ("([2])", (1,), ()),
+        ("([1], [3])", (0, 2), ()),
+        ("([1][2])", (0, 1), ()),
+        ("([doc:faq-7]; [1])", (2, 0), ()),
         ("[2](https://example.org/a)", (1,), ()),
         ("【3】", (2,), ()),
         ("【3†source】", (2,), ()),
@@ -135,7 +138,25 @@ def test_a_text_without_markers_is_unchanged(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["[", "(", "```", "`", "[1]", "【1】\n", "[doc:x] ", "\n[a", "[1-999]", "[^\n", "([", "[1](", " [1] a", "[1] \n"],
+    [
+        "[",
+        "(",
+        "```",
+        "`",
+        "[1]",
+        "【1】\n",
+        "[doc:x] ",
+        "\n[a",
+        "[1-999]",
+        "[^\n",
+        "([",
+        "[1](",
+        "([1],",
+        "([1]) ",
+        "([[",
+        " [1] a",
+        "[1] \n",
+    ],
 )
 def test_a_hostile_text_takes_linear_time(piece: str) -> None:
     """Twelve thousand repetitions of an opening or a marker are read at once."""

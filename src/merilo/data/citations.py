@@ -28,13 +28,14 @@ _WORDS: Final = (
 _TOKEN: Final = re.compile(
     r"""
     (?P<code> ```.*?``` | `[^`\n]*` )
-    | (?P<open> \( )? \[ (?P<square> [^\[\]\n]{1,200} ) \] (?: \( (?:https?:|/|\#) [^()\s]{1,500} \) )?+ (?(open) \) )
+    | \( (?P<wrapped> \[ [^\[\]()\n]{1,200} \] (?: [,;\ ]{0,3} \[ [^\[\]()\n]{1,200} \] ){0,20} ) \)
+    | \[ (?P<square> [^\[\]\n]{1,200} ) \] (?: \( (?:https?:|/|\#) [^()\s]{1,500} \) )?+
     | 【 (?P<lens> [^【】\n]{1,200} ) 】
     | \( (?P<round> [^()\[\]【】\n]{1,200} ) \)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_SEPARATOR: Final = re.compile(r"\s*[,;&，、]\s*|\s+(?:and|und|et|y|e|и)\s+")
+_SEPARATOR: Final = re.compile(r"\s*[,;&，、][\s,;]*|\s+(?:and|und|et|y|e|и)\s+")
 _NUMBERS: Final = re.compile(
     rf"(?P<word>(?:{_WORDS})\s*[:#.]?\s*)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",
     re.IGNORECASE,
@@ -175,6 +176,8 @@ class _Reader:
     def _names(self, found: re.Match[str]) -> _Names | None:
         """Return what a bracket names; None if it is not a marker."""
         inside = found["square"] or found["lens"] or found["round"]
+        if found["wrapped"] is not None:
+            inside = found["wrapped"].replace("]", ",").replace("[", "").strip(", ;")
         if inside is None:
             return None
         known: list[int] = []
