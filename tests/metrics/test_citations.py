@@ -176,7 +176,7 @@ def test_the_first_number_may_be_zero() -> None:
         parse_metric("citation_recall(first=2)")
 
 
-@pytest.mark.parametrize("name", [*NAMES, "citation_recall(first=0)"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_contract_is_met(name: str) -> None:
     """The metrics meet the contract on responses with citations, in which the order of contexts matters."""
     samples = [
@@ -186,7 +186,7 @@ def test_the_contract_is_met(name: str) -> None:
             retrieved_contexts=[f"Paris {number}.", f"Rome {number}.", f"Bern {number}."],
             response=f"It is in {number} [1]. The {number} is big [2][3]. All {number}.\n\nOther {number} [1, 2] [7].",
         )
-        for number in range(8)
+        for number in range(4)
     ]
     metric: Any = parse_metric(name)
     check_metric(metric, samples)
