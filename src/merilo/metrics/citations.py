@@ -44,7 +44,7 @@ _DECLINES: Final = "the response declines to answer and makes no claim"
 _CITES_NOTHING: Final = "the response has no citation of a statement"
 _UNCITED: Final = "No context is cited."
 _SOURCE: Final = (
-    "After ALCE (Gao et al. 2023, arXiv 2305.14627), section 4: recall and precision of citations. Here statements are "
+    "After ALCE (Gao et al. 2023, arXiv 2305.14627): recall and precision of citations. Here statements are "
     "judged, not sentences; a citation to nothing counts as wrong; a redundant citation that supports its statement is "
     "right."
 )
@@ -252,7 +252,7 @@ class CitationRecall(_Citations):
 
     - `first`: the number of the first context, 1 or 0.
 
-    Source: after citation recall of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4. Differences: statements
+    Source: after citation recall of ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements
     instead of sentences, and a response that makes no statement is Undefined.
     """
 
@@ -291,7 +291,7 @@ class CitationPrecision(_Citations):
 
     - `first`: the number of the first context, 1 or 0.
 
-    Source: after citation precision of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4. Differences: statements
+    Source: after citation precision of ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements
     instead of sentences, citations to nothing count as wrong, and a response without citations is Undefined.
     """
 
@@ -329,7 +329,7 @@ class CitationF1(_Citations):
 
     - `first`: the number of the first context, 1 or 0.
 
-    Source: the metrics of ALCE (Gao et al. 2023, arXiv 2305.14627), section 4, with the differences that the two
+    Source: the metrics of ALCE (Gao et al. 2023, arXiv 2305.14627), with the differences that the two
     metrics name.
     """
 

@@ -148,7 +148,7 @@ _CARD: Final = Card(
     summary="",
     when="To compare with numbers of ALCE, which are percentages: multiply by 100.",
     when_not="If responses have several lines, or markers in other forms than [1][2].",
-    sources=("ALCE (Gao et al. 2023, arXiv 2305.14627), section 4, and its eval.py, git 3fdc2ed",),
+    sources=("ALCE (Gao et al. 2023, arXiv 2305.14627): its eval.py, git 3fdc2ed",),
     family="alce",
 )
 

@@ -162,7 +162,7 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
         "alce:",
         Fidelity(
             "a Support question of merilo's own in place of an entailment model",
-            "computation by hand from its paper and source; it was not run",
+            "computation by hand from its source; it was not run",
             ("sentences are split by merilo, not by NLTK",),
         ),
     ),
@@ -170,7 +170,7 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
         "autonuggetizer:",
         Fidelity(
             "a list of labels in Python's syntax; up to {tries} requests for one that can be read",
-            "a run of nuggetizer 0.0.5 with scripted replies; weighted scores by hand from the paper",
+            "a run of nuggetizer 0.0.5 with scripted replies; weighted scores, which it lacks, by hand",
             (
                 "after the last try the outcome is Failed; nuggetizer tries 500 times, then scores the nuggets 0",
                 "a list with an item that is not a text is unreadable as a whole",
