@@ -194,6 +194,28 @@ def test_an_unknown_object_is_a_problem_with_its_place() -> None:
     assert "a value of type object" in bad.problems[0].message
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame([["When?", "a", "b"]], columns=["question", "contexts", "contexts"]),
+        pa.Table.from_arrays([pa.array(["a"])] * 3, names=["question", "contexts", "contexts"]),
+    ],
+    ids=["pandas", "pyarrow"],
+)
+def test_a_column_that_occurs_twice_is_refused(table: Any) -> None:
+    """Neither of two columns of one name is silently lost."""
+    with pytest.raises(DataError, match="Expected each column once, got the column 'contexts' again"):
+        list(load(table))
+
+
+def test_a_column_of_a_parquet_file_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    """A file is read like a table."""
+    columns = ["question", "contexts", "contexts"]
+    parquet.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, names=columns), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="got the column 'contexts' again"):
+        records(tmp_path / "rows.parquet")
+
+
 def test_a_parquet_file_is_read(tmp_path: Path) -> None:
     """A Parquet file gives the same samples as the table."""
     parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "rows.parquet")

@@ -15,6 +15,7 @@ from merilo.adapters.conventions import conventions
 from merilo.adapters.exports import export_of
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
+from merilo.errors import DataError
 
 if TYPE_CHECKING:
     from merilo.adapters.items import Item
@@ -177,6 +178,22 @@ def test_what_was_left_out_is_stated() -> None:
     sentence = dataset.columns.sentence()
     assert "1 not a sample: no span states the question." in sentence
     assert "1 without contexts." in sentence
+
+
+def test_a_file_without_a_sample_says_why(tmp_path: Path) -> None:
+    """If no trace is a sample, the error has the reasons and the command that lists the traces."""
+    path = written(tmp_path, span("1", kind="EMBEDDING"))
+    with pytest.raises(DataError, match=r"none \(1 left out: no span states the question\)\. List each: merilo import"):
+        list(load(path))
+
+
+def test_a_span_that_names_itself_as_its_parent_is_read(tmp_path: Path) -> None:
+    """A retriever that is its own parent is not left out as one within another."""
+    found = {"documents": [{"document": {"content": DONE}}]}
+    path = written(
+        tmp_path, span("1", input__value="Q"), span("2", "2", kind="RETRIEVER", retrieval__documents=found["documents"])
+    )
+    assert texts(items(path)[0]) == [DONE]
 
 
 def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

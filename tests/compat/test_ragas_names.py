@@ -55,6 +55,21 @@ def test_conversations_are_refused() -> None:
         EvaluationDataset.from_list([{"user_input": [{"content": "Hi", "type": "human"}]}])
 
 
+def test_a_number_is_not_called_a_conversation() -> None:
+    """A question of a wrong type is named as such."""
+    with pytest.raises(merilo.DataError, match="field 'user_input': expected text, got the number 1"):
+        ragas.evaluate([{"user_input": 1, "response": "a"}], metrics=[faithfulness], llm="embedded")
+
+
+def test_the_reasons_of_missing_scores_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A script that sees only NaN finds how many there are, why, and where the details are."""
+    bare = SingleTurnSample(user_input="Who lit it?", retrieved_contexts=["It was lit in 1871."])
+    result = ragas.evaluate([SAMPLE, bare], metrics=[faithfulness], llm="embedded")
+    assert caplog.messages == [
+        f"faithfulness: 1 of 2 scores are NaN: the sample has no response. Details: merilo show {result.runs[0].path}"
+    ]
+
+
 def test_without_a_judge_and_a_key() -> None:
     """The error says what to pass."""
     with pytest.raises(merilo.UsageError, match=r"No judge is named.*llm='embedded'"):

@@ -39,7 +39,7 @@ def told(dataset: Any) -> list[str]:
         ("[1, 2]", "expected an object, got a list of 2."),
         ("null", "expected an object, got null."),
         ("{}", "expected at least one of the fields user_input"),
-        ('{"foo": 1}', "got an object with 'foo'. Map columns with --map COLUMN=FIELD."),
+        ('{"foo": 1}', "got an object with 'foo'. Map columns with --map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})."),
         ('{"response": "a"} {"response": "b"}', "one JSON object per line, got more text at character 19."),
         ('{"response": "a", "response": "b"}', "expected each key once, got the key 'response' again."),
         ('{"response": [NaN]}', "field 'response': expected text, got a list of 1."),
@@ -392,3 +392,11 @@ def test_a_file_of_blank_lines_is_not_read_to_its_end(tmp_path: Path, name: str,
     assert after(100_000) == ["good", "next"]
     with pytest.raises(DataError, match=r"rows\.\w+(\.gz)?, line 1\d+: expected at most 100,000 blank lines in a row"):
         after(100_001)
+
+
+def test_columns_that_pandas_wrote_say_how_to_write_rows(tmp_path: Path) -> None:
+    """`DataFrame.to_json` writes an object of columns unless it is told otherwise."""
+    path = tmp_path / "rows.json"
+    path.write_text('{"question": {"0": "Who?"}, "answer": {"0": "Eiffel"}}')
+    with pytest.raises(DataError, match=r"From pandas, write the array with to_json\(orient='records'\)"):
+        list(load(path))

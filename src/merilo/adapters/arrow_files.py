@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.base import Adapter
-from merilo.adapters.tables import arrow_rows
+from merilo.adapters.tables import arrow_rows, check_once
 from merilo.data.source import no_such_file, unreadable
 from merilo.errors import DataError, Problem
 from merilo.extras import optional_module
@@ -36,9 +36,11 @@ def _is_saved(source: object) -> bool:
 
 def _parquet(path: Path) -> Iterator[dict[str, object]]:
     parquet = _module("pyarrow.parquet", "Reading a Parquet file")
-    if not path.is_file():
-        raise no_such_file(path)
+    with _as_data_error(path):
+        if not path.is_file():
+            raise no_such_file(path)
     with _as_data_error(path), parquet.ParquetFile(path) as file:
+        check_once(file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=_ROWS):
             yield from batch.to_pylist()
 
@@ -74,7 +76,7 @@ def _as_data_error(path: Path) -> Generator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
-        first = str(error).split("\n", 1)[0]
+        first = str(error).split("\n", 1)[0].rstrip(".")
         problem = unreadable(error) if isinstance(error, PermissionError) else Problem("a readable file", first)
         raise DataError.of(Problem(problem.expected, problem.got, source=path.name)) from error
 

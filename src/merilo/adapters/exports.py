@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +29,7 @@ from merilo.adapters.traces import items_of_traces
 from merilo.data import check
 from merilo.data.foreign import ForeignRecords
 from merilo.data.lines import RawRecord
-from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked
+from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked, unreadable
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ class Export:
 
 def export_of(source: object) -> Export | None:
     """Return the export in a file; None if the file is not one that merilo knows. Raises nothing."""
-    if not isinstance(source, Path) or not source.is_file():
+    if not isinstance(source, Path) or not isfile(source):  # noqa: PTH113  Path.is_file raises PermissionError
         return None
     if source.name.endswith(_ARCHIVE):
         return _export(source, {"epoch": 1, "target": "", "input": "", "id": ""}, lambda: inspect_archive(source))
@@ -149,6 +151,25 @@ def export_of(source: object) -> Export | None:
     except (DataError, UsageError, OSError, EOFError, zlib.error):
         return None  # the reader of tables reports the problem
     return None
+
+
+def damage_of(path: Path) -> DataError | None:
+    """Return why no record of a file can be read; None if one can, or if files of its name are not read as records."""
+    problems: list[Problem] = []
+    try:
+        if format_of(path) not in (Format.JSONL, Format.JSON):
+            return None
+        for record, _ in zip(_records_of(path)(), range(_SCANNED), strict=False):
+            if record.value is not None:
+                return None
+            problems += [replace(each, source=path.name, line=record.place) for each in record.problems]
+    except DataError as error:
+        return error
+    except UsageError:
+        return None
+    except (OSError, EOFError, zlib.error) as error:
+        return DataError.of(replace(unreadable(error), source=path.name))
+    return DataError.of(problems[0]) if problems else None
 
 
 def _is_plain(path: Path) -> bool:
@@ -245,14 +266,23 @@ class _Reading:
     def records(self) -> Iterator[RawRecord]:
         self.left_out.clear()
         self.missing.clear()
+        any_found = False
         for item in self.export.items():
             if item.problems:
+                any_found = True
                 yield RawRecord(item.place, None, item.problems)
             elif item.record is None:
                 self.left_out[item.reason] += 1
             else:
                 self.missing.update(item.missing)
                 yield RawRecord(item.place, item.record)
+                any_found = True
+        if self.left_out and not any_found:
+            reasons = "; ".join(f"{number:,} left out: {reason}" for reason, number in sorted(self.left_out.items()))
+            advice = f"list each: merilo import {shlex.quote(self.export.path.name)} --list"
+            raise DataError.of(
+                Problem("at least one sample", f"none ({reasons})", source=self.export.path.name, advice=advice)
+            )
 
     def note(self) -> str:
         """Return which traces were left out, and which parts of samples are missing."""

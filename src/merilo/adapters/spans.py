@@ -141,6 +141,8 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object) -> Span | No
         response_id=_id(first(attributes, names.response_id)),
         scores=_means(find(raw, file.span_scores)) if file.span_scores else {},
     )
+    if span.parent == span.id:  # a damaged span is not inside itself
+        span.parent = None
     _fill(span, attributes, first(tree, file.input), first(tree, file.output))
     return span
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.base import Adapter
+from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +33,16 @@ def _pandas(frame: Any) -> Iterator[dict[str, object]]:  # Any: a pandas.DataFra
         block = frame.iloc[start : start + _ROWS]
         block = block.reset_index(level=named) if named else block
         names = [str(name) for name in block.columns]
+        check_once(names)
         columns = [block.iloc[:, place].tolist() for place in range(len(names))]
         yield from _rows(names, columns)
+
+
+def check_once(names: list[str]) -> None:
+    """Raise DataError for a column that occurs twice: a record has one value of a name, so the other would be lost."""
+    repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if repeated is not None:
+        raise DataError.of(Problem("each column once", f"the column {repeated!r} again"))
 
 
 def _rows(names: list[str], columns: list[list[object]]) -> Iterator[dict[str, object]]:
@@ -53,6 +62,7 @@ def arrow_rows(table: Any) -> Iterator[dict[str, object]]:  # Any: a pyarrow Tab
     """Yield the rows of a table, of a batch, or of each batch of a reader."""
     batches = table.to_batches(max_chunksize=_ROWS) if hasattr(table, "to_batches") else [table]
     for batch in batches:
+        check_once(batch.schema.names)
         for start in range(0, batch.num_rows, _ROWS):
             yield from batch.slice(start, _ROWS).to_pylist()
 

@@ -97,6 +97,7 @@ def _array_start(text: str, start: int) -> int | Problem:
         return Problem(_NEEDED, _sign(text, start))
     decoder = _Decoder()
     position = _skip_space(text, start + 1)
+    kinds: set[type] = set()
     while not text.startswith("}", position):
         key = decoder.read(text, position)
         if isinstance(key, Problem):
@@ -110,6 +111,7 @@ def _array_start(text: str, start: int) -> int | Problem:
         value = decoder.read(text, position)
         if isinstance(value, Problem):
             return value
+        kinds.add(type(value.value))
         position = _skip_space(text, value.end)
         if text.startswith(",", position):
             position = _skip_space(text, position + 1)
@@ -117,6 +119,8 @@ def _array_start(text: str, start: int) -> int | Problem:
             return Problem("',' or '}' after a value", _sign(text, position))
     is_lines = _skip_space(text, position + 1) < len(text)
     advice = "if the file has one object per line, name it .jsonl" if is_lines else ""
+    if kinds == {dict}:  # each a column, by the numbers of the rows
+        advice = "from pandas, write the array with to_json(orient='records')"
     return Problem(_NEEDED, "an object without", advice=advice)
 
 

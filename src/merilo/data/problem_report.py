@@ -74,7 +74,7 @@ def mapping_advice(columns: tuple[str, ...]) -> str:
         if field is not None:
             found.setdefault(field, column)
     if not found:
-        return "map columns with --map COLUMN=FIELD"
+        return "map columns with --map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})"
     options = " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
     return f"map columns with {options}"
 

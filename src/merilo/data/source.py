@@ -69,7 +69,7 @@ def format_of(path: Path) -> Format:
     if found is None:
         names = ", ".join(_SUFFIXES)
         raise UsageError(
-            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted). "
+            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted), .parquet. "
             "To read a TREC run, add --qrels."
         )
     return found

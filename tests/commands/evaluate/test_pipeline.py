@@ -186,8 +186,21 @@ def test_a_pipeline_that_always_fails_is_an_error(tmp_path: Path) -> None:
     def pipeline(_: str) -> str:
         raise ConnectionError("no route")
 
-    with pytest.raises(DataError, match=r"failed on 3 questions\. The first error: .*ConnectionError: no route"):
+    with pytest.raises(DataError, match=r"failed on 3 questions\. The first error: .*ConnectionError: no route$"):
         run(pipeline, tmp_path)
+
+
+def test_an_invoked_pipeline_that_always_fails_may_need_a_dict(tmp_path: Path) -> None:
+    """The message names the option for a chain that takes a dict, unless it is used."""
+
+    class Chain:
+        def invoke(self, given: dict[str, str]) -> str:
+            return given["question"]  # a text has no keys
+
+    with pytest.raises(DataError, match=r'takes a dict, name the key of the question: question_as="input"\.$'):
+        run(Chain(), tmp_path)
+    with pytest.raises(DataError, match=r"The first error: .*KeyError: 'question'$"):
+        run(Chain(), tmp_path, question_as="input")
 
 
 def test_a_question_without_text_is_an_invalid_record(tmp_path: Path) -> None:

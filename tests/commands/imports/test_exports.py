@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import merilo
 from merilo.api import import_scores
 from merilo.commands.export.run import export_run
+from merilo.commands.export.text import export_page
 from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
 from merilo.errors import DataError, UsageError
 
@@ -77,6 +79,24 @@ def test_an_unknown_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("t.jsonl", bytes(range(256)) * 9, "got a binary file"),
+        ("t.jsonl.gz", gzip.compress(bytes(range(256)) * 9)[:60], "got a truncated gzip file"),
+        ("t.jsonl", b'{"resourceSpans": ' + b"[" * 9999, r"t\.jsonl, line 1: .* nested too deeply"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_not_called_unknown(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    """The error names the damage, as `merilo run` does."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=problem):
+        contents_of(path)
+
+
+@pytest.mark.parametrize(
     ("name", "metric", "mean", "origin"),
     [
         ("promptfoo.json", "foreign:exact", 1.0, "promptfoo results, promptfoo.json"),
@@ -115,7 +135,9 @@ def test_scores_are_written_beside_the_spans(tmp_path: Path) -> None:
     """Each score is an event of the GenAI conventions with the ids of the span that answered."""
     run = merilo.evaluate(TRACES, metrics=["faithfulness"], judge="embedded", out=tmp_path / "run")
     out = tmp_path / "scores.otlp.jsonl"
-    assert export_run(run, out).samples == 2
+    found = export_run(run, out)
+    assert found.samples == 2
+    assert str(export_page(found, 80)).startswith("2 samples and 2 events, saved in ")
     first = out.read_bytes()
     logs = [json.loads(line)["resourceLogs"][0]["scopeLogs"][0] for line in first.splitlines()]
     assert logs[0]["scope"]["name"] == "merilo"

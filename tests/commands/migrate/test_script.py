@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from merilo.commands.evaluate.options import Options
+from merilo.commands.migrate.run import MigrationRequest, run_migration
 from merilo.commands.migrate.script import read_script
 from merilo.errors import DataError, UsageError
 
@@ -151,3 +153,35 @@ def test_other_scripts_are_refused(tmp_path: Path) -> None:
         facts(tmp_path, "import json")
     with pytest.raises(DataError, match=r"script\.py, line 2: .* was never closed\)"):
         facts(tmp_path, "import ragas\nx = (")
+    with pytest.raises(DataError, match=r"script\.py: .* a syntax error \(nested too deeply\)"):
+        facts(tmp_path, f"import ragas\nx = {'-' * 100_000}1")
+
+
+def test_a_cell_that_is_not_python_is_left_out(tmp_path: Path) -> None:
+    """Other languages and broken code in some cells of a notebook do not hide the metrics in the others."""
+    cells = ["%%bash\nls -la | wc", "from ragas.metrics import faithfulness", "x = (", "await run([faithfulness])"]
+    path = tmp_path / "work.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": each} for each in cells]}), encoding="utf-8")
+    assert [each.match.definition for each in read_script(path).metrics] == ["ragas-0.4.3:faithfulness"]
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("ChatOpenAI(model='m', base_url='http://localhost:8000/v1')", ["--base-url", "http://localhost:8000/v1"]),
+        ("llm_factory('m', client=AsyncOpenAI(base_url='http://gpu/v1'))", ["--base-url", "http://gpu/v1"]),
+        ("ChatOllama(model='m', base_url='http://gpu:11434')", ["--base-url", "http://gpu:11434"]),
+        ("ChatOpenAI(model='m', base_url=address)", ["--base-url", "URL"]),
+        ("ChatOpenAI(model='m', base_url=None)", []),
+        ("OpenAIEmbeddings(model='m', base_url='http://gpu/v1')", ["--embedder-base-url", "http://gpu/v1"]),
+    ],
+)
+async def test_the_address_of_a_server_is_carried_over(tmp_path: Path, model: str, options: list[str]) -> None:
+    """A script that asks a server of its own does not become a command that sends the texts to OpenAI."""
+    path = tmp_path / "script.py"
+    path.write_text(f"from ragas.metrics import answer_relevancy as metric\nrun([metric], {model})", encoding="utf-8")
+    found = await run_migration(path, MigrationRequest(), Options())
+    words = found.commands["evaluate"].split()
+    at = next((place for place, word in enumerate(words) if word.endswith("base-url")), len(words))
+    assert words[at:] == options
+    assert any("write it for URL" in note for note in found.notes) == ("URL" in options)

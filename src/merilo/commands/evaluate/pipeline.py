@@ -33,6 +33,7 @@ _OUTPUTS: Final = RUNS.parent / "pipeline-outputs.jsonl"
 _FIELDS: Final = ("response", "retrieved_contexts", "retrieved_context_ids", "language", "metadata")
 """Fields that a pipeline's output may fill."""
 _MAX_MESSAGE: Final = 500
+_IF_DICT: Final = ' If the pipeline takes a dict, name the key of the question: question_as="input".'
 
 
 async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
@@ -52,7 +53,8 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
     finally:
         caller.close()
     found = [_answered(item, outputs, options) if isinstance(item, Sample) else item for item in items]
-    _check_some_answer(found)
+    takes_dicts = options.question_as is None and hasattr(pipeline, "invoke")
+    _check_some_answer(found, _IF_DICT if takes_dicts else "")
     answered = Dataset(questions.name, lambda: iter(found), questions.columns)
     return await run_evaluation(answered, replace(options, mapping=None, limit=None))
 
@@ -149,9 +151,11 @@ def _answered(sample: Sample, outputs: PipelineOutputs, options: PipelineOptions
     )
 
 
-def _check_some_answer(items: list[Sample | BadRecord]) -> None:
+def _check_some_answer(items: list[Sample | BadRecord], advice: str) -> None:
     """Raise DataError if there are samples and the pipeline failed on all of them."""
     samples = [item for item in items if isinstance(item, Sample)]
     errors = [error for sample in samples if (error := sample.metadata.get(PIPELINE_ERROR)) is not None]
     if samples and len(errors) == len(samples):
-        raise DataError(f"The pipeline failed on {count(len(samples), 'question')}. The first error: {errors[0]}")
+        raise DataError(
+            f"The pipeline failed on {count(len(samples), 'question')}. The first error: {errors[0]}{advice}"
+        )

@@ -37,6 +37,7 @@ def write_evaluations(table: SampleTable, file: IO[bytes], written: Written) -> 
         file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
         file.write(b"\n")
         written.samples += 1
+        written.events += len(logs["logRecords"])
 
 
 def _link(sample: Sample) -> Mapping[str, str]:

@@ -34,6 +34,8 @@ class Written:
     samples: int = 0
     truncated: int = 0
     """Number of cells whose text was too long for the format."""
+    events: int = 0
+    """Number of events; 0 for a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Export:
     """Number of cells whose text was too long for the format and was truncated."""
     complete: bool
     """False if the run was stopped before its last sample."""
+    events: int = 0
+    """Number of events that were written instead of a table."""
 
 
 def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Export:
@@ -69,4 +73,4 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
             getattr(import_module(module), function)(table, file, written)
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
-    return Export(path, written.samples, len(table.columns), written.truncated, found.complete)
+    return Export(path, written.samples, len(table.columns), written.truncated, found.complete, written.events)

@@ -25,7 +25,8 @@ def export_record(found: Export) -> dict[str, Any]:  # Any: JSON
 def export_page(found: Export, width: int) -> Page:
     """Return a line on what was written, and a note for each thing that is missing in it."""
     page = Page(width)
-    page.line(f"{count(found.samples, 'sample')} and {count(found.columns, 'column')}, saved in {found.path}")
+    parts = f"{count(found.events, 'event')}" if found.events else f"{count(found.columns, 'column')}"
+    page.line(f"{count(found.samples, 'sample')} and {parts}, saved in {found.path}")
     if not found.complete:
         page.text("The run was stopped before its last sample; samples without outcomes are not in the file.")
     if found.truncated:

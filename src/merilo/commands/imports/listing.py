@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from merilo.adapters.conventions import conventions
-from merilo.adapters.exports import RESULT_FILES, export_of
+from merilo.adapters.exports import RESULT_FILES, damage_of, export_of
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
 from merilo.errors import DataError, UsageError
@@ -114,6 +114,8 @@ def _known(source: str | PathLike[str]) -> Export:
         raise DataError(f"No such file: {path}.")
     found = export_of(path)
     if found is None:
+        if (damage := damage_of(path)) is not None:
+            raise damage
         titles = ", ".join([each.title for each in conventions().files] + [each.title for each in RESULT_FILES])
         raise UsageError(f"{path.name} is not a file of traces or results that merilo knows: {titles}.")
     return found

@@ -70,7 +70,9 @@ def _script(found: ScriptMigration) -> dict[str, Any]:  # Any: JSON
             {"line": each.line, **_match(each.match), "ignored_arguments": list(each.ignored)} for each in facts.metrics
         ],
         "judge": facts.judge,
+        "base_url": facts.base_url,
         "embedder": facts.embedder,
+        "embedder_base_url": facts.embedder_base_url,
         "data": facts.data,
         "notes": list(found.notes),
         "commands": dict(found.commands),

@@ -24,7 +24,7 @@ from merilo.commands.migrate.result import (
     ResultMigration,
     ScriptMigration,
 )
-from merilo.commands.migrate.script import read_script
+from merilo.commands.migrate.script import UNREAD_ADDRESS, read_script
 from merilo.commands.migrate.source import matched, source_of_columns, stated_source
 from merilo.data import check
 from merilo.data.sample import Dataset, Sample
@@ -259,7 +259,12 @@ def _script(path: Path, wanted: MigrationRequest) -> ScriptMigration:
     if definitions:
         judges = [] if facts.judge is None else [facts.judge]
         words = _run_words(facts.data or "DATA", definitions, judges, facts.embedder)
+        for option, address in (("--base-url", facts.base_url), ("--embedder-base-url", facts.embedder_base_url)):
+            if address is not None and ("--judge" if option == "--base-url" else "--embedder") in words:
+                words += [option, address]
         commands["evaluate"] = shlex.join(words)
+    if UNREAD_ADDRESS in (facts.base_url, facts.embedder_base_url):
+        notes.append(f"The script computes the address of a server; write it for {UNREAD_ADDRESS}.")
     return ScriptMigration(str(path), facts, commands, tuple(filter(None, notes)))
 
 

@@ -37,6 +37,13 @@ _TRULENS_CALLS: Final = re.compile(r".*(?:relevance|groundedness).*")
 _PINNED: Final = r"\b{}\s*==\s*(\d+(?:\.\d+)*)"
 _DATA_FILE: Final = re.compile(r".+\.(?:csv|tsv|jsonl|ndjson|json|parquet)(?:\.gz)?", re.IGNORECASE)
 _READS: Final = re.compile(r"read_\w+|from_\w+|load_\w+|open|load", re.IGNORECASE)
+_UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
+_ADDRESS_WORDS: Final = ("base_url", "openai_api_base", "api_base")
+_ADDRESSED: Final = ("openai", "ollama")
+_CLIENTS: Final = frozenset({"AsyncOpenAI"})
+"""Classes besides those of models that take the address of a server."""
+UNREAD_ADDRESS: Final = "URL"
+"""Stands for an address that the script computes."""
 _MODEL_WORDS: Final = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "deployment")
 _NOT_METRICS: Final = frozenset(
     {
@@ -82,6 +89,9 @@ class ScriptFacts:
     embedder: str | None
     data: str | None
     """The first data file that the script reads; None if it names none."""
+    base_url: str | None = None
+    """The address of the judge's server, `UNREAD_ADDRESS` if it is not a text; None if the script names none."""
+    embedder_base_url: str | None = None
 
 
 @dataclass(slots=True)
@@ -102,8 +112,8 @@ def read_script(path: Path, release: str | None = None) -> ScriptFacts:
     text = _text(path)
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line, problem = getattr(error, "lineno", None), getattr(error, "msg", error)
+    except _UNPARSED as error:
+        line, problem = getattr(error, "lineno", None), _reason(error)
         raise DataError.of(
             Problem("a Python script", f"a syntax error ({problem})", source=path.name, line=line)
         ) from None
@@ -121,7 +131,13 @@ def read_script(path: Path, release: str | None = None) -> ScriptFacts:
         judge=_model(names, embedders=False),
         embedder=_model(names, embedders=True),
         data=_data_file(names.calls),
+        base_url=_address(names.calls, embedders=False),
+        embedder_base_url=_address(names.calls, embedders=True),
     )
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "msg", error)) or "nested too deeply"  # the parser's MemoryError has no text
 
 
 def _text(path: Path) -> str:
@@ -136,7 +152,7 @@ def _text(path: Path) -> str:
 
 
 def _code_of_notebook(text: str, name: str) -> str:
-    """Return the code cells of a notebook as one script; lines of the notebook's own commands become comments."""
+    """Return the code cells of a notebook as one script; what is not Python in them becomes comments."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -148,9 +164,19 @@ def _code_of_notebook(text: str, name: str) -> str:
     for cell in cells:
         if check.is_record(cell) and cell.get("cell_type") == "code":
             source = cell.get("source")
-            code.append("".join(map(str, source)) if check.is_list(source) else str(source))
-    lines = "\n".join(code).splitlines()
-    return "\n".join(f"# {line}" if line.lstrip().startswith(("%", "!")) else line for line in lines)
+            code.append(_python_of("".join(map(str, source)) if check.is_list(source) else str(source)))
+    return "\n".join(code)
+
+
+def _python_of(cell: str) -> str:
+    """Return a cell with the notebook's own commands as comments; all lines if the rest does not parse."""
+    lines = cell.splitlines()
+    code = "\n".join(f"# {line}" if line.lstrip().startswith(("%", "!")) else line for line in lines)
+    try:
+        ast.parse(code)
+    except _UNPARSED:
+        return "\n".join(f"# {line}" for line in lines)
+    return code
 
 
 def _note_imports(node: ast.AST, imported: dict[str, str]) -> None:
@@ -290,6 +316,26 @@ def _model(names: _Names, *, embedders: bool) -> str | None:
         if provider and stated:
             return f"{provider}:{stated[0]}"
     return None
+
+
+def _address(calls: list[ast.Call], *, embedders: bool) -> str | None:
+    """Return the first address of a model's server: without it, the command would send the texts to OpenAI."""
+    classes = {name for name, provider in model_providers(embedders=embedders).items() if provider in _ADDRESSED}
+    for call in sorted(calls, key=lambda each: each.lineno):
+        if _last(call.func) not in (classes if embedders else classes | _CLIENTS):
+            continue
+        named = _arguments(call)
+        for word in _ADDRESS_WORDS:
+            if word in named and not _is_none(call, word):
+                value = named[word]
+                return value if isinstance(value, str) else UNREAD_ADDRESS
+    return None
+
+
+def _is_none(call: ast.Call, word: str) -> bool:
+    return any(
+        each.arg == word and isinstance(each.value, ast.Constant) and each.value.value is None for each in call.keywords
+    )
 
 
 def _is_deepeval(call: ast.Call, imported: Mapping[str, str]) -> bool:

@@ -173,7 +173,7 @@ def sample_from(
         name = _FORMER.get(name, name)
         if (name in FIELDS or name in _OTHER) and not check.is_missing(value):
             fields.setdefault(name, _plain(name, value))
-    if not isinstance(fields.get("user_input", ""), str):
+    if isinstance(fields.get("user_input"), list | tuple):
         MultiTurnSample()
     return SingleTurnSample(**fields)
 

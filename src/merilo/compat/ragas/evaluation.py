@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +14,19 @@ from merilo.compat.ragas.run_config import RunConfig
 from merilo.compat.ragas.scorers import Models, RagasMetric, number_of
 from merilo.compat.scoring import RunSettings, score
 from merilo.errors import UsageError
+from merilo.metrics.base import Failed, Undefined
+from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from merilo.compat.ragas.table import Line
+    from merilo.compat.scoring import Scored
+    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
+
+_log = logging.getLogger("merilo")
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,7 @@ class Evaluation:
             {name: number_of(outcome, raises=raise_exceptions) for name, outcome in zip(names, row, strict=True)}
             for row in found.outcomes
         ]
+        _log_missing(names, found)
         return EvaluationResult(rows, samples, self.line, found.runs)
 
     def evaluate(self, dataset: object, *arguments: Any, **options: Any) -> EvaluationResult:
@@ -149,6 +158,25 @@ def _check_unused(options: Mapping[str, object]) -> None:
     unknown = [name for name, value in options.items() if name not in _WITHOUT_EFFECT and value is not None]
     if unknown:
         raise UsageError(f"evaluate has no option {unknown[0]!r} here; see the page on coming from ragas.")
+
+
+def _log_missing(names: Sequence[str], found: Scored) -> None:
+    """Log how many scores of each metric are NaN, with the most frequent reason: a script sees only the NaN."""
+    runs = ", ".join(f"merilo show {run.path}" for run in found.runs)
+    for name, column in zip(names, zip(*found.outcomes, strict=True), strict=False):
+        reasons = Counter(clean(reason) for each in column if (reason := _why_none(each)))
+        if reasons:
+            (reason, _), total = reasons.most_common(1)[0], sum(reasons.values())
+            others = "" if len(reasons) == 1 else f" (and {len(reasons) - 1} other reasons)"
+            _log.warning(
+                "%s: %d of %d scores are NaN: %s%s. Details: %s", name, total, len(column), reason, others, runs
+            )
+
+
+def _why_none(outcome: Outcome) -> str:
+    if isinstance(outcome, Undefined):
+        return outcome.reason
+    return outcome.error.message.rstrip(".") if isinstance(outcome, Failed) else ""
 
 
 def _mean(values: Sequence[float]) -> float:
