@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merilo.data.documents import DenseSpan, Documents, dense, load_documents
+from merilo.data.documents import Documents, load_documents
 from merilo.data.sample import Sample
 from merilo.data.span_evidence import load_judged, place_of
 from merilo.data.span_labels import SpanLabel, by_judge, label_line, pooled, read_span_labels, trec_lines
-from merilo.data.spans import Span
+from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
 
 if TYPE_CHECKING:

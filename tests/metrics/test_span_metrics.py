@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merilo.data.documents import DenseSpan, Documents, dense
+from merilo.data.documents import Documents
 from merilo.data.sample import BadRecord, Sample
 from merilo.data.span_evidence import located
 from merilo.data.span_labels import SpanLabel, by_sample
+from merilo.data.spans import DenseSpan, dense
 from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric

@@ -1,8 +1,4 @@
-"""Source documents, and the position of any text in them, whatever its white space.
-
-Positions count the characters that are not white space ("dense" positions). Chunkers trim, join and wrap lines, so
-white space differs between a document and a chunk of it. All other characters are equal, code point by code point.
-"""
+"""Source documents, and the position of any text in them, whatever its white space (`data/spans.py`)."""
 
 from __future__ import annotations
 
@@ -10,11 +6,11 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.source import RecordFile, format_of
-from merilo.data.spans import Span
+from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -23,19 +19,6 @@ if TYPE_CHECKING:
 
 _MAX_PROBLEMS: Final = 20
 _ID_KEYS: Final = ("id", "_id", "doc_id")
-
-
-class DenseSpan(NamedTuple):
-    """A stretch of a document from `start` up to, and not including, `end`, in dense positions."""
-
-    document: str
-    start: int
-    end: int
-
-
-def dense(text: str) -> str:
-    """Return the text without its white space."""
-    return "".join(text.split())
 
 
 class Document:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.documents import DenseSpan, dense
 from merilo.data.source import Format, RecordFile
-from merilo.data.spans import Span
+from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from math import fsum, log2
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.span_evidence import view_of
+from merilo.data.span_view import view_of
 from merilo.errors import UsageError
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.steps import NOTHING_RETRIEVED
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from merilo.data.sample import Sample
-    from merilo.data.span_evidence import SpanView, Stretch
+    from merilo.data.span_view import SpanView, Stretch
     from merilo.judging.ask import Plan
 
 NO_EVIDENCE: Final = "no text is labelled as relevant"
