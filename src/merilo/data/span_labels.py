@@ -1,7 +1,7 @@
-"""Gold evidence as spans of source documents: the labels of one question, whoever gave them, as one judgement.
+"""Gold evidence as spans of source documents: the labels of a question by annotators and judges.
 
 A label says that a stretch of a document is relevant to a sample's question (a grade above 0) or is not (0). A file
-of labels is JSON Lines; docs/how-to/spans.md describes it. Labels of people take precedence over those of a judge.
+of labels is JSON Lines; docs/how-to/spans.md describes it. Human labels take precedence over those of a judge.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def by_judge(name: str) -> str:
 def pooled(labels: Iterable[SpanLabel]) -> tuple[SpanLabel, ...]:
     """Return the labels as disjoint spans: for each character the label that applies.
 
-    A label of people replaces those of judges; among people, and among judges, the highest grade applies. The result
+    A human label replaces those of judges. Among human labels, and among judges, the highest grade applies. The result
     does not depend on the order of the labels, and is sorted by sample, document and position.
     """
     groups: defaultdict[tuple[str, str], list[SpanLabel]] = defaultdict(list)

@@ -187,7 +187,7 @@ def _disjoint_ones(spans: Sequence[DenseSpan]) -> tuple[Graded, ...]:
 
 
 def _by_text(retrieved: Sequence[Context], gold: Sequence[Context]) -> SpanView:
-    """Return the view in which each distinct reference context is a document of its own."""
+    """Return the view in which each distinct reference context is a separate document."""
     texts = [text for text in dict.fromkeys(dense(each.text) for each in gold) if text]
     # A reference context inside another one adds no text.
     texts = [text for text in texts if not any(text in other for other in texts if other != text)]

@@ -39,6 +39,8 @@ class Unjudged(StrEnum):
 
     UNDEFINED = "undefined"
     """None."""
+    IRRELEVANT = "irrelevant"
+    """The value with this text as not relevant, as trec_eval treats documents that are not judged."""
     LOW = "low"
     """The lowest value that labels of this text could give."""
     HIGH = "high"
@@ -91,7 +93,7 @@ class _SpanMetric(MetricDefaults):
     """The value, or the reason why there is none."""
 
     characters: int | None = None
-    """Only the first so many characters of the retrieved text count, white space excluded; None for all."""
+    """The number of characters of the retrieved text that count, from its beginning, white space excluded; None for all."""
     unjudged: Unjudged = Unjudged.UNDEFINED
     """The value if some of the retrieved text has no label."""
 
@@ -169,7 +171,7 @@ def _card(
         summary,
         f"{formula} White space does not count, and repeated text counts once.",
         "None: positions are compared.",
-        (undefined, f"{NOT_JUDGED}, or {NOT_LOCATED} (unless unjudged=low or unjudged=high)", NO_SPANS),
+        (undefined, f"{NOT_JUDGED}, or {NOT_LOCATED} (only with unjudged=undefined, the default)", NO_SPANS),
         when,
         when_not,
         relatives,
@@ -180,8 +182,9 @@ def _card(
 
 _EVIDENCE: Final = """\
 Evidence are the labels of `--qrels` (spans) and `--documents`, otherwise `reference_contexts`, which are then all
-    that is relevant. Text without a label gives no value; `unjudged=low` and `unjudged=high` give the lowest and the
-    highest value that labels of this text could give. `characters=N` reads the first N characters only."""
+    that is relevant. Text without a label gives no value. With `unjudged=irrelevant` it counts as not relevant, and
+    `unjudged=low` and `unjudged=high` give the lowest and the highest value that labels of this text could give.
+    `characters=N` reads the first N characters only."""
 _WHEN: Final = "To compare retrievers that split the documents differently, at no cost."
 
 SpanPrecision: Final = variant(
@@ -194,7 +197,7 @@ SpanPrecision: Final = variant(
 
     {_EVIDENCE}
 
-    Source: precision in characters of the focused tasks of INEX (Kamps et al. 2007, "INEX 2007 Evaluation Measures").
+    Source: precision in characters of the focused tasks of INEX (Kamps et al. 2008, "INEX 2007 Evaluation Measures").
     """,
     formula=staticmethod(_precision),
     card=_card(
@@ -204,7 +207,7 @@ SpanPrecision: Final = variant(
         when=_WHEN,
         when_not="Without gold evidence: context_relevance asks a judge.",
         relatives=("span_recall", "id_precision", "context_relevance"),
-        source="Precision in characters of INEX (Kamps et al. 2007).",
+        source="Precision in characters of INEX (Kamps et al. 2008).",
     ),
 )
 SpanRecall: Final = variant(
@@ -218,7 +221,7 @@ SpanRecall: Final = variant(
 
     {_EVIDENCE}
 
-    Source: recall in characters of the focused tasks of INEX (Kamps et al. 2007, "INEX 2007 Evaluation Measures").
+    Source: recall in characters of the focused tasks of INEX (Kamps et al. 2008, "INEX 2007 Evaluation Measures").
     """,
     formula=staticmethod(_recall),
     card=_card(
@@ -228,7 +231,7 @@ SpanRecall: Final = variant(
         when=f"{_WHEN} Set `characters` to the amount of text that the generator reads, equal for all.",
         when_not="If other text than the labelled one can contain the answer: context_recall asks a judge.",
         relatives=("span_precision", "id_recall", "context_recall"),
-        source="Recall in characters of INEX (Kamps et al. 2007).",
+        source="Recall in characters of INEX (Kamps et al. 2008).",
     ),
 )
 SpanNDCG: Final = variant(

@@ -50,6 +50,10 @@ def qrels(
     missing: Annotated[
         bool, typer.Option("--missing", help="Write the retrieved sentences without a label instead.")
     ] = False,
+    characters: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N characters that a run retrieved need a label."),
+    ] = None,
     trec: Annotated[
         str | None, typer.Option(metavar="FILE", help="Also write TREC qrels: the highest grade per document.")
     ] = None,
@@ -63,7 +67,9 @@ def qrels(
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    found = pool_qrels(runs or (), given(documents), given(out), labels=labels or (), missing=missing, trec=trec)
+    found = pool_qrels(
+        runs or (), given(documents), given(out), labels=labels or (), missing=missing, characters=characters, trec=trec
+    )
     if json:
         write(json_text(qrels_record(found)) + "\n")
     else:

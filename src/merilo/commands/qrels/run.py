@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -82,18 +83,20 @@ def pool_qrels(
     *,
     labels: Sequence[str | PathLike[str]] = (),
     missing: bool = False,
+    characters: int | None = None,
     trec: str | PathLike[str] | None = None,
 ) -> PooledQrels:
     """Write the labels of all runs and files to `out`, or with `missing` the retrieved sentences without a label.
 
-    `labels`: files of span labels. `trec`: also write TREC qrels, by document. The order of runs and files changes
-    nothing. Raises DataError for invalid documents or labels, RunError if a run cannot be read or a file cannot be
-    written.
+    `labels`: files of span labels. `characters`: only the first characters that a run retrieved for a sample need a
+    label, white space excluded; None for all. `trec`: also write TREC qrels, by document. The order of runs and files
+    changes nothing. Raises DataError for invalid documents or labels, RunError if a run cannot be read or a file
+    cannot be written.
     """
     corpus = load_documents(documents)
     pool = _Pool(corpus, list(read_span_labels(labels, corpus)))
     for each in runs:
-        _add_run(pool, opened(each))
+        _add_run(pool, opened(each), characters)
     found = pooled(pool.labels)
     lacking = list(_missing(pool, found))
     _write(Path(out), (_task_line(pool, *each) for each in lacking) if missing else _lines(found, corpus))
@@ -112,7 +115,7 @@ def pool_qrels(
     )
 
 
-def _add_run(pool: _Pool, run: Run) -> None:
+def _add_run(pool: _Pool, run: Run, characters: int | None) -> None:
     people = _people(run)
     results = [(each.sample, each.records) for each in run.read_samples()]
     keys = dict.fromkeys(key for _, records in results for each in records.values() for key in each.get("trail", ()))
@@ -126,13 +129,17 @@ def _add_run(pool: _Pool, run: Run) -> None:
         name = str(sample.metadata.get(_SAMPLE_KEY, sample.id))
         if sample.user_input is not None:
             pool.questions[name] = min(sample.user_input, pool.questions.get(name, sample.user_input))
+        left = inf if characters is None else characters
         for context in sample.retrieved_contexts or ():
             place = place_of(context, pool.documents)
             if place is None:
-                if dense(context.text):
-                    pool.lost.add((name, dense(context.text)))
+                if text := dense(context.text):
+                    pool.lost.add((name, text))
+                left = max(0, left - len(text))
                 continue
-            pool.retrieved.setdefault(name, set()).add(place)
+            read = int(min(place.end - place.start, left))
+            left -= read
+            pool.retrieved.setdefault(name, set()).add(place._replace(end=place.start + read))
             spans = _sentence_spans(context, place, pool.documents)
             for verdict, judge, content in verdicts.get((sample.user_input or "", context.sentences), ()):
                 pool.labels += _of_verdict(name, spans, verdict, by_judge(judge))
