@@ -155,7 +155,7 @@ def test_trec_has_the_highest_grade_of_each_document() -> None:
 
 
 def test_a_context_is_found_by_offsets_then_by_text() -> None:
-    """Offsets win over the text; offsets outside the document, or of another one, leave the text to decide."""
+    """Offsets that fit the text are used; others, outside the document or at another text, leave it to the text."""
 
     def place(text: str, **metadata: Any) -> DenseSpan | None:
         sample = Sample("s", retrieved_contexts=[{"text": text, "metadata": metadata}])
@@ -163,6 +163,7 @@ def test_a_context_is_found_by_offsets_then_by_text() -> None:
 
     assert place("Title: Rome has", document="rome", start=0, end=8) == DenseSpan("rome", 0, 7)
     assert place("Rome has", document="rome", start=0, end=99) == DenseSpan("rome", 0, 7)
+    assert place("seven hills.", document="rome", start=0, end=8) == DenseSpan("rome", 7, 18)
     assert place("Rome has", document="unknown") == DenseSpan("rome", 0, 7)
     assert place("Rome has", document="menu") is None
     assert place(" \n") is None

@@ -117,7 +117,16 @@ def test_evidence_that_comes_late_gains_less() -> None:
 
 def test_wrong_metadata_is_named() -> None:
     """Metadata that is not spans gives no value, and no crash."""
-    for rows in ("text", [1], [["d", 0]], [["d", 5, 1, 1]], [["d", 0, 1, "x"]], [[0, 0, 1, 1]], {"a": 1}):
+    for rows in (
+        "text",
+        [1],
+        [["d", 0]],
+        [["d", 5, 1, 1]],
+        [["d", 0, 10**15, 1]],
+        [["d", 0, 1, "x"]],
+        [[0, 0, 1, 1]],
+        {"a": 1},
+    ):
         sample = Sample("s", retrieved_contexts=["a"], reference_contexts=[], metadata={"span_labels": rows})
         assert outcome("span_recall", sample) == Undefined(NO_SPANS), rows
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 def load_judged(
-    data: str, qrels: str | None, documents: str | None, *, mapping: Mapping[str, str] | None, language: str | None
+    data: str,
+    qrels: str | None,
+    documents: str | None,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    language: str | None = None,
 ) -> str | Dataset:
     """Return the data with its judgements: TREC qrels of a TREC run, or span labels in JSON Lines and the documents.
 
@@ -57,42 +62,43 @@ def located(
     `labels`: pooled labels by sample; None: the sample's reference contexts are the evidence.
     """
     retrieved = sample.retrieved_contexts
-    places = None if retrieved is None else [_with_place(each, place_of(each, documents)) for each in retrieved]
+    places = None if retrieved is None else tuple(_with_place(each, place_of(each, documents)) for each in retrieved)
     if labels is not None:
         own = labels.get(sample.id, ())
         rows: JSON = [[*each.span, each.grade] for each in own]
         return replace(
             sample,
             retrieved_contexts=places,
-            reference_contexts=[
+            reference_contexts=tuple(
                 _with_place(Context(documents.text_of(each.span)), each.span) for each in own if each.grade > 0
-            ],
+            ),
             metadata={**sample.metadata, SPAN_LABELS: rows},
         )
     gold = [(each, place_of(each, documents)) for each in sample.reference_contexts or ()]
     lost = [at for at, (context, place) in enumerate(gold) if place is None and dense(context.text)]
     if lost:
-        return BadRecord(
-            tuple(Problem("a text that is in the documents", check.shown(gold[at][0].text), _field(at)) for at in lost)
-        )
-    evidence = None if sample.reference_contexts is None else [_with_place(*each) for each in gold]
+        return BadRecord(tuple(_not_found(sample.id, at, gold[at][0]) for at in lost))
+    evidence = None if sample.reference_contexts is None else tuple(_with_place(*each) for each in gold)
     return replace(sample, retrieved_contexts=places, reference_contexts=evidence)
 
 
-def _field(at: int) -> str:
-    return f"reference_contexts[{at}]"
+def _not_found(sample: str, at: int, context: Context) -> Problem:
+    got = check.shown(context.text)
+    return Problem("a text that is in the documents", got, f"reference_contexts[{at}]", source=f"sample {sample!r}")
 
 
 def place_of(context: Context, documents: Documents) -> DenseSpan | None:
     """Return the place of a context: by `document`, `start` and `end` in its metadata, otherwise by its text.
 
-    `document` alone restricts the search to that document.
+    `document` alone restricts the search to that document. Offsets are used only if the text there contains the
+    context, or is contained in it (a chunker may add a title): they may count bytes, or mean something else.
     """
     document, start, end = (context.metadata.get(name) for name in ("document", "start", "end"))
     name = str(document) if isinstance(document, str | int) and str(document) in documents else None
     if name is not None and type(start) is int and type(end) is int and 0 <= start < end <= len(documents[name].text):
-        found = documents[name].dense_of(Span(start, end))
-        return DenseSpan(name, *found) if found.start < found.end else None
+        there, own = dense(documents[name].text[start:end]), dense(context.text)
+        if there and own and (there in own or own in there):
+            return DenseSpan(name, *documents[name].dense_of(Span(start, end)))
     return documents.find(context.text, name)
 
 

@@ -29,6 +29,8 @@ LOCATED: Final = "located"
 SPAN_LABELS: Final = "span_labels"
 _MIN_OVERLAP: Final = 20
 """Characters that two texts must share at their ends to be chunks of one text."""
+_MAX_POSITION: Final = 10**8
+"""The largest dense position in metadata; a longer document would not fit into memory several times."""
 
 
 class Graded(NamedTuple):
@@ -156,7 +158,12 @@ def view_of(sample: Sample) -> SpanView | None:
 def _row(value: object) -> tuple[str, int, int]:
     """Return a span in metadata. Raises ValueError or TypeError for anything else."""
     document, start, end = cast("list[object]", value)
-    if not isinstance(document, str) or type(start) is not int or type(end) is not int or not 0 <= start <= end:
+    if (
+        not isinstance(document, str)
+        or type(start) is not int
+        or type(end) is not int
+        or not 0 <= start <= end <= _MAX_POSITION
+    ):
         raise ValueError("not a span")
     return document, start, end
 

@@ -93,7 +93,7 @@ class _SpanMetric(MetricDefaults):
     """The value, or the reason why there is none."""
 
     characters: int | None = None
-    """The number of characters of the retrieved text that count, from its beginning, white space excluded; None for all."""
+    """The number of characters, white space excluded, of the retrieved text that count; None for all."""
     unjudged: Unjudged = Unjudged.UNDEFINED
     """The value if some of the retrieved text has no label."""
 

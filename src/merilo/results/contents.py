@@ -167,9 +167,9 @@ def _value(record: Record, field: str) -> object:
     """Return the content of a field without parts that no metric reads, such as a retriever's own scores."""
     value = record.get(field)
     if field in {"retrieved_contexts", "reference_contexts"}:
-        contexts = None if value is None else [_context(item) for item in cast("list[Any]", value)]
+        texts = None if value is None else [_context(item) for item in cast("list[Any]", value)]
         labels = record.get("metadata", {}).get(SPAN_LABELS) if field == "reference_contexts" else None
-        return contexts if labels is None else [contexts, labels]
+        return texts if labels is None else [texts, labels]
     if field in {"retrieved_context_ids", "reference_context_ids"}:
         contexts = cast("list[Any] | None", record.get(field.removesuffix("_ids") + "s"))
         if value is None and contexts is not None:

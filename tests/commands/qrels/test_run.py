@@ -14,7 +14,8 @@ from merilo.cli import app
 from merilo.commands.calibrate.attached_labels import attach_file
 from merilo.commands.label.run import label_run
 from merilo.commands.qrels.run import pool_qrels
-from merilo.errors import RunError
+from merilo.data.span_evidence import load_judged
+from merilo.errors import DataError, RunError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,6 +167,28 @@ def test_the_labels_score_other_chunks(tmp_path: Path, documents: Path) -> None:
     scored = merilo.Run.open(tmp_path / "scored")
     assert scored.metrics["span_recall"].mean == 5 / 23
     assert scored.metrics["span_precision"].mean == 5 / 15
+
+
+def test_runs_with_other_labels_are_not_compared(tmp_path: Path, documents: Path) -> None:
+    """Two runs over the same text with different labels ask other questions, also if only a grade of 0 was added."""
+    data = written(tmp_path / "d.jsonl", {"id": "q", "user_input": "?", "retrieved_contexts": [f"{BUILT} {IRON}"]})
+    found = []
+    for number, grades in enumerate([{BUILT: 1}, {BUILT: 1, IRON: 0}]):
+        lines = [{"sample": "q", "text": text, "grade": grade} for text, grade in grades.items()]
+        labels = written(tmp_path / f"{number}.jsonl", *lines)
+        source = load_judged(str(data), str(labels), str(documents))
+        found.append(merilo.evaluate(source, metrics=["span_recall(unjudged=low)"], out=tmp_path / f"r{number}"))
+    with pytest.raises(DataError, match="reference_contexts"):
+        merilo.api.compare(found[0].path, found[1].path)
+
+
+def test_own_metadata_named_sample_is_no_question(tmp_path: Path, documents: Path) -> None:
+    """A column `sample` of the user's data does not change whose question a label is about."""
+    sample = {"id": "q", "user_input": "When?", "retrieved_contexts": [BUILT], "metadata": {"sample": "other"}}
+    judge = merilo.ScriptedJudge.by(judged, version="1")
+    run = merilo.evaluate([sample], metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
+    pool_qrels([run.path], documents, tmp_path / "qrels.jsonl")
+    assert {each["sample"] for each in read(tmp_path / "qrels.jsonl")} == {"q"}
 
 
 def test_what_cannot_be_written_is_named(tmp_path: Path, documents: Path) -> None:

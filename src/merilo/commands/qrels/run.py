@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.data.documents import Documents
-    from merilo.data.sample import Context
+    from merilo.data.sample import Context, Sample
     from merilo.runs.run import Run
 
 _SAMPLE_KEY: Final = "sample"
@@ -126,7 +126,7 @@ def _add_run(pool: _Pool, run: Run, characters: int | None) -> None:
             about = question.user_input, tuple(question.sentences)
             verdicts.setdefault(about, []).append((verdict, asked.judge, question.content))
     for sample, _ in results:
-        name = str(sample.metadata.get(_SAMPLE_KEY, sample.id))
+        name = _sample_of(sample)
         if sample.user_input is not None:
             pool.questions[name] = min(sample.user_input, pool.questions.get(name, sample.user_input))
         left = inf if characters is None else characters
@@ -145,6 +145,16 @@ def _add_run(pool: _Pool, run: Run, characters: int | None) -> None:
                 pool.labels += _of_verdict(name, spans, verdict, by_judge(judge))
                 for label in people.get(content.hex(), ()):
                     pool.labels += _of_person(name, spans, verdict, int(label))
+
+
+def _sample_of(sample: Sample) -> str:
+    """Return the id of the sample whose question it asks: its own, unless it is a line of missing sentences."""
+    named, *place = (sample.metadata.get(key) for key in (_SAMPLE_KEY, "document", "start", "end"))
+    return named if isinstance(named, str) and sample.id == _task_id(named, *place) else sample.id
+
+
+def _task_id(sample: str, document: object, start: object, end: object) -> str:
+    return f"{sample}@{document}:{start}-{end}"
 
 
 def _people(run: Run) -> dict[str, list[str]]:
@@ -219,7 +229,7 @@ def _task_line(pool: _Pool, sample: str, span: DenseSpan) -> str:
     start, end = pool.documents[span.document].span_of(span.start, span.end)
     place = {"document": span.document, "start": start, "end": end}
     context = {"text": pool.documents.text_of(span), "metadata": place}
-    record = {"id": f"{sample}@{span.document}:{start}-{end}", _SAMPLE_KEY: sample}
+    record = {"id": _task_id(sample, *place.values()), _SAMPLE_KEY: sample}
     if sample in pool.questions:
         record["user_input"] = pool.questions[sample]
     return json.dumps({**record, **place, "grade": None, "retrieved_contexts": [context]}, ensure_ascii=False) + "\n"
