@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
-TEXT = "Caf\u0065\u0301 au lait.\r\n\r\nIt is\u00a0hot 😀."
+TEXT = "Cafe\u0301 au lait.\r\n\r\nIt is\u00a0hot 😀."
 CORPUS = Documents({"menu": TEXT, "empty": " \n", "rome": "Rome has seven hills."})
 AUTHORS = ("people", "ann", by_judge("a"), by_judge("b"))
 label = st.builds(
