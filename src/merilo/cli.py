@@ -38,6 +38,7 @@ from merilo.commands.migrate.cli import COMMAND as MIGRATE
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
+from merilo.commands.qrels.cli import COMMAND as QRELS
 from merilo.commands.replay.cli import COMMAND as REPLAY
 from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
@@ -66,6 +67,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     GATE,
     LABEL,
     CALIBRATE,
+    QRELS,
     JUDGE_TEST,
     JUDGE_CHECK,
     JUDGE_PROBE,

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Qrels = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Relevance judgements of DATA, which is then a TREC run.")
+    str | None,
+    typer.Option(metavar="FILE", help="TREC qrels of DATA, a TREC run; or span labels (.jsonl), with --documents."),
+]
+SourceDocuments = Annotated[
+    str | None,
+    typer.Option("--documents", metavar="FILE", help="Documents that contexts come from, for metrics of spans."),
 ]
 ColumnFields = Annotated[
     list[str] | None,

@@ -1,4 +1,8 @@
-"""A stretch of a text, by the positions of its characters."""
+"""Stretches of a text: by the positions of its characters, and by those that are not white space.
+
+"Dense" positions count the characters that are not white space. Chunkers trim, join and wrap lines, so white space
+differs between a document and a chunk of it. All other characters are equal, code point by code point.
+"""
 
 from typing import NamedTuple
 
@@ -8,3 +12,16 @@ class Span(NamedTuple):
 
     start: int
     end: int
+
+
+class DenseSpan(NamedTuple):
+    """A stretch of a document from `start` up to, and not including, `end`, in dense positions."""
+
+    document: str
+    start: int
+    end: int
+
+
+def dense(text: str) -> str:
+    """Return the text without its white space."""
+    return "".join(text.split())

@@ -257,6 +257,8 @@ def _near(name: str) -> list[str]:
     if low and (of_system := [f"{system}:..." for system in systems() if system.startswith(low)]):
         return of_system
     shown = {known.lower(): known for known in _known if known != SameVerdicts.name and (":" in known) == (":" in low)}
+    if low in shown:
+        return [shown[low]]
     return [shown[found] for found in get_close_matches(low, shown, n=3, cutoff=0.5)]
 
 

@@ -1,8 +1,8 @@
 """Compares the samples of several runs by content: do equal ids name equal questions, and are the outputs equal?
 
 A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of
-`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs*
-are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels` and `span_labels` what the metrics
+use. *Outputs* are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from merilo.data.span_view import SPAN_LABELS
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.registry import known_metric
@@ -182,7 +183,9 @@ def _value(record: Record, field: str) -> object:
     """Return the content of a field without parts that no metric reads, such as a retriever's own scores."""
     value = record.get(field)
     if field in {"retrieved_contexts", "reference_contexts"}:
-        return None if value is None else [_context(item) for item in cast("list[Any]", value)]
+        texts = None if value is None else [_context(item) for item in cast("list[Any]", value)]
+        labels = record.get("metadata", {}).get(SPAN_LABELS) if field == "reference_contexts" else None
+        return texts if labels is None else [texts, labels]
     if field in {"retrieved_context_ids", "reference_context_ids"}:
         contexts = cast("list[Any] | None", record.get(field.removesuffix("_ids") + "s"))
         if value is None and contexts is not None:

@@ -12,7 +12,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, GitHub, Json, Markdown, Qrels, Quiet, given, share
+from merilo.commands.flags import Debug, GitHub, Json, Markdown, Qrels, Quiet, SourceDocuments, given, share
 from merilo.commands.option_flags import takes_options
 from merilo.errors import Interrupted, MeriloError
 
@@ -36,6 +36,7 @@ Examples:
   merilo run answers.jsonl --metrics faithfulness,context_relevance --out runs/first
   merilo run answers.csv --map question=user_input --judge openai:gpt-4.1-mini
   merilo run bm25.trec --qrels judged.qrels --metrics nDCG@10,recall@100
+  merilo run bm25.jsonl --qrels spans.jsonl --documents documents.jsonl --metrics span_recall
   merilo run answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1
 """
 
@@ -47,6 +48,7 @@ def run(
     ],
     options: Options,
     qrels: Qrels = None,
+    documents: SourceDocuments = None,
     max_failed: Annotated[
         str, typer.Option(metavar="RATE", help="Exit with 4 if a larger fraction of the outcomes failed.")
     ] = "1%",
@@ -63,7 +65,9 @@ def run(
     check_reports(markdown=markdown, json=json, github=github)
     largest = share(max_failed)
     new = options.out is None or not Path(options.out).exists()
-    found = _evaluated(data, qrels, options, quiet=quiet, plain=debug)  # a progress line would cut tracebacks
+    found = _evaluated(
+        data, (qrels, documents), options, quiet=quiet, plain=debug
+    )  # a progress line would cut tracebacks
     if new and found.usage.get("stopped"):
         _drop_worthless(found, json=json)
     _write_markdown(found, markdown, largest, github=github)
@@ -73,15 +77,17 @@ def run(
     _check_failed(found, largest)
 
 
-def _evaluated(data: str, qrels: str | None, options: Options, *, quiet: bool, plain: bool) -> Run:
+def _evaluated(
+    data: str, judgements: tuple[str | None, str | None], options: Options, *, quiet: bool, plain: bool
+) -> Run:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.run import run_evaluation
-    from merilo.data.trec import load_trec
+    from merilo.data.span_evidence import load_judged
     from merilo.rendering.progress_line import ProgressLine
     from merilo.rendering.spent import spent_so_far
     from merilo.rendering.translation import translation
 
-    source = data if qrels is None else load_trec(data, qrels)
+    source = load_judged(data, *judgements, mapping=options.mapping, language=options.language)
     watch = ProgressLine(quiet=quiet, plain=plain, language=options.language)
     say = translation(options.language).lines
     try:

@@ -10,7 +10,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import use_cache
-from merilo.commands.flags import Debug, Json, Qrels
+from merilo.commands.flags import Debug, Json, Qrels, SourceDocuments
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.plan.options import PlanOptions
@@ -96,6 +96,7 @@ def plan(
         str | None, typer.Argument(metavar="[DATA]", help="The file to evaluate.", show_default=False)
     ] = None,
     qrels: Qrels = None,
+    documents: SourceDocuments = None,
     power: Pilots = None,
     difference: Difference = None,
     until_decided: UntilDecided = None,
@@ -119,17 +120,17 @@ def plan(
     if data is None:
         _report_power(pilot, metrics, json=json)
         return
-    found = _planned(data, qrels, options)
+    found = _planned(data, (qrels, documents), options)
     power_of_pilot = pilot.estimates(metrics, found.samples)
     report(found, json=json, run=_run_command(sys.argv[1:]), power=power_of_pilot, full=full)
 
 
-def _planned(data: str, qrels: str | None, options: PlanOptions) -> Estimate:
+def _planned(data: str, judgements: tuple[str | None, str | None], options: PlanOptions) -> Estimate:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.plan.run import run_estimate
-    from merilo.data.trec import load_trec
+    from merilo.data.span_evidence import load_judged
 
-    source = data if qrels is None else load_trec(data, qrels)
+    source = load_judged(data, *judgements, mapping=options.mapping, language=options.language)
     return run_blocking(run_estimate(source, options, sample=options.sample, latency_s=options.latency_s))
 
 

@@ -1,0 +1,209 @@
+"""Gold evidence as spans of source documents: the labels of a question by annotators and judges.
+
+A label says that a stretch of a document is relevant to a sample's question (a grade above 0) or is not (0). A file
+of labels is JSON Lines; docs/how-to/spans.md describes it. Human labels take precedence over those of a judge.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from merilo.data import check
+from merilo.data.source import Format, RecordFile
+from merilo.data.spans import DenseSpan, Span, dense
+from merilo.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.data.documents import Documents
+
+PEOPLE: Final = "people"
+_JUDGE: Final = "judge:"
+_MAX_PROBLEMS: Final = 20
+
+
+class SpanLabel(NamedTuple):
+    """The grade of one stretch of a document for the question of one sample."""
+
+    sample: str
+    span: DenseSpan
+    grade: float
+    by: str = PEOPLE
+    """Name of an annotator, or `judge:NAME`."""
+
+    @property
+    def rank(self) -> tuple[bool, float, str]:
+        """The sort key among labels of the same text, the one that applies first: people, highest grade, name."""
+        return self.by.startswith(_JUDGE), -self.grade, self.by
+
+
+def by_judge(name: str) -> str:
+    """Return the value of `by` for a label of this judge."""
+    return f"{_JUDGE}{name}"
+
+
+def pooled(labels: Iterable[SpanLabel]) -> tuple[SpanLabel, ...]:
+    """Return the labels as disjoint spans: for each character the label that applies.
+
+    A human label replaces those of judges. Among human labels, and among judges, the highest grade applies. The result
+    does not depend on the order of the labels, and is sorted by sample, document and position.
+    """
+    groups: defaultdict[tuple[str, str], list[SpanLabel]] = defaultdict(list)
+    for each in labels:
+        groups[each.sample, each.span.document].append(each)
+    return tuple(label for key in sorted(groups) for label in _disjoint(groups[key]))
+
+
+def _disjoint(labels: Sequence[SpanLabel]) -> list[SpanLabel]:
+    """Return the labels of one document as disjoint spans; neighbours with equal grade and author are joined."""
+    waiting = sorted((each for each in labels if each.span.start < each.span.end), key=lambda each: each.span)
+    ends = sorted({place for each in waiting for place in each.span[1:]})
+    active: list[tuple[tuple[bool, float, str], int, SpanLabel]] = []
+    found: list[SpanLabel] = []
+    at = 0
+    for start, end in pairwise(ends):
+        while at < len(waiting) and waiting[at].span.start <= start:
+            heapq.heappush(active, (waiting[at].rank, -waiting[at].span.end, waiting[at]))
+            at += 1
+        while active and active[0][2].span.end <= start:  # the best label has ended; others are dropped when they lead
+            heapq.heappop(active)
+        if active:
+            _append(found, active[0][2]._replace(span=DenseSpan(active[0][2].span.document, start, end)))
+    return found
+
+
+def _append(found: list[SpanLabel], label: SpanLabel) -> None:
+    last = found[-1] if found else None
+    if last is not None and last.span.end == label.span.start and (last.grade, last.by) == (label.grade, label.by):
+        found[-1] = last._replace(span=last.span._replace(end=label.span.end))
+    else:
+        found.append(label)
+
+
+def by_sample(labels: Iterable[SpanLabel]) -> Mapping[str, Sequence[SpanLabel]]:
+    """Return pooled labels by the id of their sample."""
+    found: defaultdict[str, list[SpanLabel]] = defaultdict(list)
+    for each in pooled(labels):
+        found[each.sample].append(each)
+    return found
+
+
+def uncovered(span: DenseSpan, labels: Iterable[SpanLabel]) -> bool:
+    """Return True if a part of the span has no label; `labels`: disjoint, in order."""
+    at = span.start
+    for each in labels:
+        if each.span.document == span.document and each.span.start <= at < each.span.end:
+            at = each.span.end
+    return at < span.end
+
+
+# -- files ----------------------------------------------------------------------------------------------
+
+
+def read_span_labels(paths: Iterable[str | PathLike[str]], documents: Documents) -> tuple[SpanLabel, ...]:
+    """Return the labels of all files, in order; a line whose grade is null is not judged yet and is skipped.
+
+    Raises DataError with at most 20 problems: an unknown document, offsets outside it, a text that is not in the
+    documents or not at its offsets, a span without text, a grade that is not a number.
+    """
+    found: list[SpanLabel] = []
+    problems: list[Problem] = []
+    for path in map(Path, paths):
+        for raw in RecordFile(path, Format.JSONL).records():
+            own = list(raw.problems)
+            if raw.value is not None and not own and not check.is_missing(raw.value.get("grade", 0)):
+                label = _label(raw.value, documents, own)
+                found += [] if label is None or own else [label]
+            problems += [Problem(p.expected, p.got, p.field, path.name, raw.place, p.unit, p.advice) for p in own]
+    if problems:
+        shown = problems[:_MAX_PROBLEMS]
+        more = f" And {len(problems) - len(shown):,} more." if len(problems) > len(shown) else ""
+        raise DataError(" ".join(each.message for each in shown) + more, problems=tuple(problems))
+    return tuple(found)
+
+
+def _label(record: Mapping[str, object], documents: Documents, problems: list[Problem]) -> SpanLabel | None:
+    sample = check.identifier(record.get("sample"), "sample", problems)
+    if sample is None and not problems:
+        problems.append(Problem(check.ID, check.shown(None), "sample"))
+    grade = check.number(record.get("grade"), "grade", problems)
+    by = check.identifier(record.get("by"), "by", problems) or PEOPLE
+    if not problems and grade is None:
+        problems.append(Problem("a number, 0 for not relevant", check.shown(record.get("grade")), "grade"))
+    span = None if problems else _span(record, documents, problems)
+    if span is None or sample is None or grade is None:
+        return None
+    return SpanLabel(sample, span, max(0.0, grade), by)
+
+
+def _span(record: Mapping[str, object], documents: Documents, problems: list[Problem]) -> DenseSpan | None:
+    document = check.identifier(record.get("document"), "document", problems)
+    text = check.text(record.get("text"), "text", problems)
+    if document is not None and document not in documents:
+        problems.append(Problem("the id of a document", repr(document), "document"))
+    if problems:
+        return None
+    if document is not None and not (check.is_missing(record.get("start")) and check.is_missing(record.get("end"))):
+        return _at_offsets(record, document, text, documents, problems)
+    if text is not None:
+        found = documents.find(text, document)
+        if found is None:
+            where = "the documents" if document is None else f"the document {document!r}"
+            problems.append(Problem(f"a text that is in {where}", check.shown(text), "text"))
+        return found
+    if document is None:
+        problems.append(Problem("the id of a document, or a text", check.shown(record), "document"))
+        return None
+    return documents.whole(document)
+
+
+def _at_offsets(
+    record: Mapping[str, object], document: str, text: str | None, documents: Documents, problems: list[Problem]
+) -> DenseSpan | None:
+    start, end, length = record.get("start"), record.get("end"), len(documents[document].text)
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= length:
+        got = f"{check.shown(start)} and {check.shown(end)}"
+        problems.append(Problem(f"offsets from 0 to {length:,}, start before end", got, "start, end"))
+        return None
+    if text is not None and dense(text) != dense(documents[document].text[start:end]):
+        advice = "use the documents that were labelled, or leave out start and end to find the text"
+        problems.append(Problem("the text of the document at these offsets", check.shown(text), "text", advice=advice))
+        return None
+    span = DenseSpan(document, *documents[document].dense_of(Span(start, end)))
+    if span.start == span.end:
+        problems.append(Problem("a span with text", f"white space or nothing from {start} to {end}", "start, end"))
+        return None
+    return span
+
+
+def label_line(label: SpanLabel, documents: Documents) -> str:
+    """Return a pooled label as a line of a file of labels."""
+    document = label.span.document
+    start, end = documents[document].span_of(label.span.start, label.span.end)
+    grade = int(label.grade) if label.grade == int(label.grade) else label.grade
+    record = {"sample": label.sample, "document": document, "start": start, "end": end, "grade": grade, "by": label.by}
+    return json.dumps({**record, "text": documents[document].text[start:end]}, ensure_ascii=False) + "\n"
+
+
+def trec_lines(labels: Iterable[SpanLabel]) -> Iterator[str]:
+    """Yield lines of TREC qrels: for each sample and document the highest grade of its spans, as a whole number.
+
+    Raises DataError for an id with white space, which the format cannot hold. A grade between two whole numbers is
+    rounded up, so that relevant text stays relevant.
+    """
+    grades: dict[tuple[str, str], float] = {}
+    for each in labels:
+        key = each.sample, each.span.document
+        for name in key:
+            if name.split() != [name]:
+                raise DataError.of(Problem("ids without white space for TREC qrels", repr(name)))
+        grades[key] = max(grades.get(key, 0.0), each.grade)
+    for (sample, document), grade in sorted(grades.items()):
+        yield f"{sample} 0 {document} {-int(-grade // 1)}\n"

@@ -1,0 +1,268 @@
+"""Metrics of the retrieved text as spans of source documents: overlap with gold evidence, in characters.
+
+They ask nothing. The same text gives the same value however it is split into contexts, so retrievers with different
+chunkers can be compared (design/gold-spans.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import fsum, log2
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.data.span_view import view_of
+from merilo.errors import UsageError
+from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.steps import NOTHING_RETRIEVED
+from merilo.metrics.variants import variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from merilo.data.sample import Sample
+    from merilo.data.span_view import SpanView, Stretch
+    from merilo.judging.ask import Plan
+
+NO_EVIDENCE: Final = "no text is labelled as relevant"
+NOT_JUDGED: Final = "some of the retrieved text is not judged"
+NOT_LOCATED: Final = "a retrieved context is in no document"
+NO_SPANS: Final = "the metadata's spans are not lists of a document, a start and an end"
+_STEP: Final = 100
+"""Characters of the retrieved text that have the same discount."""
+_RANK: Final = 1_000
+"""Characters that count as one rank."""
+
+
+class Unjudged(StrEnum):
+    """The value of a sample whose retrieved text has no label in places."""
+
+    UNDEFINED = "undefined"
+    """None."""
+    IRRELEVANT = "irrelevant"
+    """The value with this text as not relevant, as trec_eval treats documents that are not judged."""
+    LOW = "low"
+    """The lowest value that labels of this text could give."""
+    HIGH = "high"
+    """The highest value that labels of this text could give."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What is read: distinct characters, and what is labelled."""
+
+    view: SpanView
+    stretches: tuple[Stretch, ...]
+    unjudged_as: Unjudged
+
+    def total(self, stretches: Iterable[Stretch]) -> int:
+        return sum(each.characters for each in stretches if not each.repeated)
+
+    @property
+    def read(self) -> int:
+        return self.total(self.stretches)
+
+    @property
+    def found(self) -> int:
+        return self.total(each for each in self.stretches if each.grade)
+
+    @property
+    def unjudged(self) -> int:
+        return self.total(each for each in self.stretches if each.grade is None)
+
+    @property
+    def relevant(self) -> int:
+        return sum(each.span.end - each.span.start for each in self.view.relevant)
+
+    @property
+    def hoped(self) -> int:
+        """The unjudged characters that count as relevant."""
+        return self.unjudged if self.unjudged_as is Unjudged.HIGH else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SpanMetric(MetricDefaults):
+    """A metric of the characters of the retrieved contexts."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"retrieved_contexts", "reference_contexts"})
+    asks = Kinds()
+    card: ClassVar[Card]
+    formula: ClassVar[Callable[[_Counts, int | None], float | str]]
+    """The value, or the reason why there is none."""
+
+    characters: int | None = None
+    """The number of characters, white space excluded, of the retrieved text that count; None for all."""
+    unjudged: Unjudged = Unjudged.UNDEFINED
+    """The value if some of the retrieved text has no label."""
+
+    def __post_init__(self) -> None:
+        if self.characters is not None and self.characters < 1:
+            raise UsageError(f"Metric {self.name!r} needs characters of at least 1, got {self.characters}.")
+        member = choice(Unjudged, self.unjudged, metric=self.name, parameter="unjudged")
+        object.__setattr__(self, "unjudged", member)
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return 0: positions are compared."""
+        del sample
+        return 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        yield from ()
+        view = view_of(sample)
+        if view is None:
+            return Undefined(NO_SPANS)
+        counts = _Counts(view, tuple(view.stretches(self.characters)), self.unjudged)
+        value = type(self).formula(counts, self.characters)
+        if isinstance(value, str):
+            return Undefined(value)
+        if self.unjudged is Unjudged.UNDEFINED and counts.unjudged:
+            return Undefined(NOT_LOCATED if view.lost else NOT_JUDGED)
+        shown = {"retrieved": counts.read, "unjudged": counts.unjudged, "found": counts.found}
+        return Score(value, counts={**shown, "relevant": counts.relevant}, flags=(NOT_LOCATED,) if view.lost else ())
+
+
+def _precision(counts: _Counts, _: int | None) -> float | str:
+    return (counts.found + counts.hoped) / counts.read if counts.read else NOTHING_RETRIEVED
+
+
+def _recall(counts: _Counts, _: int | None) -> float | str:
+    if not counts.relevant:
+        return NO_EVIDENCE
+    return (counts.found + counts.hoped) / (counts.relevant + counts.hoped)
+
+
+def _ndcg(counts: _Counts, characters: int | None) -> float | str:
+    evidence = [(each.grade, each.span.end - each.span.start) for each in counts.view.relevant]
+    if not evidence:
+        return NO_EVIDENCE
+    top = max(grade for grade, _ in evidence)
+    high = counts.unjudged_as is Unjudged.HIGH
+    gains: list[tuple[float, int]] = []
+    for grade, length, repeated in ((each.grade, each.characters, each.repeated) for each in counts.stretches):
+        known = (top if high else 0.0) if grade is None else grade
+        gains.append((0.0 if repeated else known, length))
+    if counts.unjudged_as is Unjudged.LOW:
+        evidence.append((top, counts.unjudged))  # the best ranking could have begun with this text
+    ideal = _discounted(sorted(evidence, reverse=True), characters)
+    return min(1.0, _discounted(gains, characters) / ideal)
+
+
+def _discounted(gains: Iterable[tuple[float, int]], characters: int | None) -> float:
+    """Return the sum of gain * discount over all characters, given as (gain of one, number) in reading order."""
+    parts: list[float] = []
+    at = 0
+    for gain, length in gains:
+        end = at + length if characters is None else min(at + length, characters)
+        while at < end:
+            start = at - at % _STEP
+            stop = min(end, start + _STEP)
+            parts.append(gain * (stop - at) / log2(2 + start / _RANK))
+            at = stop
+    return fsum(parts)
+
+
+def _card(
+    summary: str, *, formula: str, undefined: str, when: str, when_not: str, relatives: tuple[str, ...], source: str
+) -> Card:
+    return Card(
+        summary,
+        f"{formula} White space does not count, and repeated text counts once.",
+        "None: positions are compared.",
+        (undefined, f"{NOT_JUDGED}, or {NOT_LOCATED} (only with unjudged=undefined, the default)", NO_SPANS),
+        when,
+        when_not,
+        relatives,
+        (source,),
+        Family.RETRIEVAL,
+    )
+
+
+_EVIDENCE: Final = """\
+Evidence are the labels of `--qrels` (spans) and `--documents`, otherwise `reference_contexts`, which are then all
+    that is relevant. Text without a label gives no value. With `unjudged=irrelevant` it counts as not relevant, and
+    `unjudged=low` and `unjudged=high` give the lowest and the highest value that labels of this text could give.
+    `characters=N` reads the first N characters only."""
+_WHEN: Final = "To compare retrievers that split the documents differently, at no cost."
+
+SpanPrecision: Final = variant(
+    _SpanMetric,
+    "span_precision",
+    f"""Share of the retrieved characters that are labelled as relevant, in [0, 1].
+
+    Formula: distinct retrieved characters with a grade above 0 / distinct retrieved characters. White space does not
+    count.
+
+    {_EVIDENCE}
+
+    Source: precision in characters of the focused tasks of INEX (Kamps et al. 2008, "INEX 2007 Evaluation Measures").
+    """,
+    formula=staticmethod(_precision),
+    card=_card(
+        "Share of the retrieved characters that are relevant.",
+        formula="Distinct retrieved characters labelled as relevant / distinct retrieved characters.",
+        undefined=NOTHING_RETRIEVED,
+        when=_WHEN,
+        when_not="Without gold evidence: context_relevance asks a judge.",
+        relatives=("span_recall", "id_precision", "context_relevance"),
+        source="Precision in characters of INEX (Kamps et al. 2008).",
+    ),
+)
+SpanRecall: Final = variant(
+    _SpanMetric,
+    "span_recall",
+    f"""Share of the relevant characters that were retrieved, in [0, 1].
+
+    Formula: distinct retrieved characters with a grade above 0 / all characters with a grade above 0. White space does
+    not count. Text that was neither judged nor retrieved counts as not relevant. Undefined when no text is labelled as
+    relevant.
+
+    {_EVIDENCE}
+
+    Source: recall in characters of the focused tasks of INEX (Kamps et al. 2008, "INEX 2007 Evaluation Measures").
+    """,
+    formula=staticmethod(_recall),
+    card=_card(
+        "Share of the relevant characters that were retrieved.",
+        formula="Distinct retrieved characters labelled as relevant / all characters labelled as relevant.",
+        undefined=NO_EVIDENCE,
+        when=f"{_WHEN} Set `characters` to the amount of text that the generator reads, equal for all.",
+        when_not="If other text than the labelled one can contain the answer: context_recall asks a judge.",
+        relatives=("span_precision", "id_recall", "context_recall"),
+        source="Recall in characters of INEX (Kamps et al. 2008).",
+    ),
+)
+SpanNDCG: Final = variant(
+    _SpanMetric,
+    "span_nDCG",
+    f"""Normalised discounted cumulated gain of the retrieved characters, in [0, 1]; 1 if the evidence comes first.
+
+    Formula: sum of grade / log2(rank + 1) over the retrieved characters, divided by the same sum over the ideal text,
+    which begins with all labelled characters, highest grade first. The rank of a character is 1 + the retrieved
+    characters before it / {_RANK:,}, in steps of {_STEP} characters, so it does not depend on the chunks. A repeated
+    character takes a place and gains nothing. The bounds hold if no text without a label has a grade above the highest
+    label of the sample; they may be wider than necessary. Undefined when no text is labelled as relevant.
+
+    {_EVIDENCE}
+
+    Source: Järvelin & Kekäläinen 2002 (ACM TOIS 20), with ranks by position in the text as in U-measure (Sakai & Dou,
+    SIGIR 2013).
+    """,
+    ranked=True,
+    formula=staticmethod(_ndcg),
+    card=_card(
+        "nDCG of the retrieved characters: 1 if all evidence is retrieved, before other text.",
+        formula="Sum of grade / log2(rank + 1) over the retrieved characters / the same sum over all evidence, highest "
+        f"grade first. The rank is 1 + the characters before / {_RANK:,}, in steps of {_STEP}.",
+        undefined=NO_EVIDENCE,
+        when=f"{_WHEN} One number for finding the evidence and ranking it first.",
+        when_not="If the generator reads all retrieved text in one piece: use span_recall.",
+        relatives=("span_recall", "nDCG", "context_ranking"),
+        source="Järvelin & Kekäläinen 2002 (ACM TOIS 20); position in the text as rank: Sakai & Dou (SIGIR 2013).",
+    ),
+)
+
+
+METRICS: Final = (SpanPrecision, SpanRecall, SpanNDCG)
