@@ -161,12 +161,13 @@ def test_two_servers_lose_no_answer(tasks: Path) -> None:
     store_answer(tasks, sent(annotator="ann", task=first, label="yes"))
     path = answers_file(tasks, "ann")
     here, there = TaskFile(path), TaskFile(path)
-    with ThreadPoolExecutor(1) as pool, pytest.raises(RunError, match="Another program changed"):
+    with ThreadPoolExecutor(1) as pool:
         with staged(path) as out:  # the other process writes, and this one waits
             waiting = pool.submit(here.answer, 0, "no", "ann")
             time.sleep(0.1)
             out.write(path.read_bytes().replace(b'"label": null', b'"label": "no"', 1))
-        waiting.result()
+        with pytest.raises(RunError, match="Another program changed"):
+            waiting.result()
     assert [each.label for each in TaskFile(path).tasks] != [each.label for each in there.tasks]
     assert set(store_answer(tasks, sent(annotator="ann", task=second, label="yes"))) >= {first, second}
 
