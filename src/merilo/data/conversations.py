@@ -96,7 +96,7 @@ def _answers(record: RawRecord | Sample) -> Iterator[RawRecord]:
     reader = _Reader(problems=list(record.problems))
     answers = 0
     if check.is_list(messages) and len(messages) > MAX_TURNS:
-        reader.problems.append(Problem(f"at most {MAX_TURNS:,} turns", f"{len(messages):,}", MESSAGES))
+        reader.problems.append(Problem(f"at most {MAX_TURNS:,} turns", "more", MESSAGES))
         messages = []
     for place, message in enumerate(messages if check.is_list(messages) else ()):
         found = _read(reader, message, place)
