@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +23,7 @@ from merilo.errors import RunError, UsageError
 from merilo.runs.publish import staged
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")
@@ -200,3 +203,16 @@ def test_answers_to_earlier_tasks_are_left_alone(tasks: Path) -> None:
     with pytest.raises(UsageError, match=r"tasks\.ann\.jsonl has the answers to other tasks\. Move it elsewhere"):
         store_answer(tasks, sent(annotator="ann", task=second, label="yes"))
     assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes, and links need a permission")
+@pytest.mark.parametrize(
+    "made", [Path.mkdir, getattr(os, "mkfifo", Path.mkdir), lambda path: path.symlink_to(path.with_name("elsewhere"))]
+)
+def test_only_regular_files_hold_answers(made: Callable[[Path], None], tasks: Path) -> None:
+    """A pipe of the annotator's name does not block the server, and a link to nothing leads no answer elsewhere."""
+    path = answers_file(tasks, "ann")
+    made(path)
+    with pytest.raises(UsageError, match=r"tasks\.ann\.jsonl is not a regular file"):
+        store_answer(tasks, sent(annotator="ann", task=ids(tasks)[0], label="yes"))
+    assert not path.with_name("elsewhere").exists()

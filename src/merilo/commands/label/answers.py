@@ -109,6 +109,8 @@ def _unknown(task: str, tasks: Path, file: TaskFile) -> UsageError:
 def _opened(tasks: Path, annotator: str, task: str | None) -> TaskFile:
     """Return the annotator's file; the tasks themselves if it does not exist and there is no such task to answer."""
     path = answers_file(tasks, annotator)
+    if (path.exists() or path.is_symlink()) and not path.is_file():  # opening a pipe would wait for ever
+        raise UsageError(f"{path.name} is not a regular file. Move it elsewhere, or use another name.")
     if not path.exists():
         file = TaskFile(tasks)
         if all(each.id != task for each in file.tasks):
