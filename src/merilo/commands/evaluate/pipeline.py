@@ -62,9 +62,9 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
 
 def _check(options: PipelineOptions) -> None:
     """Raise UsageError for a judge or metric that does not exist, before the pipeline is asked."""
-    options = checked(options)
-    judges_of(options)
-    definitions_of(options.metrics or ())
+    valid = checked(options)
+    judges_of(valid)
+    definitions_of(valid.metrics or ())
 
 
 def _questions(options: PipelineOptions) -> Dataset:
