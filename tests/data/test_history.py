@@ -186,3 +186,15 @@ def test_a_history_in_a_table_is_read_from_its_cell(tmp_path: Path) -> None:
     (found,) = load(path)
     assert isinstance(found, Sample)
     assert found.history == TURNS
+
+
+def test_a_long_conversation_keeps_the_last_turns_of_each_answer() -> None:
+    """The histories of 400 answers grow no further than 50 turns, so that they are not stored again and again."""
+    turns = [{"role": role, "content": f"{role} {number}"} for number in range(400) for role in ("user", "assistant")]
+    found = list(load([{"messages": turns}]))
+    assert len(found) == 400
+    last = found[-1]
+    assert isinstance(last, Sample)
+    assert last.history is not None
+    assert [turn.text for turn in (last.history[0], last.history[-1])] == ["user 374", "assistant 398"]
+    assert len(last.history) == 50

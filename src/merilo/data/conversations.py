@@ -2,9 +2,9 @@
 
 Two forms are read: a line with `messages` for a whole conversation, and a line with `role` and `content` for each turn,
 with the `conversation_id` that adjacent lines share. The record of an answer has the user's last text as `user_input`,
-the texts before it as `history`, and the answer as `response`. Other keys of a message, such as `retrieved_contexts`,
-become columns of its record. Texts of tools between question and answer are its contexts unless a message names
-contexts itself.
+up to `MAX_EARLIER` turns before it as `history`, and the answer as `response`. Other keys of a message, such as
+`retrieved_contexts`, become columns of its record. Texts of tools between question and answer are its contexts unless a
+message names contexts itself.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MESSAGES: Final = "messages"
 CONVERSATION: Final = "conversation_id"
 """The metadata field whose equal values are the samples of one conversation: for `--cluster`."""
+MAX_EARLIER: Final = 50
+"""Maximum number of turns in the history of one answer, the last ones: the stored text would grow with the square."""
 _SAMPLE: Final = ""
 """The key of records that are samples themselves."""
 _CONTENT: Final = frozenset({"role", "type", "content", "text", "data", "name", "tool_calls", "tool_call_id"})
@@ -96,7 +98,7 @@ def _answers(record: RawRecord | Sample) -> Iterator[RawRecord]:
     reader = _Reader(problems=list(record.problems))
     answers = 0
     if check.is_list(messages) and len(messages) > MAX_TURNS:
-        reader.problems.append(Problem(f"at most {MAX_TURNS:,} turns", f"{len(messages):,}", MESSAGES))
+        reader.problems.append(Problem(f"at most {MAX_TURNS:,} turns", "more", MESSAGES))
         messages = []
     for place, message in enumerate(messages if check.is_list(messages) else ()):
         found = _read(reader, message, place)
@@ -137,7 +139,7 @@ def _read(reader: _Reader, message: object, place: int) -> dict[str, object] | N
 def _finished(reader: _Reader, answer: Turn) -> dict[str, object]:
     found = {**reader.columns, "user_input": reader.question, "response": answer.text}
     if reader.turns:
-        found["history"] = list(reader.turns)
+        found["history"] = reader.turns[-MAX_EARLIER:]
     given = {aliases().fields.get(name) for name in reader.columns}
     if reader.tools and _CONTEXTS not in given:
         found[_CONTEXTS] = list(reader.tools)

@@ -74,7 +74,10 @@ def create_file(path: Path, content: bytes) -> None:
         if path.is_file() and path.read_bytes() == content:
             return
         raise FileExistsError(path)
-    write_file(path, content)
+    with staged(path) as out:
+        if path.exists():  # another process wrote it meanwhile
+            raise FileExistsError(path)
+        out.write(content)
 
 
 def flush(out: IO[bytes]) -> None:

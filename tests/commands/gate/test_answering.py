@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
-from merilo.commands.gate.suite import suite_of
+from merilo.commands.gate.suite import suite_from, suite_of
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -121,3 +121,13 @@ def test_a_maximum_is_for_metrics_where_lower_is_better(tmp_path: Path) -> None:
         merilo.gate(found, maximums={"answering": 0.5})
     with pytest.raises(UsageError, match="in minimums and in maximums"):
         merilo.gate(found, minimums={INVENTED: 0.1}, maximums={INVENTED: 0.2})
+
+
+@pytest.mark.parametrize(("given", "expected"), [("minimums", "maximums"), ("maximums", "minimums")])
+def test_an_argument_overrides_the_limit_of_the_suite(given: str, expected: str, tmp_path: Path) -> None:
+    """A maximum replaces the suite's minimum of the same metric, and the other way round; other limits stay."""
+    path = tmp_path / "suite.json"
+    path.write_text(json.dumps({given: {INVENTED: 0.5, "answering.wrong": 0.4}}))
+    suite = suite_from(path, **{expected: {INVENTED: 0.1}})
+    assert suite.means == {INVENTED: 0.1, "answering.wrong": 0.4}
+    assert getattr(suite, expected) == {INVENTED: 0.1}

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, read_tasks, says_statements
 
 from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.label import answers
 from merilo.commands.label.answers import MAX_BYTES, answers_file, store_answer
 from merilo.commands.label.run import label_run
-from merilo.errors import UsageError
+from merilo.commands.label.task_file import TaskFile
+from merilo.errors import RunError, UsageError
+from merilo.runs.publish import staged
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +156,63 @@ def read_people_tasks(path: Path) -> list[str]:
 
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [row["task"] for row in csv.DictReader(file)]
+
+
+def test_two_servers_lose_no_answer(tasks: Path) -> None:
+    """An answer that waits while another process writes the file is refused, and may be sent again."""
+    first, second, *_ = ids(tasks)
+    store_answer(tasks, sent(annotator="ann", task=first, label="yes"))
+    path = answers_file(tasks, "ann")
+    here, there = TaskFile(path), TaskFile(path)
+    with ThreadPoolExecutor(1) as pool:
+        with staged(path) as out:  # the other process writes, and this one waits
+            waiting = pool.submit(here.answer, 0, "no", "ann")
+            time.sleep(0.1)
+            out.write(path.read_bytes().replace(b'"label": null', b'"label": "no"', 1))
+        with pytest.raises(RunError, match="Another program changed"):
+            waiting.result()
+    assert [each.label for each in TaskFile(path).tasks] != [each.label for each in there.tasks]
+    assert set(store_answer(tasks, sent(annotator="ann", task=second, label="yes"))) >= {first, second}
+
+
+def test_a_file_of_answers_is_created_once(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If another process creates the annotator's file at the same time, its answers stay."""
+    first, second, *_ = ids(tasks)
+
+    def meanwhile(file: TaskFile, path: Path) -> None:
+        monkeypatch.undo()
+        store_answer(tasks, sent(annotator="ann", task=first, label="yes"))
+        with pytest.raises(FileExistsError):
+            file.copy(path)
+        raise FileExistsError(path)
+
+    monkeypatch.setattr(TaskFile, "copy", meanwhile)
+    # Each process has its own lock; this one plays two.
+    monkeypatch.setattr(answers, "_WRITING", nullcontext())
+    assert store_answer(tasks, sent(annotator="ann", task=second, label="no")) == {first: "yes", second: "no"}
+
+
+def test_answers_to_earlier_tasks_are_left_alone(tasks: Path) -> None:
+    """If tasks of the same name were drawn anew, the error names the annotator's file, which is not changed."""
+    first, second, *_ = ids(tasks)
+    store_answer(tasks, sent(annotator="ann", task=first, label="yes"))
+    path = answers_file(tasks, "ann")
+    before = path.read_bytes()
+    tasks.write_bytes(before.split(b"\n", 1)[1])
+    path.write_bytes(before := before.split(b"\n", 1)[0] + b"\n")
+    with pytest.raises(UsageError, match=r"tasks\.ann\.jsonl has the answers to other tasks\. Move it elsewhere"):
+        store_answer(tasks, sent(annotator="ann", task=second, label="yes"))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes, and links need a permission")
+@pytest.mark.parametrize(
+    "made", [Path.mkdir, getattr(os, "mkfifo", Path.mkdir), lambda path: path.symlink_to(path.with_name("elsewhere"))]
+)
+def test_only_regular_files_hold_answers(made: Callable[[Path], None], tasks: Path) -> None:
+    """A pipe of the annotator's name does not block the server, and a link to nothing leads no answer elsewhere."""
+    path = answers_file(tasks, "ann")
+    made(path)
+    with pytest.raises(UsageError, match=r"tasks\.ann\.jsonl is not a regular file"):
+        store_answer(tasks, sent(annotator="ann", task=ids(tasks)[0], label="yes"))
+    assert not path.with_name("elsewhere").exists()

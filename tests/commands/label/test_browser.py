@@ -453,3 +453,72 @@ def test_a_refused_answer_is_shown(browser: Browser, served: tuple[Server, Path]
         time.sleep(0.02)
     browser.wait(f"{STATE}.startsWith('Not saved: ')")
     forget(browser)
+
+
+def test_what_waits_belongs_to_its_annotator(browser: Browser, served: tuple[Server, Path]) -> None:
+    """Answers that wait while another name is asked for are sent under no other name, and not forgotten."""
+    server, tasks = served
+    browser.scripts(enabled=True)
+    browser.visit(server.address)
+    forget(browser)
+    browser.visit(server.address)
+    begin(browser)
+    server.down = True
+    browser.key("1")
+    browser.wait(f"{STATE}.startsWith('Not saved: the server does not answer')")
+    press(browser, "ann")
+    asked = server.asked
+    server.down = False
+    browser.run("dispatchEvent(new Event('online'))")
+    begin(browser, "bob")
+    assert progress(browser) == "0 of 12"
+    assert server.asked == asked + 1  # the labels of bob
+    press(browser, "bob")
+    people = browser.run("[...document.querySelectorAll('.people button')].map(e => e.textContent)")
+    assert people == ["ann 1 of 12", "bob 0 of 12"]
+    press(browser, "ann 1 of 12")
+    browser.wait(f"{TASK} && {STATE} === 'Saved'")
+    assert (stored(tasks), stored(tasks, "bob")) == (["1"], [])
+
+
+def test_a_slow_server_mixes_no_annotators(browser: Browser, served: tuple[Server, Path]) -> None:
+    """If another annotator is chosen before the labels of the first arrive, they are not shown as theirs."""
+    server, tasks = served
+    store_answer(tasks, json.dumps({"annotator": "ann", "task": read_tasks(tasks)[0]["task"], "label": "1"}).encode())
+    browser.scripts(enabled=True)
+    browser.visit(server.address)
+    forget(browser)
+    browser.visit(server.address)
+    browser.run(
+        "(real => { window.waiting = []; window.fetch = (...given) => JSON.parse(given[1].body).annotator === 'ann' "
+        "? new Promise(done => waiting.push(() => done(real(...given)))) : real(...given); })(window.fetch)"
+    )
+    for letter in "ann":
+        browser.key(letter)
+    browser.key("Enter")
+    browser.wait("waiting.length")
+    browser.run("document.querySelector('#name').value = 'bob'; document.querySelector('form').requestSubmit()")
+    browser.wait(TASK)
+    browser.run("waiting[0]()")
+    browser.run("new Promise(done => setTimeout(done, 300))")
+    assert browser.run("document.querySelector('.name').textContent") == "bob"
+    assert progress(browser) == "0 of 12"
+    browser.key("2")
+    assert progress(browser) == "1 of 12"
+
+
+def test_answers_that_the_server_lost_are_noticed(browser: Browser, served: tuple[Server, Path]) -> None:
+    """If the annotator's file is deleted meanwhile, the page says so and still has all answers to download."""
+    server, tasks = served
+    browser.scripts(enabled=True)
+    browser.visit(server.address)
+    forget(browser)
+    browser.visit(server.address)
+    begin(browser)
+    for key in "012":
+        browser.key(key)
+    browser.wait(f"{STATE} === 'Saved'")
+    answers_file(tasks, "ann").unlink()
+    browser.key("1")
+    browser.wait(f"{STATE}.startsWith('The server no longer has 3 answers of this page')")
+    assert progress(browser) == "4 of 12"

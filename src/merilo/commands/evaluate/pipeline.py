@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.commands.evaluate.pipeline_calls import PipelineCaller
 from merilo.commands.evaluate.pipeline_outputs import PipelineOutput, PipelineOutputs, output_key
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.evaluate.selection import definitions_of
+from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data import check
 from merilo.data.load import load
 from merilo.data.objects import Role, plain, role_of
@@ -43,6 +45,7 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
     """
     if options.pipeline_concurrency < 1:
         raise UsageError(f"pipeline_concurrency must be at least 1, got {options.pipeline_concurrency}.")
+    _check(options)
     questions = _questions(options)
     items = list(questions)
     path = None if options.pipeline_version is None else Path(options.outputs or _OUTPUTS)
@@ -57,6 +60,13 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
     _check_some_answer(found, _IF_DICT if takes_dicts else "")
     answered = Dataset(questions.name, lambda: iter(found), questions.columns)
     return await run_evaluation(answered, replace(options, mapping=None, limit=None))
+
+
+def _check(options: PipelineOptions) -> None:
+    """Raise UsageError for a judge or metric that does not exist, before the pipeline is asked."""
+    valid = checked(options)
+    judges_of(valid)
+    definitions_of(valid.metrics or ())
 
 
 def _questions(options: PipelineOptions) -> Dataset:
@@ -102,8 +112,21 @@ async def _output(caller: PipelineCaller, question: str) -> PipelineOutput:
         return PipelineOutput(fields_of(await caller.ask(question)))
     except DataError as error:
         return PipelineOutput({}, _message(f"The pipeline's output cannot be read: {error}"))
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _raised(error)  # by the pipeline: this evaluation is not cancelled
     except Exception as error:  # noqa: BLE001  the user's code may raise anything; the other questions continue
-        return PipelineOutput({}, _message(f"The pipeline raised {type(error).__name__}: {error}"))
+        return _raised(error)
+
+
+def _raised(error: BaseException) -> PipelineOutput:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  as above
+        text = "its message cannot be read"
+    return PipelineOutput({}, _message(f"The pipeline raised {type(error).__name__}: {text}"))
 
 
 def _message(text: str) -> str:

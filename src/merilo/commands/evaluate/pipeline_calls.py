@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.tables import is_of
@@ -81,10 +82,17 @@ class PipelineCaller:
                 found = function(*args, **kwargs)
             else:
                 loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
+                found = await loop.run_in_executor(self._threads, partial(_called, function, *args, **kwargs))
             return await found if inspect.isawaitable(found) else found
 
         return call
+
+
+def _called(function: Callable[..., object], *args: object, **kwargs: object) -> object:
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as error:  # a future cannot hold it, so its result would be awaited for ever
+        raise RuntimeError("StopIteration") from error
 
 
 def _asking(call: Callable[..., Awaitable[object]], name: str | None, *, as_dict: bool) -> Ask:

@@ -158,10 +158,11 @@ def suite_from(
 ) -> Suite:
     """Return the suite in a file, or an empty one; other arguments override its values. Raises UsageError."""
     suite = Suite() if path is None else read_suite(path)
+    lowest, highest = _numbers(minimums or {}, "minimums"), _numbers(maximums or {}, "maximums")
     return replace(
         suite,
-        minimums={**suite.minimums, **_numbers(minimums or {}, "minimums")},
-        maximums={**suite.maximums, **_numbers(maximums or {}, "maximums")},
+        minimums={**_without(suite.minimums, highest), **lowest},
+        maximums={**_without(suite.maximums, lowest), **highest},
         max_drop=suite.max_drop if max_drop is None else _drop(max_drop),
         strict=suite.strict if strict is None else strict,
         cannot_tell=suite.cannot_tell if cannot_tell is None else one_of(CannotTell, cannot_tell, "cannot_tell"),
@@ -171,6 +172,10 @@ def suite_from(
         trust_judge=suite.trust_judge if trust_judge is None else trust_judge,
         holm=suite.holm if holm is None else holm,
     )
+
+
+def _without(limits: Mapping[str, float], others: Mapping[str, float]) -> dict[str, float]:
+    return {metric: limit for metric, limit in limits.items() if metric not in others}
 
 
 def until_from(given: str | PathLike[str] | EarlyStop) -> EarlyStop:

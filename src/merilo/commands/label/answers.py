@@ -41,7 +41,7 @@ def store_answer(tasks: Path, body: bytes) -> dict[str, str]:
         if task is not None:
             place = next((at for at, each in enumerate(file.tasks) if each.id == task), None)
             if place is None:
-                raise UsageError("The page is not of these tasks: the task is unknown. Reload the page.")
+                raise _unknown(task, tasks, file)
             file.answer(place, _label(file.tasks[place], label), annotator)
     own = file.tasks if file.path != tasks else []
     return {each.id: each.label for each in own if each.label}
@@ -99,15 +99,26 @@ def _label(task: OpenTask, label: str) -> str:
     return found
 
 
+def _unknown(task: str, tasks: Path, file: TaskFile) -> UsageError:
+    """Return the error for a task that the annotator's file does not have."""
+    if file.path != tasks and any(each.id == task for each in TaskFile(tasks).tasks):
+        return UsageError(f"{file.path.name} has the answers to other tasks. Move it elsewhere, or use another name.")
+    return UsageError("The page is not of these tasks: the task is unknown. Reload the page.")
+
+
 def _opened(tasks: Path, annotator: str, task: str | None) -> TaskFile:
     """Return the annotator's file; the tasks themselves if it does not exist and there is no such task to answer."""
     path = answers_file(tasks, annotator)
+    if (path.exists() or path.is_symlink()) and not path.is_file():  # opening a pipe would wait for ever
+        raise UsageError(f"{path.name} is not a regular file. Move it elsewhere, or use another name.")
     if not path.exists():
         file = TaskFile(tasks)
         if all(each.id != task for each in file.tasks):
             return file
         try:
             file.copy(path)
+        except FileExistsError:  # another process created it meanwhile
+            pass
         except OSError as error:
             raise RunError(f"Cannot write {path} ({error.strerror}); the answer was not saved.") from error
     return TaskFile(path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from importlib.resources import files
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,8 @@ from merilo.commands.label.choices import READ, about, keys_of, named, range_of
 from merilo.commands.label.task_file import open_task
 from merilo.commands.label.tasks import COLUMNS
 from merilo.errors import DataError
-from merilo.rendering.markup import Markup, digest, el, json_text, raw_element
+from merilo.rendering.assets import MARK_SCRIPTS, asset, policy
+from merilo.rendering.markup import Markup, el, json_text, raw_element
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ GUIDELINES: Final = (
 )
 _TAKEN: Final = frozenset({"u", "z", "s", "g", "?"})
 """Keys of commands on the page."""
-_MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
-"""Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +62,12 @@ def label_page(
     asked = [task for task in tasks if task is not None]
     if not asked:
         raise DataError("No task needs an answer, so there is nothing to label.")
-    style = _asset("report.css") + _asset("label.css")
-    scripts = [_MARK_SCRIPTS, _asset("label.js")]
+    style = asset("report.css") + asset("label.css")
+    scripts = [MARK_SCRIPTS, asset("label.js")]
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts, served=save is not None)),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(style, scripts, served=save is not None)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", "Label · merilo"),
@@ -142,16 +140,3 @@ def _listed(number: int, task: OpenTask) -> Markup:
         [(el("h3", named(name)), el("p", text, cls="t", dir="auto")) for name, text in texts],
         el("p", el("b", "Answers: "), task.explained or "a number"),
     )
-
-
-def _policy(style: str, scripts: Sequence[str], *, served: bool) -> str:
-    allowed = " ".join(map(digest, scripts))
-    connect = " connect-src 'self';" if served else ""
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src {digest(style)};{connect} base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-
-
-def _asset(name: str) -> str:
-    return files("merilo.rendering").joinpath("templates", name).read_text(encoding="utf-8")

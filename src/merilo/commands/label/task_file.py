@@ -15,7 +15,7 @@ from merilo.commands.label.tasks import COLUMNS, SETTLED, row_text, task_format,
 from merilo.data.csv_escaping import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
-from merilo.runs.publish import create_file, write_file
+from merilo.runs.publish import create_file, staged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,12 +135,14 @@ class TaskFile:
 
     def _save(self) -> None:
         """Replace the file atomically, so that a reader or a crash sees the old or the new version."""
-        if _stamp(self.path) != self._stamp:
-            raise RunError(
-                f"Another program changed {self.path} meanwhile, so the last label was not saved. Repeat the command."
-            )
         try:
-            write_file(self.path, self._rows.text().encode("utf-8", "surrogateescape"))
+            with staged(self.path) as out:
+                if _stamp(self.path) != self._stamp:  # compared here, where no other process can write
+                    raise RunError(
+                        f"Another program changed {self.path} meanwhile, so the last label was not saved. "
+                        "Repeat the command."
+                    )
+                out.write(self._rows.text().encode("utf-8", "surrogateescape"))
         except OSError as error:
             raise RunError(f"Cannot write {self.path} ({error.strerror}); the last label was not saved.") from error
         self._stamp = _stamp(self.path)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from merilo.rendering.markup import Markup, digest, el, joined, raw_element
+from merilo.rendering.assets import MARK_SCRIPTS, asset, policy
+from merilo.rendering.markup import Markup, el, joined, raw_element
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.wording import ComparisonNotes
     from merilo.commands.report.result import Caution
-
-_MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
-"""Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
 
 
 def page(
@@ -34,11 +31,11 @@ def page(
     in addition to that of the report. `served`: a page of our own server, which may ask that server for more.
     """
     style = asset("report.css") + (asset(sheet) if sheet else "")
-    scripts = [_MARK_SCRIPTS, "\n".join(map(asset, scripts))] if scripts else []
+    scripts = [MARK_SCRIPTS, "\n".join(map(asset, scripts))] if scripts else []
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, scripts, served=served)),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(style, scripts, served=served)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", title),
@@ -47,11 +44,6 @@ def page(
     )
     parts = [*body, *data, *([raw_element("script", scripts[1])] if scripts else []), Markup(after), _footer()]
     return f"<!doctype html>\n{el('html', head, el('body', _spaced(parts)), lang='en')}\n"
-
-
-def asset(name: str) -> str:
-    """Return the text of a style sheet or script of the report."""
-    return files("merilo.rendering").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def text(value: str | None, *, tag: str = "span", cls: str = "") -> Markup:
@@ -101,15 +93,6 @@ def notes(groups: Sequence[ComparisonNotes]) -> Markup | None:
 
 def _note(name: str, words: str) -> Markup:
     return el("div", el("dt", text(name)), el("dd", text(words)))
-
-
-def _policy(style: str, scripts: Sequence[str], *, served: bool) -> str:
-    allowed = " ".join(map(digest, scripts)) or "'none'"
-    own = "connect-src 'self'; form-action 'self'" if served else "form-action 'none'"
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; {own}; "
-        "require-trusted-types-for 'script'; trusted-types 'none'"
-    )
 
 
 def _footer() -> Markup:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
+from merilo.commands.label.page import TOKEN_HEADER
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HEADER: Final = "X-Merilo-Token"
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 """Values of `Sec-Fetch-Site` for our pages, a typed address, and clients that do not send it."""
@@ -51,13 +52,13 @@ def refusal(method: str, headers: Headers, hosts: frozenset[str], token: str) ->
     if headers.get("sec-fetch-site", "") not in _OWN_SITE and not link:
         return "The request comes from another site."
     if method not in _SAFE and not has_token(headers, token):
-        return f"The request has no valid {HEADER}. Load the page again."
+        return f"The request has no valid {TOKEN_HEADER}. Load the page again."
     return None
 
 
 def has_token(headers: Headers, token: str) -> bool:
     """Return True if a request has the token. The comparison takes the same time for every wrong token."""
-    return hmac.compare_digest(headers.get(HEADER, "").encode(), token.encode())
+    return hmac.compare_digest(headers.get(TOKEN_HEADER, "").encode(), token.encode())
 
 
 def _is_page(headers: Headers) -> bool:

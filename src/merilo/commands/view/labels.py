@@ -17,7 +17,6 @@ from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import first_ticket
 from merilo.commands.runs.result import State
 from merilo.errors import UsageError
-from merilo.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,13 +71,15 @@ def attached_to(tasks: ViewedTasks, runs: Sequence[ViewedRun]) -> tuple[ViewedRu
     labels = [each for each in read_people(files).labels if not each.ticket.settled] if files else []
     if not labels:
         raise UsageError("There are no answers yet.")
-    finished = [run for run in runs if run.listed.state is State.FINISHED]
-    found = [run for run in finished if any(each.ticket.drawn_from(_fingerprint(run)) for each in labels)]
+    drawn_from = {found for each in labels for found in (each.ticket.fingerprint, each.ticket.other)}
+    found = [
+        run
+        for run in runs
+        if run.listed.state is State.FINISHED
+        and run.listed.manifest is not None
+        and run.listed.manifest.fingerprint in drawn_from
+    ]
     if not found:
         raise UsageError("The runs that the tasks were drawn from are not in this directory.")
     attach_files([str(run.listed.path) for run in found], [str(file) for file in files])
     return tuple(found)
-
-
-def _fingerprint(run: ViewedRun) -> str:
-    return Run.open(run.listed.path).manifest.fingerprint

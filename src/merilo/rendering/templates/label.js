@@ -8,7 +8,7 @@
   const tasks = data.records.map((record, at) => ({ id: record.task, record, form: data.forms[data.form[at]] })).filter(each => each.form);
   const places = new Map(tasks.map((task, at) => [task.id, at]));
   const memory = new Map();   // the answers of each annotator, if the browser stores nothing
-  let who = '', labels = new Map(), undos = [], pending = new Set(), at = -1, stored = true, refused = '', trouble = false, timer = 0, sending = false;
+  let who = '', labels = new Map(), undos = [], pending = new Set(), at = -1, stored = true, refused = '', trouble = false, differing = 0, timer = 0, sending = false;
 
   function make(name, given = {}, ...children) {
     const [tag, ...classes] = name.split('.'), made = document.createElement(tag);
@@ -64,18 +64,21 @@
     throw Object.assign(new Error(typeof found.error === 'string' ? found.error : `status ${reply.status}`), { final: reply.status >= 400 && reply.status < 500 && ![408, 425, 429].includes(reply.status) });
   }
   async function send(wait = 1000) {
-    if (!save || sending) return;
+    if (!save || sending || !who) return;
     clearTimeout(timer); sending = true;
     const name = who, tried = new Set(), next = () => [...pending].find(id => !tried.has(id));
     for (let id = next(); id !== undefined && who === name; id = next()) {
       const label = labels.get(id) ?? '';
-      let failed = null;
+      let failed = null, theirs = {};
       status();
-      try { await post({ annotator: name, task: id, label }); } catch (error) { failed = error; }
+      try { theirs = (await post({ annotator: name, task: id, label })).labels ?? {}; } catch (error) { failed = error; }
       if (who !== name) break;
       if (failed && !failed.final) { trouble = true; timer = setTimeout(() => send(Math.min(2 * wait, 15000)), wait); break; }
       trouble = false;
-      if (failed) { refused = failed.message; tried.add(id); } else if ((labels.get(id) ?? '') === label) pending.delete(id);
+      if (failed) { refused = failed.message; tried.add(id); } else {
+        if ((labels.get(id) ?? '') === label) pending.delete(id);
+        differing = [...labels].filter(([each, mine]) => !pending.has(each) && String(theirs[each] ?? '').toLowerCase() !== mine.toLowerCase()).length;
+      }
       keep();
     }
     sending = false; status();
@@ -85,6 +88,7 @@
   const saying = () => {
     if (save && refused) return ['bad', `Not saved: ${refused}`];
     if (save && trouble) return ['bad', `Not saved: the server does not answer. ${count(pending.size, 'answer')} waiting; trying again.`];
+    if (save && differing) return ['bad', `The server no longer has ${count(differing, 'answer')} of this page. Download your file, or reload the page to continue with the server's answers.`];
     if (save) return ['', pending.size ? 'Saving' : 'Saved'];
     return stored ? ['', 'Saved in this browser'] : ['bad', 'Not saved: this browser stores nothing. Download the file before you close the page.'];
   };
@@ -143,28 +147,32 @@
     const rows = (await file.text()).split('\n').map(parsed).filter(row => places.has(row.task));
     const given = rows.filter(row => valid(tasks[places.get(row.task)], row.label));
     if (!rows.length) return `${file.name} has no answers to these tasks.`;
-    await start(typed || String(given[0]?.annotator ?? '') || 'annotator');
+    if (!await start(typed || String(given[0]?.annotator ?? '') || 'annotator')) return '';
     for (const row of given) { labels.set(row.task, row.label); if (save) pending.add(row.task); }
     keep(); send(); at = open(); draw(); toast(`${count(given.length, 'answer')} read from ${file.name}`);
     return '';
   }
 
   /* the pages */
-  async function start(name) {
-    who = name.replace(/[\p{C}\s]+/gu, ' ').trim().slice(0, 60);
-    if (!who) return;
-    ({ labels, undos, pending } = loaded(who)); refused = ''; trouble = false;
+  async function start(typed) {   // false if the name is blank, or if another annotator was chosen meanwhile
+    const name = typed.replace(/[\p{C}\s]+/gu, ' ').trim().slice(0, 60);
+    who = name;
+    if (!who) return false;
+    ({ labels, undos, pending } = loaded(who)); refused = ''; trouble = false; differing = 0;
     if (save) try {
-      const theirs = new Map(Object.entries((await post({ annotator: who })).labels ?? {}).filter(([id, label]) => valid(tasks[places.get(id)], label)));
+      const found = await post({ annotator: name });
+      if (who !== name) return false;
+      const theirs = new Map(Object.entries(found.labels ?? {}).filter(([id, label]) => valid(tasks[places.get(id)], label)));
       for (const id of pending) { if (labels.has(id)) theirs.set(id, labels.get(id)); else theirs.delete(id); }
       labels = theirs;
-    } catch (error) { if (error.final) refused = error.message; else trouble = true; }
+    } catch (error) { if (who !== name) return false; if (error.final) refused = error.message; else trouble = true; }
     keep(); at = open();
     try { tab?.setItem(prefix + 'who', who); } catch { /* a reload asks for the name */ }
     send(); draw();
+    return true;
   }
   function hello() {
-    who = ''; try { tab?.removeItem(prefix + 'who'); } catch { /* nothing was stored */ }
+    who = ''; at = -1; try { tab?.removeItem(prefix + 'who'); } catch { /* nothing was stored */ }
     const name = make('input', { type: 'text', id: 'name', autocomplete: 'off', maxlength: 60, required: true });
     const wrong = make('p.small.bad', { role: 'status' });
     const file = make('input', { type: 'file', accept: '.jsonl', id: 'file', onchange: async () => { wrong.textContent = file.files[0] ? await imported(file.files[0], name.value) : ''; } });
