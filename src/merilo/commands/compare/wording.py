@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.stats.compare import Comparison
+    from merilo.stats.compare import Comparison, Counts
 
 NO_READING = "not primary"
 CONTEXTS = "Different numbers of contexts"
@@ -27,6 +27,7 @@ _READ_BOTH = (
     "fewer contexts tend to raise relevance and precision, and to lower recall and sufficiency; compare both kinds"
 )
 _CANNOT_TELL = "cannot tell: "
+_NEEDED = f"{DECIDING_LABELLED} are needed to correct"
 
 
 def title(found: RunComparison) -> str:
@@ -268,10 +269,10 @@ def label_text(row: Row) -> str:
     correction = row.comparison.correction
     if correction is None:
         return ""
-    labelled = f"{correction.labelled:,} labelled pairs"
+    labelled = count(correction.labelled, "labelled pair")
     if row.comparison.by_judge is None:
         human = "" if correction.human is None else f", whose mean difference is {signed(correction.human)}"
-        return f"{labelled}{human}; {DECIDING_LABELLED} are needed to correct, so the numbers are {BY_JUDGE}"
+        return f"{labelled}{human}; {_NEEDED}, so the numbers are {BY_JUDGE}"
     judged = correction.judged
     ends = judged.interval.ends
     between = "" if ends is None else f", {signed(ends[0])} to {signed(ends[1])}"
@@ -280,6 +281,14 @@ def label_text(row: Row) -> str:
         f"corrected by {labelled}; {BY_JUDGE}: {number(first)} and {number(second)}, difference "
         f"{signed(judged.difference)}{between}"
     )
+
+
+def too_few_labels(row: Row) -> str:
+    """Return the number of labelled pairs and how many are needed; empty without labels or if they correct."""
+    found = row.comparison
+    if found.correction is None or found.by_judge is not None:
+        return ""
+    return f"{count(found.correction.labelled, 'labelled pair')}; {_NEEDED}"
 
 
 def one_sided(row: Row) -> str:
@@ -393,5 +402,15 @@ def _no_conclusion(row: Row) -> str:
         )
     reason = found.reason.removeprefix(_CANNOT_TELL)
     if counts.left_out and found.p is not None:
-        return f"{reason}: they could change the result. Inspect them, retry failed ones, or use --undefined worst"
+        return f"{reason}: they could change the result. {_advice(counts)}"
     return f"{reason}; compare over more questions" if found.p is None else reason
+
+
+def _advice(counts: Counts) -> str:
+    """Return what to do about samples with a score in one run only, by whether they failed or are undefined."""
+    failed = counts.first_failed + counts.second_failed
+    if not failed:
+        return "Inspect them, or use --undefined worst"
+    if failed == counts.left_out:
+        return "Inspect them, or retry failed ones"
+    return "Inspect them, retry failed ones, or use --undefined worst"

@@ -86,7 +86,8 @@ def _cautions(found: RunComparison) -> list[Caution]:
     """Return what limits the differences: a judge without human labels or a weak one, and the notes of the runs."""
     warned = [Caution("Note.", each) for each in words.beware(found)]
     if found.by_judge_alone:
-        warned.append(Caution("By the judge alone.", "No human label corrects these differences."))
+        few = [f" {row.metric}: {text}." for row in found.rows if (text := words.too_few_labels(row))]
+        warned.append(Caution("By the judge alone.", "".join(("No human label corrects these differences.", *few))))
     if found.weak:
         warned.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
     return warned
@@ -96,10 +97,10 @@ def _lead(found: RunComparison) -> list[object]:
     """Return how many metrics are better in which run, and the largest such difference."""
     tones = [_tone(found, row) for row in found.rows]
     better, worse = tones.count("good"), tones.count("bad")
-    first = found.names[0]
+    first, other = found.names[0], found.names[1] if len(found.names) == 2 else "another run"
     lead: list[object] = [
         el("b", f"{better:,} of {count(len(tones), 'difference')}"),
-        f" favour {first}, {worse:,} another run; {len(tones) - better - worse:,} not decided.",
+        f" favour {first}, {worse:,} {other}; {len(tones) - better - worse:,} not decided.",
     ]
     decided = [row for row, tone in zip(found.rows, tones, strict=True) if tone != "none"]
     if decided:
