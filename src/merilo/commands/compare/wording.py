@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.absences import absences
+from merilo.commands.compare.absences import absences, advice
+from merilo.commands.compare.judge_errors import NEEDED
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import HUMAN_LABELS, NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Conclusion, Policy
-from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.stats.compare import Comparison, Counts
+    from merilo.stats.compare import Comparison
 
 NO_READING = "not primary"
 CONTEXTS = "Different numbers of contexts"
@@ -27,7 +27,6 @@ _READ_BOTH = (
     "fewer contexts tend to raise relevance and precision, and to lower recall and sufficiency; compare both kinds"
 )
 _CANNOT_TELL = "cannot tell: "
-_NEEDED = f"{DECIDING_LABELLED} are needed to correct"
 
 
 def title(found: RunComparison) -> str:
@@ -272,7 +271,7 @@ def label_text(row: Row) -> str:
     labelled = count(correction.labelled, "labelled pair")
     if row.comparison.by_judge is None:
         human = "" if correction.human is None else f", whose mean difference is {signed(correction.human)}"
-        return f"{labelled}{human}; {_NEEDED}, so the numbers are {BY_JUDGE}"
+        return f"{labelled}{human}; {NEEDED}, so the numbers are {BY_JUDGE}"
     judged = correction.judged
     ends = judged.interval.ends
     between = "" if ends is None else f", {signed(ends[0])} to {signed(ends[1])}"
@@ -281,14 +280,6 @@ def label_text(row: Row) -> str:
         f"corrected by {labelled}; {BY_JUDGE}: {number(first)} and {number(second)}, difference "
         f"{signed(judged.difference)}{between}"
     )
-
-
-def too_few_labels(row: Row) -> str:
-    """Return the number of labelled pairs and how many are needed; empty without labels or if they correct."""
-    found = row.comparison
-    if found.correction is None or found.by_judge is not None:
-        return ""
-    return f"{count(found.correction.labelled, 'labelled pair')}; {_NEEDED}"
 
 
 def one_sided(row: Row) -> str:
@@ -402,15 +393,5 @@ def _no_conclusion(row: Row) -> str:
         )
     reason = found.reason.removeprefix(_CANNOT_TELL)
     if counts.left_out and found.p is not None:
-        return f"{reason}: they could change the result. {_advice(counts)}"
+        return f"{reason}: they could change the result. {advice(counts)}"
     return f"{reason}; compare over more questions" if found.p is None else reason
-
-
-def _advice(counts: Counts) -> str:
-    """Return what to do about samples with a score in one run only, by whether they failed or are undefined."""
-    failed = counts.first_failed + counts.second_failed
-    if not failed:
-        return "Inspect them, or use --undefined worst"
-    if failed == counts.left_out:
-        return "Inspect them, or retry failed ones"
-    return "Inspect them, retry failed ones, or use --undefined worst"
