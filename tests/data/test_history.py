@@ -153,6 +153,19 @@ def test_lines_of_turns_are_joined_by_their_conversation(tmp_path: Path) -> None
     assert plain.history is None
 
 
+def test_lines_apart_from_their_conversation_are_a_problem(tmp_path: Path) -> None:
+    """Lines of a conversation with others in between are refused with the reason, not read as a second one."""
+    lines = [
+        {"conversation_id": name, "role": role, "content": role}
+        for role in ("user", "assistant")
+        for name in ("a", "b")
+    ]
+    *_, first, second = samples_of(tmp_path, *lines)
+    for bad in (first, second):
+        assert isinstance(bad, BadRecord)
+        assert "expected adjacent lines of each conversation, got others in between" in str(bad.problems[0])
+
+
 @pytest.mark.parametrize(
     ("messages", "message"),
     [

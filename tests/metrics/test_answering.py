@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import merilo
 from merilo.data.sample import Context, Sample
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
@@ -172,3 +173,13 @@ def test_agreement_is_a_share_of_the_reference() -> None:
     half = sample([FACT], FACT, f"{FACT} {OTHER}")
     assert category(half) == "right"
     assert category(half, "answering(agreement=1.0)") == "wrong"
+
+
+@pytest.mark.parametrize("reference", ["I do not know.", "Unanswerable.", "The documents do not say."])
+def test_the_embedded_judge_reads_the_documented_refusals_of_a_reference(reference: str) -> None:
+    """A reference that the documentation names as one without a statement makes declining right."""
+    row = {"user_input": "What is the horse called?", "retrieved_contexts": ["Bicycles stand in the cellar."]}
+    run = merilo.evaluate(
+        [{**row, "response": "I could not find this.", "reference": reference}], metrics=["answering.rightly_declined"]
+    )
+    assert run.metrics["answering.rightly_declined"].mean == 1

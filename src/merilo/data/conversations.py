@@ -39,13 +39,16 @@ _CONTEXTS: Final = "retrieved_contexts"
 
 def unfolded(records: Iterator[RawRecord | Sample]) -> Iterator[RawRecord | Sample]:
     """Yield the records, with the answers of each conversation instead of the conversation itself."""
+    read: set[str] = set()
     for key, group in groupby(records, key=_key):
         if key == _SAMPLE:
             yield from group
         elif key == MESSAGES:
             yield from chain.from_iterable(map(_answers, group))
         else:
-            yield from _answers(_joined(group))
+            whole = _joined(group)
+            yield from [_apart(whole.place)] if key in read else _answers(whole)
+            read.add(key)
 
 
 @dataclass(slots=True)
@@ -70,6 +73,12 @@ def _key(record: RawRecord | Sample) -> str:
     if value.keys() >= _LINE and known.isdisjoint(_TEXTS) and not check.is_missing(value[CONVERSATION]):
         return f"turns of {value[CONVERSATION]!r}"
     return _SAMPLE
+
+
+def _apart(place: int) -> RawRecord:
+    """Return the problem of lines of a conversation whose other lines are not adjacent to them."""
+    problem = Problem("adjacent lines of each conversation", "others in between", CONVERSATION)
+    return RawRecord(place, None, (problem,))
 
 
 def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:

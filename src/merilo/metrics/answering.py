@@ -97,7 +97,7 @@ class Answering(MetricDefaults):
 
     Evidence is enough if the contexts are sufficient; `partly` is not. A blank response counts as declined. A reference
     agrees if the response supports at least the share `agreement` of its statements. A reference that makes no
-    statement, such as "This is not documented.", shows that declining is right.
+    statement, such as "I do not know.", shows that declining is right.
 
     - `right`: enough evidence, answered, every statement supported, the reference (if any) agrees;
     - `wrong`: enough evidence, answered, the reference does not agree;

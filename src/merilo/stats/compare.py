@@ -396,7 +396,7 @@ def _settled(each: Comparison, adjusted: float, least: ExtremeCase, most: Extrem
         # All three must agree: with the missing outcomes left out, at one end and at the other end of the range.
         elif {least.reading, most.reading} != {reading}:
             reading = Conclusion.CANNOT_TELL
-            between = f"{least.difference:+.3g} to {most.difference:+.3g}"
+            between = f"{least.difference:+.3f} to {most.difference:+.3f}"
             reason = f"cannot tell: {start}; with them at the ends of the range the difference is {between}"
     return replace(
         each,

@@ -176,6 +176,13 @@ def replace_question(sample: merilo.Sample, question: str | None) -> merilo.Samp
     return merilo.Sample.from_record(record)
 
 
+def test_the_page_of_a_pair_names_both_runs_in_its_first_sentence(tmp_path: Path) -> None:
+    """The run that is not the first has a name; only among several others it is called another run."""
+    first, second, third = (graded(tmp_path / name, many(30, 2 * (name == "b"))) for name in "abc")
+    assert "favour a, 1 b; 0 not decided" in report_page(compare_runs([first, second]))
+    assert "favour a, 1 another run; 1 not decided" in report_page(compare_runs([first, second, third]))
+
+
 def test_three_runs_are_each_held_against_the_first(tmp_path: Path) -> None:
     """Over the samples that all three have; Holm corrects over both comparisons."""
     ways = {"a": [1, 1], "b": [1, 2], "c": [1, 0]}
@@ -255,6 +262,7 @@ def test_silence_does_not_win(tmp_path: Path) -> None:
     assert each.reading is Conclusion.CANNOT_TELL
     assert each.counts.first_undefined == 20
     assert said(found).startswith("cannot tell: 20 samples have a score in one run only")
+    assert said(found).endswith("Inspect them, or use --undefined worst")  # there is no failed one to retry
     assert "20 undefined in silent, scored in loud" in " ".join(str(found).split())
     assert "s0, s1, s2, s3, s4" in " ".join(str(found).split())
 
@@ -267,6 +275,7 @@ def test_failing_does_not_win_either(tmp_path: Path) -> None:
     found = compare_runs([broken, loud])
     assert found.metrics[METRIC].counts.first_failed == 20
     assert said(found).startswith("cannot tell")
+    assert said(found).endswith("Inspect them, or retry failed ones")
 
 
 def test_undefined_as_worst(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import merilo
 from merilo import api
 from merilo.commands.calibrate.attached_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.text import calibrated_page
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
@@ -197,7 +199,9 @@ def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(
 
 
 def test_too_few_labels_are_shown_and_decide_nothing(tmp_path: Path) -> None:
-    """With 12 labelled pairs the numbers stay the judge's, and the page says how many are needed."""
+    """With 12 labelled pairs the numbers stay the judge's, and each page says how many are needed."""
+    from merilo.commands.report.comparison_page import comparison_page
+
     first, second = pair(tmp_path, 60)
     before = merilo.compare(first, second)
     labelled(first, second, tmp_path / "t.jsonl", 12)
@@ -205,6 +209,8 @@ def test_too_few_labels_are_shown_and_decide_nothing(tmp_path: Path) -> None:
     assert found.metrics[METRIC].difference == before.metrics[METRIC].difference
     assert "12 labelled pairs" in " ".join(str(found).split())
     assert "20 are needed to correct" in " ".join(str(found).split())
+    (banner,) = re.findall(r"<b>By the judge alone.</b>(.*?)</p>", comparison_page(found))
+    assert f"{METRIC}: 12 labelled pairs; 20 are needed to correct." in banner
 
 
 def test_labels_of_one_run_correct_its_mean_and_no_difference(tmp_path: Path) -> None:
@@ -311,11 +317,24 @@ def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Pa
 
 
 def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Labels of a pair correct the mean of a run only if they are attached to it."""
+    """Labels of a pair correct the mean of a run only if they are attached to it: one command names both runs."""
     first, second = pair(tmp_path, 12)
-    label(str(first.path), str(second.path), output=str(tmp_path / "t.jsonl"))
-    shown = capsys.readouterr().out
-    assert all(f"calibrate {each.path} --labels" in shown for each in (first, second))
+    tasks = str(tmp_path / "t.jsonl")
+    label(str(first.path), str(second.path), output=tasks)
+    assert f"calibrate {first.path} {second.path} --labels {tasks} --attach" in capsys.readouterr().out
+    label(tasks, html=str(tmp_path / "t.html"))
+    assert "calibrate RUN OTHER --labels labels-NAME.jsonl --attach" in capsys.readouterr().out
+
+
+def test_attaching_to_a_pair_names_the_comparison_that_is_corrected(tmp_path: Path) -> None:
+    """The last sentence of `merilo calibrate A B --attach` names both runs."""
+    first, second = pair(tmp_path, 12)
+    label_run(first, path := tmp_path / "t.jsonl", other=second)
+    fill_in(path, by_grade)
+    found = calibrate_run(first, path, attach=True, other=second)
+    assert f"stored with both runs: merilo compare {first.path} {second.path}" in str(
+        calibrated_page(found, 1000, other=str(second.path))
+    )
 
 
 def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> None:

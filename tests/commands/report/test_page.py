@@ -14,6 +14,7 @@ import pytest
 from faulty_run import AMOUNTS, METRICS, faulty, rows
 from graded_runs import graded
 
+import merilo
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.comparison_page import comparison_page
@@ -142,6 +143,27 @@ def test_statements_cite_sentences(page: str) -> None:
     ids, details = data_of(page, "rows")["id"], details_of(page)
     found = details[ids.index("enough-strayed-0")]["st"][0]["st"]
     assert [(each["l"], each["c"]) for each in found] == [("supported", [[0, 1]]), ("unsupported", [[1, 0]])]
+
+
+def test_verdicts_on_a_statement_name_the_text_that_was_checked(tmp_path: Path) -> None:
+    """With a reference, each verdict names its text and has its own label; the sentence of a context stays cited."""
+    row = {
+        "user_input": "When does the hall open?",
+        "retrieved_contexts": ["The hall opens at nine. It closes at noon.", "The garden is behind the hall."],
+        "response": "The hall opens at nine.",
+        "reference": "On Sundays the library is closed because nobody works there.",
+    }
+    metrics = ["faithfulness", "answer_correctness"]
+    runs = [merilo.evaluate([row], metrics=metrics, out=tmp_path / name, cache=False) for name in ("a", "b")]
+    pages = {"details": run_page(report_run(runs[0])), "details1": comparison_page(compare_runs(runs))}
+    for kind, page in pages.items():
+        (detail,) = details_of(page, kind)
+        groups = {each["m"]: each["st"] for each in detail["st"]}
+        (statement,) = groups["faithfulness"]
+        assert statement["t"] == "The hall opens at nine."
+        assert (statement["l"], statement["by"], statement["c"]) == ("supported", 0, [[0, 0]])
+        texts = {(said[0], said[3]) for group in groups.values() for each in group for said in each["said"]}
+        assert ("support, checked against the reference", "unsupported") in texts
 
 
 def test_failed_and_undefined_say_why(page: str) -> None:

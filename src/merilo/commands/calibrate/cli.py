@@ -32,7 +32,11 @@ def calibrate(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory.", callback=given, show_default=False)],
     other: Annotated[
         str | None,
-        typer.Argument(metavar="OTHER", help="The second run of a labelled pair, for --by system.", show_default=False),
+        typer.Argument(
+            metavar="OTHER",
+            help="The second run of a labelled pair; --attach stores the labels with both.",
+            show_default=False,
+        ),
     ] = None,
     labels: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="File of labelled tasks. Repeatable.")
@@ -76,7 +80,7 @@ def calibrate(
     if json:
         write(json_text(calibrated_record(found)) + "\n")
     else:
-        show(calibrated_page(found, page_width()))
+        show(calibrated_page(found, page_width(), other=other))
     if not found.has_estimate:
         raise typer.Exit(Exit.CANNOT_TELL)
 

@@ -44,8 +44,11 @@ def calibrated_record(found: Calibrated) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def calibrated_page(found: Calibrated, width: int) -> Page:
-    """Return a page with each metric's estimates, the one to report and why, and the judge's agreement with labels."""
+def calibrated_page(found: Calibrated, width: int, *, other: str | None = None) -> Page:
+    """Return a page with each metric's estimates, the one to report and why, and the judge's agreement with labels.
+
+    `other`: the second run of a pair.
+    """
     page = Page(width)
     page.text(f"{found.run.manifest.data}: judge compared with human labels", tone=Tone.STRONG)
     for sentence in found.remarks:
@@ -64,7 +67,10 @@ def calibrated_page(found: Calibrated, width: int) -> Page:
         "Intervals cover the sampling of questions; human labels are taken as correct. The interval of the corrected "
         "mean includes judge error, the interval of the judge alone does not."
     )
-    if found.attached:
+    if found.attached and other is not None:
+        pair = f"merilo compare {found.run.path} {other}"
+        page.text(f"The labels are stored with both runs: {pair} reports the corrected differences.")
+    elif found.attached:
         page.text(f"The labels are stored with the run: merilo show {found.run.path} reports the corrected means.")
     return page
 

@@ -1,10 +1,11 @@
-"""Warnings that the judge is kinder to one of two runs, by human labels of the pair."""
+"""Notes on human labels of a pair: too few to correct, and a judge that is kinder to one of the runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.wording import count
+from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import Row
 
 _TWO_DIGITS: Final = 0.005
+NEEDED: Final = f"{DECIDING_LABELLED} are needed to correct"
 
 
 def kinder_to(row: Row) -> int | None:
@@ -39,3 +41,11 @@ def _sentence(row: Row, favoured: int, names: Sequence[str]) -> str:
         f"than for {against} by {abs(errors.difference):.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), "
         f"{count(errors.labelled, 'labelled pair')}."
     )
+
+
+def too_few_labels(row: Row) -> str:
+    """Return the number of labelled pairs and how many are needed; empty without labels or if they correct."""
+    found = row.comparison
+    if found.correction is None or found.by_judge is not None:
+        return ""
+    return f"{count(found.correction.labelled, 'labelled pair')}; {NEEDED}"

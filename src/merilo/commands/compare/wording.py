@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.absences import absences
+from merilo.commands.compare.absences import absences, advice
+from merilo.commands.compare.judge_errors import NEEDED
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import HUMAN_LABELS, NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Conclusion, Policy
-from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
@@ -268,10 +268,10 @@ def label_text(row: Row) -> str:
     correction = row.comparison.correction
     if correction is None:
         return ""
-    labelled = f"{correction.labelled:,} labelled pairs"
+    labelled = count(correction.labelled, "labelled pair")
     if row.comparison.by_judge is None:
         human = "" if correction.human is None else f", whose mean difference is {signed(correction.human)}"
-        return f"{labelled}{human}; {DECIDING_LABELLED} are needed to correct, so the numbers are {BY_JUDGE}"
+        return f"{labelled}{human}; {NEEDED}, so the numbers are {BY_JUDGE}"
     judged = correction.judged
     ends = judged.interval.ends
     between = "" if ends is None else f", {signed(ends[0])} to {signed(ends[1])}"
@@ -393,5 +393,5 @@ def _no_conclusion(row: Row) -> str:
         )
     reason = found.reason.removeprefix(_CANNOT_TELL)
     if counts.left_out and found.p is not None:
-        return f"{reason}: they could change the result. Inspect them, retry failed ones, or use --undefined worst"
+        return f"{reason}: they could change the result. {advice(counts)}"
     return f"{reason}; compare over more questions" if found.p is None else reason

@@ -41,7 +41,10 @@ def label(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help="A run directory, or with --ask a file of tasks.", callback=given, show_default=False
+            metavar="WHAT",
+            help="A run directory, or with --ask or --html a file of tasks.",
+            callback=given,
+            show_default=False,
         ),
     ],
     other: Annotated[
@@ -269,7 +272,7 @@ def _page_of_file(file: str, to: _PageFile, *, json: bool) -> None:
     if json:
         write(json_text({"file": file, "html": to.path, "tasks": len(found.tasks)}) + "\n")
     else:
-        show(file_page(len(found.tasks), to.path, page_width()))
+        show(file_page(len(found.tasks), to.path, page_width(), pair=any(task.pair for task in found.tasks)))
 
 
 COMMAND = Command(

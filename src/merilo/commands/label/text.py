@@ -29,16 +29,18 @@ def drawn_page(tasks: Tasks, runs: Sequence[str], output: str | None, html: str 
         page.heading("Next")
         page.line("  " + command("label", output, "--ask"))
         attach = ["--attach"] if len(runs) > 1 else []
-        for run in runs:
-            page.line("  " + command("calibrate", run, "--labels", output, *attach))
+        page.line("  " + command("calibrate", *runs, "--labels", output, *attach))
     return page
 
 
-def file_page(tasks: int, html: str, width: int) -> Page:
-    """Return how to use the page of an existing file of tasks: it does not say where their runs are."""
+def file_page(tasks: int, html: str, width: int, *, pair: bool) -> Page:
+    """Return how to use the page of an existing file of tasks: it does not say where their runs are.
+
+    `pair`: the tasks were drawn from a pair of runs.
+    """
     page = Page(width)
     page.text(f"{count(tasks, 'task')} in {html}.")
-    _in_browser(page, ["RUN"], html)
+    _in_browser(page, ["RUN", "OTHER"] if pair else ["RUN"], html)
     return page
 
 

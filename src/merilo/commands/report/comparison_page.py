@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.compare import wording as words
+from merilo.commands.compare.judge_errors import too_few_labels
 from merilo.commands.report.charts import curves, forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
@@ -86,7 +87,8 @@ def _cautions(found: RunComparison) -> list[Caution]:
     """Return what limits the differences: a judge without human labels or a weak one, and the notes of the runs."""
     warned = [Caution("Note.", each) for each in words.beware(found)]
     if found.by_judge_alone:
-        warned.append(Caution("By the judge alone.", "No human label corrects these differences."))
+        few = [f" {row.metric}: {text}." for row in found.rows if (text := too_few_labels(row))]
+        warned.append(Caution("By the judge alone.", "".join(("No human label corrects these differences.", *few))))
     if found.weak:
         warned.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
     return warned
@@ -96,10 +98,10 @@ def _lead(found: RunComparison) -> list[object]:
     """Return how many metrics are better in which run, and the largest such difference."""
     tones = [_tone(found, row) for row in found.rows]
     better, worse = tones.count("good"), tones.count("bad")
-    first = found.names[0]
+    first, other = found.names[0], found.names[1] if len(found.names) == 2 else "another run"
     lead: list[object] = [
         el("b", f"{better:,} of {count(len(tones), 'difference')}"),
-        f" favour {first}, {worse:,} another run; {len(tones) - better - worse:,} not decided.",
+        f" favour {first}, {worse:,} {other}; {len(tones) - better - worse:,} not decided.",
     ]
     decided = [row for row, tone in zip(found.rows, tones, strict=True) if tone != "none"]
     if decided:

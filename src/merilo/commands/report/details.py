@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.history import shown_history
 from merilo.data.sentences import judged_sentences
+from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
@@ -16,6 +17,7 @@ from merilo.rendering.wording import reason_of, said
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
     from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
 
@@ -59,20 +61,38 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
 
 
 def _statement(case: SampleDetail, view: StatementView) -> dict[str, Any]:  # Any: JSON
-    support = next((each.answer for each in view.said if isinstance(each.answer, SupportVerdict)), None)
-    label = "none" if support is None else support.label.value
+    by = _by_contexts(view.said)
+    first = next((each.answer for each in view.said if isinstance(each.answer, SupportVerdict)), None)
+    verdict = first if by is None else view.said[by].answer
+    apart = taken_apart(view.text)
     return {
-        "t": view.text,
-        "l": "unsupported" if label == "not_stated" else label,
-        "said": [_remark(each) for each in view.said],
-        "c": [] if support is None else _cited(case, support, view.said),
+        "t": apart[1] if apart is not None and apart[0] == (case.result.sample.user_input or "").strip() else view.text,
+        "l": "none" if verdict is None else _label(verdict),
+        "said": [[*_remark(each), _label(each.answer)] for each in view.said],
+        "by": by,
+        "c": _cited(case, verdict) if by is not None and isinstance(verdict, SupportVerdict) else [],
     }
 
 
-def _cited(case: SampleDetail, verdict: SupportVerdict, said_about: Sequence[Remark]) -> list[list[int]]:
+def _by_contexts(said_about: Sequence[Remark]) -> int | None:
+    """Return the place of the first verdict of support by the contexts; None if other texts were checked."""
+    known = any(each.against for each in said_about)
+    places = (
+        place
+        for place, each in enumerate(said_about)
+        if isinstance(each.answer, SupportVerdict) and (not known or "the contexts" in each.against)
+    )
+    return next(places, None)
+
+
+def _label(answer: Answer) -> str:
+    """Return the label of a verdict of support; empty for any other answer."""
+    label = answer.label.value if isinstance(answer, SupportVerdict) else ""
+    return "unsupported" if label == "not_stated" else label
+
+
+def _cited(case: SampleDetail, verdict: SupportVerdict) -> list[list[int]]:
     """Return context and sentence of each cited sentence; a sentence of -1 is the whole context."""
-    if any(each.against for each in said_about):
-        return []  # the statement was checked against another text than the contexts
     views = case.contexts
     if verdict.sentences:
         return [

@@ -108,7 +108,7 @@ def context_of(
 
 def remark(verdict: Sequence[str]) -> Markup:
     """Return a verdict as text: its kind, the verdict and the reason."""
-    kind, words, reason = verdict
+    kind, words, reason, *_ = verdict
     return el("p", f"{kind}: {words}", f". {reason}" if reason else None, cls="small soft")
 
 

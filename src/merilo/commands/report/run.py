@@ -94,20 +94,20 @@ def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
 def entries_of(run: Run, rows: Sequence[Row], passages: Passages, *, replies: bool) -> tuple[Entry, ...]:
     """Return the rows with their texts and details, in their order; passages are numbered in the order of the data.
 
-    `replies`: with the judge's raw replies.
+    `replies`: with the judge's raw replies. Of at most `_REPLIES` rows, verdicts name the text that was checked.
     """
     wanted = {row.id: row for row in rows}
     found: dict[str, Entry] = {}
     for result in run.read_samples():
         row = wanted.get(result.sample.id)
         if row is not None:
-            found[row.id] = _entry(run, row, result, passages, replies=replies)
+            found[row.id] = _entry(run, row, result, passages, asked=len(wanted) <= _REPLIES, replies=replies)
     return tuple(found[row.id] for row in rows)
 
 
-def _entry(run: Run, row: Row, result: SampleResult, passages: Passages, *, replies: bool) -> Entry:
+def _entry(run: Run, row: Row, result: SampleResult, passages: Passages, *, asked: bool, replies: bool) -> Entry:
     keys = dict.fromkeys(key for record in result.records.values() for key in record.get("trail", ()))
-    case = SampleDetail(result, tuple(run.asked(list(keys))) if replies else ())
+    case = SampleDetail(result, tuple(run.asked(list(keys))) if asked else ())
     sample = result.sample
     return Entry(
         row=row,

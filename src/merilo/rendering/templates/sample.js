@@ -24,7 +24,7 @@ function jump(at, context, sentence) {
   found.classList.add('on'); found.scrollIntoView({ block: 'center' });
 }
 function statement(each, { at, seen, texts }) {
-  const verdicts = each.said.map(([kind, said, reason]) => make('p.vd.t', { dir: 'auto' }, make('b', {}, (kind.startsWith('support') ? GLYPHS[each.l] ?? '' : '') + said), kind.startsWith('support') ? '' : ` (${kind})`, reason && !each.c.length ? ' ' + reason : ''));
+  const verdicts = each.said.map(([kind, said, reason, label], n) => make('p.vd.t', { dir: 'auto' }, make('b', {}, (GLYPHS[label] ?? '') + said), kind === 'support' ? '' : ` (${kind.replace('support, ', '')})`, reason && !(each.c.length && n === each.by) ? ' ' + reason : ''));
   const near = each.l === 'supported' || each.l === 'contradicted' ? '' : 'Closest: ';
   return make('li.' + each.l, {}, make('p.st.t', { dir: 'auto' }, near && each.l !== 'none' && texts.length ? unseen(each.t, seen) : each.t), verdicts,
     each.c.map(([context, sentence]) => make('button.cite', { type: 'button', onclick: () => jump(at, context, sentence) }, make('em', {}, `${near}context ${context + 1}${sentence < 0 ? '' : `, sentence ${sentence + 1}`} →`), text(sentence < 0 ? '' : texts[context].sentences[sentence]))));
