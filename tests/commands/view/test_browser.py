@@ -15,6 +15,7 @@ from going_run import Going
 from graded_runs import graded
 from uvicorn import Config, Server
 
+from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
 from merilo.commands.view.run import _listening
 
@@ -146,4 +147,26 @@ def test_progress_is_live(browser: Browser, runs: Path) -> None:
             run.finish()
         browser.wait("!document.querySelector('.live') && document.querySelectorAll('.runs tbody tr').length === 5")
         assert browser.run("document.querySelector('.finished .num b').textContent") == "1.000"
+        assert browser.errors() == []
+
+
+def test_labels_lead_to_the_corrected_numbers(browser: Browser, tmp_path: Path) -> None:
+    """From the list to the tasks, answers by keyboard, and one click to the comparison that they correct."""
+    pair = [graded(tmp_path / name, {f"s{at}": [at % 3] for at in range(24)}) for name in ("a", "b")]
+    label_run(pair[0], tmp_path / "tasks.jsonl", samples=24, other=pair[1])
+    with served(tmp_path) as address:
+        browser.scripts(enabled=True)
+        browser.size(1440)
+        browser.visit(address)
+        browser.run("document.querySelector('.tasks a').click()")
+        browser.wait("document.querySelector('#name')")
+        browser.run("document.querySelector('#name').value = 'ann'; document.querySelector('form').requestSubmit()")
+        for number in range(1, 49):
+            browser.wait("document.querySelector('.task')")
+            browser.key("2")
+            browser.wait(f"!document.querySelector('.task') || document.querySelector('progress').value === {number}")
+        browser.wait("document.querySelector('.state').textContent === 'Saved'")
+        browser.run("[...document.querySelectorAll('button')].find(e => e.textContent.startsWith('Show the')).click()")
+        browser.wait("location.pathname === '/compare' && document.querySelector('h1')")
+        assert "corrected" in browser.run("document.body.textContent")
         assert browser.errors() == []

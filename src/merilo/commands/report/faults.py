@@ -72,7 +72,8 @@ GRID: Final = (
         "bad",
         True,  # noqa: FBT003  a table
         "No evidence, answered",
-        "The contexts do not hold the answer, and the response claims what they do not say. Look at the retriever.",
+        "The contexts do not hold the answer, and the response claims what they do not say. Look at the "
+        "retriever, then at the generator, which should have declined.",
     ),
     Fault(
         Held.ENOUGH,

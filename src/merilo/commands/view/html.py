@@ -46,8 +46,8 @@ def list_page(
         facts.append(el("span", f"the newest {len(shown):,} are shown; name a directory below this one for others"))
     head = el("header", el("h1", "Runs"), el("p", facts, cls="facts"), _lost(), cls="wrap head")
     if not runs:
-        empty = el("main", el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty"), cls="wrap")
-        return _served("Runs", [head, empty, *_labelling(tasks)], version)
+        empty = el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty")
+        return _served("Runs", [head, el("main", empty, *_labelling(tasks), cls="wrap")], version)
     trends = [_group(each, at) for at, each in enumerate(groups)]
     body = el("main", trends, _table(shown, changes(groups), live), *_labelling(tasks), cls="wrap runlist")
     return _served("Runs", [head, body], version)
@@ -96,11 +96,15 @@ def _labelling(tasks: Sequence[ViewedTasks]) -> list[Markup]:
     if not tasks:
         return []
     links = [
-        el("li", el("a", text(each.path.name), href=f"/labels/{each.id}"), f" {_annotators(each.annotators)}")
+        el(
+            "li",
+            el("a", text(each.path.name), href=f"/labels/{each.id}"),
+            text(f" {each.metric}, {_annotators(each.annotators)}"),
+        )
         for each in tasks
     ]
     title = heading("Tasks to label", "each answer is saved next to the file of tasks", anchor="labels")
-    return [el("section", title, el("ul", links), cls="wrap", aria_labelledby="labels")]
+    return [el("section", title, el("ul", links, cls="tasks"), aria_labelledby="labels")]
 
 
 def _annotators(number: int) -> str:

@@ -40,6 +40,12 @@ class ViewedTasks:
         return blake2b(self.path.name.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).hexdigest()
 
     @property
+    def metric(self) -> str:
+        """The metric that the tasks are for."""
+        ticket = first_ticket(self.path)
+        return "" if ticket is None else ticket.metric
+
+    @property
     def annotators(self) -> int:
         """The number of annotators with a file of answers."""
         return len(answer_files(self.path))
