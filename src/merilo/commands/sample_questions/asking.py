@@ -55,12 +55,12 @@ class QuestionOfPassage(MetricDefaults):
     @property
     def asks(self) -> Kinds:
         """The types of the questions for these settings."""
-        kinds = {Sufficiency}
+        kinds = Kinds({Sufficiency})
         if self.write:
-            kinds |= {PassageQuestion, Support}
+            kinds |= Kinds({PassageQuestion, Support})
         if self.closed_book:
-            kinds |= {Completion, Support}
-        return Kinds(kinds)
+            kinds |= Kinds({Completion, Support})
+        return kinds
 
     def max_questions(self, sample: Sample) -> int:
         """Return 6, the number of questions if nothing is dropped."""

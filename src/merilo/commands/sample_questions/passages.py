@@ -35,9 +35,10 @@ class Passage(NamedTuple):
 
 
 class DrawnPassage(NamedTuple):
-    """A drawn passage, by its index in the corpus."""
+    """A drawn passage."""
 
-    index: int
+    place: int
+    """Index of the passage in the corpus."""
     probability: float
     """The probability with which a draw of this size includes it, in (0, 1]."""
 

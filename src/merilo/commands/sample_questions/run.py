@@ -139,7 +139,7 @@ class _Work:
     @cached_property
     def samples(self) -> dict[int, Sample]:
         """Drawn passage → the sample about it; without those for which there is no question."""
-        return {each.index: found for each in self.drawn if (found := self._sample(each.index)) is not None}
+        return {each.place: found for each in self.drawn if (found := self._sample(each.place)) is not None}
 
     def _sample(self, index: int) -> Sample | None:
         passage = self.corpus.passages[index]
@@ -163,15 +163,15 @@ class _Work:
         passages: list[Passage] = []
         dropped, failures = Counter[str](), Counter[str]()
         for each in self.drawn:
-            outcome = outcomes.get(self.corpus.id_of(self.corpus.passages[each.index]))
+            outcome = outcomes.get(self.corpus.id_of(self.corpus.passages[each.place]))
             if isinstance(outcome, Score):
                 kept.append(self._kept(each, outcome))
-                passages.append(self.corpus.passages[each.index])
+                passages.append(self.corpus.passages[each.place])
             elif isinstance(outcome, Failed):
                 failures[outcome.error.message] += 1
             elif isinstance(outcome, Undefined):
                 dropped[str(outcome.reason)] += 1
-            elif each.index not in self.samples:
+            elif each.place not in self.samples:
                 dropped[NO_TITLE] += 1
         return SampledQuestions(
             self.judge,
@@ -191,8 +191,8 @@ class _Work:
         verdict = outcome.evidence[0].verdict
         if not isinstance(verdict, PassageQuestionVerdict):
             raise TypeError(f"the evidence of a question is a {type(verdict).__name__}")
-        passage = self.corpus.passages[drawn.index]
-        _, *others = [context.text for context in self.samples[drawn.index].contexts]
+        passage = self.corpus.passages[drawn.place]
+        _, *others = [context.text for context in self.samples[drawn.place].contexts]
         return KeptQuestion(
             self.corpus.id_of(passage),
             verdict.question,
