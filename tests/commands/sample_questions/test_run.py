@@ -75,7 +75,7 @@ ALL_CHECKS = ["passage_question", "sufficiency", "support", "sufficiency", "comp
         ([(Sufficiency, SufficiencyVerdict(SufficiencyLabel.PARTLY))], ("It rains.",), Dropped.NOT_ANSWERED, 3),
         ([(Support, SupportVerdict(SupportLabel.CONTRADICTED, (0,)))], ("It rains.",), Dropped.WRONG_ANSWER, 3),
         ([], ("It rains.", "In T1 there are many doors."), Dropped.ANSWERED_ELSEWHERE, 4),
-        ([(Completion, CompletionVerdict("Tower T1 has 91 doors"))], ("It rains.",), Dropped.KNOWN, 6),
+        ([(Completion, CompletionVerdict("Tower T1 has 91 doors."))], ("It rains.",), Dropped.KNOWN, 6),
     ],
 )
 def test_each_check_drops_a_question(
