@@ -165,7 +165,7 @@ def test_a_folder_without_readable_text_is_an_error(tmp_path: Path) -> None:
     """A file that is not UTF-8 is named, an empty folder has no document, and a missing path is a usage error."""
     with pytest.raises(DataError, match="at least one document"):
         load_corpus(tmp_path)
-    (tmp_path / "bad.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "bad.txt").write_bytes(b"T\xe9")
     with pytest.raises(DataError, match=r"bad\.txt.*UTF-8"):
         load_corpus(tmp_path)
     with pytest.raises(UsageError, match="No such file or folder"):
