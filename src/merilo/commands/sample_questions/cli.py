@@ -15,6 +15,7 @@ from merilo.commands.evaluate.options import Options
 from merilo.commands.flags import Debug, Json, Quiet
 from merilo.commands.judge.output import check_whole
 from merilo.commands.option_flags import takes_options
+from merilo.commands.sample_questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ Examples:
   merilo sample-questions documents.jsonl --judge anthropic:claude-haiku-4-5 --max-cost 2 -o questions.jsonl
   merilo sample-questions documents.jsonl --templates templates.txt
 """
-_NUMBER: Final = 100
 _JUDGE: Final = replace(
     ONE_JUDGE,
     help="Judge that writes and checks the questions, such as openai:gpt-4.1-mini. embedded (the default) only checks "
@@ -56,8 +56,8 @@ def sample_questions(
         str | None,
         typer.Option(metavar="FILE", help="Also write the documents without the passages.", show_default=False),
     ] = None,
-    number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = _NUMBER,
-    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")] = 3,
+    number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = NUMBER,
+    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")] = SENTENCES,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other passages.")] = 0,
     stratify: Annotated[
         bool, typer.Option("--stratify", help="Draw at least one passage of each document, so that weights differ.")
@@ -72,7 +72,7 @@ def sample_questions(
     debug: Debug = False,
 ) -> None:
     """Draw questions."""
-    from merilo.commands.sample_questions.run import DrawSettings, estimate_sample_questions, run_sample_questions
+    from merilo.commands.sample_questions.run import estimate_sample_questions, run_sample_questions
 
     _check_files(corpus, output, without)
     options = replace(options, progress=progress_line(quiet=quiet, debug=debug))
