@@ -18,7 +18,7 @@ How it answers. The reply's kind is read from the JSON Schema (sent as a paramet
 - a function of an `Asked` that returns such an answer, or None for the default.
 
 The default is a valid reply: grade 1 with sentence 1, useful, supported by context 1, sufficient,
-addresses, committal, one statement a sentence, one part, answered, the first word of each sentence as
+addresses, committal, one statement a sentence, one part, a question, answered, the first word of each sentence as
 entity, mentioned, yes; free text is "A free reply.". Numbers count from 1, as
 in every reply.
 
@@ -72,6 +72,7 @@ _DEFAULTS: dict[str, Answer] = {
     "addresses": True,
     "noncommittal": False,
     "parts": ["What is asked."],
+    "passage_question": {"question": "What is asked?", "answer": "What is answered."},
     "answered": True,
     "mentions": True,
     "choice": "yes",

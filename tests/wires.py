@@ -32,6 +32,7 @@ _TELLING = {
     "mentioned": "mentions",
     "sentences": "support",
     "label": "choice",
+    "answer": "passage_question",
 }
 """The first of these among a schema's fields tells its kind."""
 

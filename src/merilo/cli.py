@@ -42,6 +42,7 @@ from merilo.commands.qrels.cli import COMMAND as QRELS
 from merilo.commands.replay.cli import COMMAND as REPLAY
 from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
+from merilo.commands.sample_questions.cli import COMMAND as SAMPLE_QUESTIONS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.verify.cli import COMMAND as VERIFY
 from merilo.commands.view.cli import COMMAND as VIEW
@@ -55,6 +56,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     PLAN,
     IMPORT,
     MIGRATE,
+    SAMPLE_QUESTIONS,
     DEMO,
     RUNS,
     SHOW,

@@ -48,6 +48,7 @@ SCHEMAS = {
     "mentions": "5bbf405cf781deb18946d7e3fe90598b",
     "noncommittal": "dd2a5b37f455fd10ac5599c3adc83dc0",
     "parts": "37a085f90d5a19f066474a9d88e680c9",
+    "passage_question": "466eb91ff513bf0b7674f1b331259e03",
     "relevance": "664edb5a695748745ba43200d1201c6f",
     "sentences": "0029df3886643399e48b4a20ea4999ef",
     "similarities": "c00a13c57ca89cb2771ce80a1b97e7bf",

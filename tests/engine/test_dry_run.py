@@ -20,6 +20,7 @@ from merilo.judging.kinds.entities import Entities
 from merilo.judging.kinds.mentions import Mentions
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.passage_question import PassageQuestion
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
@@ -279,6 +280,7 @@ ASKED = (
     Addresses("Anna did.", "Who?"),
     Noncommittal("Who?", "No idea."),
     Parts("Who, and when?"),
+    PassageQuestion("Anna did.", "Deeds"),
     Answered("Who was it?", ("One.", "Two."), "Who, and when?"),
     Entities(("One.", "Two.")),
     Mentions("Anna the First", ("One.", "Two.")),

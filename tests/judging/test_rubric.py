@@ -23,6 +23,7 @@ from merilo.judging.kinds.entities import Entities
 from merilo.judging.kinds.mentions import Mentions
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.passage_question import PassageQuestion
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
@@ -44,6 +45,7 @@ QUESTIONS: dict[str, Question | Pack] = {
     "noncommittal": Noncommittal("Who?", "No idea."),
     "support.together": Pack((Support("Anna did.", ("One.",)), Support("Bert did.", ("One.",)))),
     "parts": Parts("Who, and when?"),
+    "passage_question": PassageQuestion("Anna did.", "Deeds"),
     "answered": Answered("Who was it?", ("One.", "Two."), "Who, and when?"),
     "entities": Entities(("One.", "Two.")),
     "mentions": Mentions("Anna the First", ("One.", "Two.")),

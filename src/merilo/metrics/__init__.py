@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from merilo.judging.kinds.mentions import Mentions
     from merilo.judging.kinds.noncommittal import Noncommittal
     from merilo.judging.kinds.parts import Parts
+    from merilo.judging.kinds.passage_question import PassageQuestion
     from merilo.judging.kinds.relevance import Relevance
     from merilo.judging.kinds.sentences import Sentences
     from merilo.judging.kinds.similarities import Similarities
@@ -63,6 +64,7 @@ __all__ = [
     "MetricDefaults",
     "Noncommittal",
     "Parts",
+    "PassageQuestion",
     "Plan",
     "Question",
     "Relevance",
@@ -111,6 +113,7 @@ __getattr__, __dir__ = exports(
         "merilo.judging.kinds.mentions": ("Mentions",),
         "merilo.judging.kinds.noncommittal": ("Noncommittal",),
         "merilo.judging.kinds.parts": ("Parts",),
+        "merilo.judging.kinds.passage_question": ("PassageQuestion",),
         "merilo.judging.kinds.relevance": ("Relevance",),
         "merilo.judging.kinds.sentences": ("Sentences",),
         "merilo.judging.kinds.similarities": ("Similarities",),

@@ -94,6 +94,7 @@ def test_a_working_judge_passes_its_test(here: Here) -> None:
         "entities": ["json_schema"],
         "mentions": ["json_schema"],
         "choice": ["json_schema"],
+        "passage_question": ["json_schema"],
         "completion": ["text"],
     }
     assert {each["kind"]: each["questions"] for each in found["kinds"]}["support"] == 2
