@@ -117,12 +117,16 @@ class Manifest:
     format: int = FORMAT
     draws: Mapping[str, int] = field(default_factory=dict[str, int])
     """Text of each metric that asks its judge several times → number of draws; empty if all ask once."""
+    shard: Mapping[str, object] | None = None
+    """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
+    `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
-        """Return this manifest as it is stored. `draws` is omitted if it is empty, as in older runs."""
+        """Return this manifest as it is stored. `draws` and `shard` are omitted if empty, as in older runs."""
         fields = asdict(self)
-        if not self.draws:
-            del fields["draws"]
+        for name in ("draws", "shard"):
+            if not fields[name]:
+                del fields[name]
         return fields
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
@@ -137,6 +141,7 @@ class Manifest:
             "cluster",
             "until",
             "draws",
+            "shard",
         )
         # Older runs do not record rubrics, and only language models read them.
         if self.rubrics and other.rubrics and _has_language_model(self.judges):

@@ -319,6 +319,7 @@ MANIFEST_FIELDS: Final = record(
         "origin": optional(text),
         "until": optional(_UNTIL),
         "draws": mapping(whole),
+        "shard": record({"index": whole, "of": whole, "samples": whole, "fingerprint": text}),
         "format": whole,
     },
 )
