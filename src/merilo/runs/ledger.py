@@ -29,6 +29,7 @@ from zlib import crc32
 from merilo.errors import RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 FORMAT: Final = 1
@@ -231,6 +232,23 @@ class Ledger:
         del self._in_flight[number]
         self.unanswered.add(charge.received(received, unread))
 
+    def add_ledger(self, path: Path, *, lines: int) -> None:
+        """Append the requests of another run's ledger, which must have at least this many lines, with new numbers.
+
+        Its opening balance is not added. Its open entries stay open. Raises RunError if it is damaged.
+        """
+        before, done = self._number, 0
+        try:
+            for done, values in enumerate(_entries(path)):
+                if done:
+                    kind, number, *rest = values
+                    self._write(json.dumps([kind, number + before, *rest], separators=(",", ":"))[:-1])
+                    self._apply(kind, number + before, rest)
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise _damaged(path, f"line {done + 1}: {error}") from error
+        if done + 1 < lines:
+            raise _damaged(path, f"it has {done + 1:,} of at least {lines:,} lines")
+
     def _write(self, line: str) -> None:
         """Append a line. Writing suffices to survive a killed process; only `close` waits for the disk."""
         if self._path is None:
@@ -275,18 +293,21 @@ class Ledger:
 
     def _take(self, line: bytes) -> None:
         """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
-        body = line[:-_SEAL_BYTES]
-        self._seal = crc32(body, self._seal)
-        if line[-_SEAL_BYTES:] != b',"%08x"]' % self._seal:
-            raise ValueError("wrong checksum")
-        kind, number, *values = json.loads(body + b"]")
+        self._seal, (kind, number, *values) = _parsed(line, self._seal)
         if (kind == "ledger") is not (self.lines == 0):
             raise ValueError("wrong position")
+        if kind == "ledger":
+            _check_format(self._path, number)
+            self.answered = Charges(**values[0])
+            _check(*asdict(self.answered).values())
+        else:
+            self._apply(kind, number, values)
+        self.lines += 1
+        self._size += len(line) + 1
+
+    def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
+        """Process an entry. Raises ValueError, TypeError or LookupError if this module did not write it."""
         match kind:
-            case "ledger":
-                _check_format(self._path, number)
-                self.answered = Charges(**values[0])
-                _check(*asdict(self.answered).values())
             case "sent":
                 if number != self._number + 1:
                     raise ValueError("a number is missing")
@@ -305,8 +326,43 @@ class Ledger:
                 del self._in_flight[number]
             case _:
                 raise ValueError("unknown first item")
-        self.lines += 1
-        self._size += len(line) + 1
+
+
+def opening_of(path: Path) -> Charges:
+    """Return the opening balance of the ledger at `path`. Raises RunError if it is damaged or missing."""
+    try:
+        kind, number, *values = next(_entries(path))
+        _check_format(path, number)
+        found = Charges(**values[0])
+        _check(*asdict(found).values())
+    except FileNotFoundError:
+        raise _damaged(path, "it is missing") from None
+    except (StopIteration, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise _damaged(path, f"line 1: {error}") from error
+    if kind != "ledger":
+        raise _damaged(path, "line 1: unknown first item")
+    return found
+
+
+def _entries(path: Path) -> Iterator[list[Any]]:  # Any: JSON
+    """Yield the entries of a ledger file. Raises ValueError for a line with a wrong checksum."""
+    sealed = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):  # half a line of a killed process
+                return
+            sealed, values = _parsed(line[:-1], sealed)
+            yield values
+
+
+def _parsed(line: bytes, before: int) -> tuple[int, list[Any]]:  # Any: JSON
+    """Return the checksum of a line, which must be in it, and its other items. `before`: that of the line before it."""
+    body = line[:-_SEAL_BYTES]
+    found = crc32(body, before)
+    if line[-_SEAL_BYTES:] != b',"%08x"]' % found:
+        raise ValueError("wrong checksum")
+    values: list[Any] = json.loads(body + b"]")  # Any: JSON
+    return found, values
 
 
 def _charge(
