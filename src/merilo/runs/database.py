@@ -125,7 +125,12 @@ def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
 
 def row_seal(*values: bytes | str | float | None) -> int:
     """Return a checksum of a row's values, as SQLite returns them."""
-    found = 0
+    return crc32(row_bytes(*values))
+
+
+def row_bytes(*values: bytes | str | float | None) -> bytes:
+    """Return the bytes of which `row_seal` is the checksum; those of several values are joined."""
+    parts: list[bytes] = []
     for value in values:
         if isinstance(value, bytes):
             data = b"b" + value
@@ -133,8 +138,8 @@ def row_seal(*values: bytes | str | float | None) -> int:
             data = b"s" + value.encode("utf-8", "surrogatepass")
         else:  # an integer and its float are equal here: SQLite may return either from a column of real numbers
             data = b"n" if value is None else b"f" + repr(float(value)).encode()
-        found = crc32(data, crc32(len(data).to_bytes(8, "little"), found))
-    return found
+        parts += (len(data).to_bytes(8, "little"), data)
+    return b"".join(parts)
 
 
 class CommitPolicy:

@@ -239,11 +239,11 @@ class Ledger:
         """
         before, done = self._number, 0
         try:
-            for done, values in enumerate(_entries(path)):
+            for done, (body, (kind, number, *values)) in enumerate(_entries(path)):
                 if done:
-                    kind, number, *rest = values
-                    self._write(json.dumps([kind, number + before, *rest], separators=(",", ":"))[:-1])
-                    self._apply(kind, number + before, rest)
+                    first, _, *rest = body.split(",", 2)
+                    self._write(",".join([first, str(number + before), *rest]))
+                    self._apply(kind, number + before, values)
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise _damaged(path, f"line {done + 1}: {error}") from error
         if done + 1 < lines:
@@ -293,7 +293,8 @@ class Ledger:
 
     def _take(self, line: bytes) -> None:
         """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
-        self._seal, (kind, number, *values) = _parsed(line, self._seal)
+        self._seal, body = _checked(line, self._seal)
+        kind, number, *values = json.loads(f"{body}]")
         if (kind == "ledger") is not (self.lines == 0):
             raise ValueError("wrong position")
         if kind == "ledger":
@@ -331,7 +332,7 @@ class Ledger:
 def opening_of(path: Path) -> Charges:
     """Return the opening balance of the ledger at `path`. Raises RunError if it is damaged or missing."""
     try:
-        kind, number, *values = next(_entries(path))
+        _, (kind, number, *values) = next(_entries(path))
         _check_format(path, number)
         found = Charges(**values[0])
         _check(*asdict(found).values())
@@ -344,25 +345,24 @@ def opening_of(path: Path) -> Charges:
     return found
 
 
-def _entries(path: Path) -> Iterator[list[Any]]:  # Any: JSON
-    """Yield the entries of a ledger file. Raises ValueError for a line with a wrong checksum."""
+def _entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
+    """Yield the entries of a ledger file, each as it is written and as values. Raises ValueError for a line with a wrong checksum."""
     sealed = 0
     with path.open("rb") as file:
         for line in file:
             if not line.endswith(b"\n"):  # half a line of a killed process
                 return
-            sealed, values = _parsed(line[:-1], sealed)
-            yield values
+            sealed, body = _checked(line[:-1], sealed)
+            yield body, json.loads(f"{body}]")
 
 
-def _parsed(line: bytes, before: int) -> tuple[int, list[Any]]:  # Any: JSON
-    """Return the checksum of a line, which must be in it, and its other items. `before`: that of the line before it."""
+def _checked(line: bytes, before: int) -> tuple[int, str]:
+    """Return the checksum of a line, which must be in it, and the line up to it. `before`: that of the line before."""
     body = line[:-_SEAL_BYTES]
     found = crc32(body, before)
     if line[-_SEAL_BYTES:] != b',"%08x"]' % found:
         raise ValueError("wrong checksum")
-    values: list[Any] = json.loads(body + b"]")  # Any: JSON
-    return found, values
+    return found, body.decode()
 
 
 def _charge(

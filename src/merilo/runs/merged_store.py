@@ -12,11 +12,12 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
 
 from merilo.errors import RunError
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.runs.content import INDEXES, record_all
-from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_seal, seal
+from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_bytes, row_seal, seal
 from merilo.runs.migrations import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, SCHEMA, format_of
 from merilo.runs.records import CorruptRow
 from merilo.runs.store_errors import store_error
@@ -158,10 +159,9 @@ class _reading:  # noqa: N801  a context manager, used like a function
             raise store_error(self._path, error) from error
 
 
-def _checked(row: _Row, sealed: int | None) -> _Row:
-    if row_seal(*row) != sealed:
+def _check(found: int, sealed: int | None) -> None:
+    if found != sealed:
         raise CorruptRow("a row does not match its seal")
-    return row
 
 
 def _samples(shard: sqlite3.Connection, store: ShardStore, first: int, end: int) -> Iterator[_Row]:
@@ -169,7 +169,8 @@ def _samples(shard: sqlite3.Connection, store: ShardStore, first: int, end: int)
     for row, *sample, sealed in shard.execute(asked, (first, end)):
         if not store.shard.holds(row):
             raise RunError(f"{store.path} holds sample {row}, which is not in shard {store.shard}.")
-        yield (row, *_checked(tuple(sample), sealed), sealed)
+        _check(row_seal(*sample), sealed)
+        yield (row, *sample, sealed)
 
 
 def _copy_conversations(db: sqlite3.Connection, shard: sqlite3.Connection, before: int) -> int:
@@ -190,20 +191,22 @@ def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
 
 def _exchanges(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     for *row, sealed in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
-        number, *values = _checked(tuple(row), sealed)
-        new = (number + before, *values)
-        yield (*new, row_seal(*new))
+        number, *values = row
+        rest = row_bytes(*values)
+        _check(crc32(row_bytes(number) + rest), sealed)
+        yield (number + before, *values, crc32(row_bytes(number + before) + rest))
 
 
 def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     asked = f"SELECT {ANSWER_SEALED}, row_seal, verdict, failure, seal FROM answers ORDER BY rowid"  # noqa: S608  our own constants
     for *row, about, verdict, failure, sealed in shard.execute(asked):
-        key, kind, question, cached, exchange = _checked(tuple(row), about)
+        key, kind, question, cached, exchange = row
+        first = crc32(row_bytes(key, kind, question, cached))
+        _check(crc32(row_bytes(exchange), first), about)
         if sealed != (seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)):
             raise CorruptRow("an answer does not match its seal")
         number = None if exchange is None else exchange + before
-        new = row_seal(key, kind, question, cached, number)
-        yield (key, kind, question, verdict, failure, cached, number, sealed, new)
+        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(row_bytes(number), first))
 
 
 def _last(db: sqlite3.Connection) -> int:

@@ -94,7 +94,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _outcomes(lines: Sequence[bytes], sample: str, metrics: Sequence[str], part: Part) -> Mapping[str, Outcome]:
     """Return the outcomes of a sample by metric, without their evidence. Raises RunError for other outcomes."""
     try:
-        records: list[OutcomeRecord] = [json.loads(line) for line in lines]
+        records: list[OutcomeRecord] = [json.loads(line.decode()) for line in lines]
         found = {each["metric"]: outcome_from({**each, "evidence": []}) for each in records}
         if [*found] == metrics and all(each["sample"] == sample for each in records):
             return found
