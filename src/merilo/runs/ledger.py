@@ -22,8 +22,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field, fields, replace
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Self
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 from zlib import crc32
 
 from merilo.errors import RunError
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 _SEAL_BYTES: Final = len(b',"00000000"]')
+_NUMBERS: Final = (int, float)
+_DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines whose checksum holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,7 @@ class Ledger:
             for done, (body, (kind, number, *values)) in enumerate(_entries(path)):
                 if done:
                     first, _, *rest = body.split(",", 2)
-                    self._write(",".join([first, str(number + before), *rest]))
+                    self._write(",".join((first, str(number + before), *rest)))
                     self._apply(kind, number + before, values)
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise _damaged(path, f"line {done + 1}: {error}") from error
@@ -294,7 +296,7 @@ class Ledger:
     def _take(self, line: bytes) -> None:
         """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
         self._seal, body = _checked(line, self._seal)
-        kind, number, *values = json.loads(f"{body}]")
+        kind, number, *values = _DECODE(f"{body}]")[0]
         if (kind == "ledger") is not (self.lines == 0):
             raise ValueError("wrong position")
         if kind == "ledger":
@@ -353,7 +355,7 @@ def _entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
             if not line.endswith(b"\n"):  # half a line of a killed process
                 return
             sealed, body = _checked(line[:-1], sealed)
-            yield body, json.loads(f"{body}]")
+            yield body, _DECODE(f"{body}]")[0]
 
 
 def _checked(line: bytes, before: int) -> tuple[int, str]:
@@ -380,7 +382,7 @@ def _charge(
 
 def _check(*numbers: object) -> None:
     for each in numbers:
-        if not isinstance(each, int | float) or isinstance(each, bool) or not isfinite(each) or each < 0:
+        if type(each) not in _NUMBERS or not 0 <= cast("float", each) < inf:
             raise TypeError(f"{each!r:.40} is not an amount")
 
 

@@ -71,8 +71,8 @@ class StoreMerge:
     def write(self) -> None:
         """Write the store to a new file. Raises RunError for a damaged shard, or for answers that contradict."""
         with closing(connected(self.path, wait_s=0.0)) as db:
-            # the file is new, and an interrupted merge deletes it, so it needs no journal
-            for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
+            # an interrupted merge deletes the file; the journal holds what was there before, which is nothing
+            for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
                 db.execute(f"PRAGMA {pragma}")
             db.execute("BEGIN")
             for statement in SCHEMA:
