@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import open_session
+from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import MeriloError, UsageError
 from merilo.judging.verdicts import Verdict
 
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
     early; then the run ends."""
 
 _log = logging.getLogger("merilo")
+
+_POLL_S: Final = 0.1
+"""Seconds between look-ups of answers that another process is asking for."""
+_MAX_WAIT_S: Final = 120.0
+"""Maximum seconds to wait for an answer of another process, which may be stopped or wait for a slow server."""
 
 
 def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
@@ -60,15 +67,16 @@ class _SharedSession:
     is abandoned.
     """
 
-    __slots__ = ("_driver", "_missing", "_replies", "block", "session", "waiting")
+    __slots__ = ("_driver", "_missing", "_replies", "block", "opened_s", "session", "waiting")
 
     def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
         self.session = session
         self.block = block
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
+        self.opened_s = time.monotonic()
         self._missing = 0
-        self._replies: list[Reply | Failure | None] = []
+        self._replies: list[Reply | Failure | None] = [None for _ in session.sends or ()]
 
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
@@ -117,7 +125,8 @@ class WaitingPlan:
 class AsyncDriver:
     """Answers the steps of plans under asyncio. Plan runs that ask the same question share one judge session.
 
-    A shared session continues if the plan that asked first is abandoned. There is no asyncio task per plan or question:
+    A shared session continues if the plan that asked first is abandoned. A session that another process with the same
+    cache has in flight is not sent: its answer is read from the cache. There is no asyncio task per plan or question:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
@@ -130,6 +139,10 @@ class AsyncDriver:
         """Number of judge sessions that wait for a reply, sent or still queued."""
         self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
+        self._unsent: list[_SharedSession] = []  # opened just now
+        self._elsewhere: list[_SharedSession] = []  # another process is asking them
+        self._poll: asyncio.TimerHandle | None = None
+        self._local: dict[int, bool] = {}  # by id of a provider: it asks no model
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -173,6 +186,7 @@ class AsyncDriver:
                     flight.waiting.append(waiting)
                 if not flights:
                     self._answered(waiting)
+            self._send_unsent()
         self._arm()
 
     async def run_plan(self, plan_run: PlanRun) -> PlanRun:
@@ -201,8 +215,9 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Store the partial replies of unfinished sessions, and stop."""
-        if self._commit is not None:
-            self._commit.cancel()
+        for timer in (self._commit, self._poll):
+            if timer is not None:
+                timer.cancel()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._dispatcher.off_stop(self._stopped)
@@ -227,6 +242,12 @@ class AsyncDriver:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
         held = flight.session.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
+        self._deliver(flight, held)
+        self.advance_ready()
+        self.on_reply()
+
+    def _deliver(self, flight: _SharedSession, held: KnownAnswers) -> None:
+        """Pass the answers of a session to the plan runs that waited for it."""
         for key in flight.session.unit.keys:
             self._flights.pop(key, None)
         for waiting in flight.waiting:
@@ -234,8 +255,6 @@ class AsyncDriver:
             waiting.missing -= 1
             if not waiting.missing and not waiting.abandoned:
                 self._answered(waiting)
-        self.advance_ready()
-        self.on_reply()
 
     def _cut(self, waiting: WaitingPlan) -> list[WorkUnit] | None:
         """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
@@ -271,8 +290,55 @@ class AsyncDriver:
         flight = _SharedSession(self, session, waiting.block)
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
-        self.waiting += 1
-        flight.send(again=session.has_replies)
+        self._unsent.append(flight)
+
+    def _send_unsent(self) -> None:
+        """Send the sessions that were just opened, except those that another process has in flight."""
+        unsent, self._unsent = self._unsent, []
+        if not unsent:
+            return
+        taken = self._answers.claim([flight.session.unit for flight in unsent if not self._is_local(flight)])
+        for flight in unsent:
+            if flight.session.unit.key in taken:
+                self._elsewhere.append(flight)
+            else:
+                self.waiting += 1
+                flight.send(again=flight.session.has_replies)
+        if self._elsewhere and self._poll is None:
+            self._poll = call_after(self._loop, _POLL_S, self._look_again)
+
+    def _look_again(self) -> None:
+        """Read the answers that other processes have stored since, and ask what they no longer do."""
+        self._poll = None
+        if self.ended.done():
+            return
+        try:
+            flights, self._elsewhere = self._elsewhere, []
+            looked = self._answers.known_all([flight.session.unit for flight in flights])
+            for flight, (held, rest) in zip(flights, looked, strict=True):
+                if rest is None:
+                    self._count(flight.session.unit, held)
+                    self._deliver(flight, held)
+                elif time.monotonic() - flight.opened_s > _MAX_WAIT_S:
+                    self.waiting += 1
+                    flight.send(again=flight.session.has_replies)
+                else:
+                    self._unsent.append(flight)
+            self._send_unsent()
+            self.advance_ready()
+            self.on_reply()
+        except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
+            self._dispatcher.stop(error)
+
+    def _is_local(self, flight: _SharedSession) -> bool:
+        """Return True if a session asks no model; waiting for another process would take longer than its answer."""
+        for send in flight.session.sends or ():
+            provider = send.provider  # it lives as long as its judge
+            if id(provider) not in self._local:
+                self._local[id(provider)] = asks_no_model(provider)
+            if not self._local[id(provider)]:
+                return False
+        return True
 
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))
