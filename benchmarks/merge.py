@@ -50,7 +50,7 @@ def write_shard(path: Path, index: int, of: int, samples: int) -> None:
         store.expect_samples()
         ledger = Ledger(path / "ledger.jsonl", Charges())
         for position in positions:
-            store._incoming = position - 1  # the samples before it are in other shards
+            store._incoming = position - 1  # noqa: SLF001  reading the samples of other shards would take minutes
             sample = _sample(position)
             own.add(sample)
             store.add_new(sample)

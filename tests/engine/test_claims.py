@@ -11,13 +11,12 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
 from command_line import COMMAND, Here
 from judged_rivers import canonical
 from server import JudgeServer, status
 
 import merilo
-from merilo.engine import drivers
+from merilo.engine import asked_elsewhere
 from merilo.engine.cache import VerdictCache
 from merilo.engine.claims import Claims
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
@@ -25,6 +24,8 @@ from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import pytest
 
 PROCESSES = 4
 ROWS = [
@@ -166,7 +167,7 @@ def test_a_question_answered_since_it_was_looked_up_is_not_asked(tmp_path: Path)
 
 def test_a_process_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that stays without an answer delays a run by the longest wait only."""
-    monkeypatch.setattr(drivers, "_MAX_WAIT_S", 0.5)
+    monkeypatch.setattr(asked_elsewhere, "_MAX_WAIT_S", 0.5)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path = tmp_path / "cache.sqlite"
     with JudgeServer() as server:

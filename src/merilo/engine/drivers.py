@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from merilo.engine.asked_elsewhere import AskedElsewhere
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import open_session
-from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import MeriloError, UsageError
 from merilo.judging.verdicts import Verdict
 
@@ -38,11 +38,6 @@ if TYPE_CHECKING:
     early; then the run ends."""
 
 _log = logging.getLogger("merilo")
-
-_POLL_S: Final = 0.1
-"""Seconds between look-ups of answers that another process is asking for."""
-_MAX_WAIT_S: Final = 120.0
-"""Maximum seconds to wait for an answer of another process, which may be stopped or wait for a slow server."""
 
 
 def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
@@ -140,9 +135,7 @@ class AsyncDriver:
         self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
         self._unsent: list[_SharedSession] = []  # opened just now
-        self._elsewhere: list[_SharedSession] = []  # another process is asking them
-        self._poll: asyncio.TimerHandle | None = None
-        self._local: dict[int, bool] = {}  # by id of a provider: it asks no model
+        self._elsewhere = AskedElsewhere[_SharedSession](answers, self._look_again)
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -215,9 +208,9 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Store the partial replies of unfinished sessions, and stop."""
-        for timer in (self._commit, self._poll):
-            if timer is not None:
-                timer.cancel()
+        if self._commit is not None:
+            self._commit.cancel()
+        self._elsewhere.close()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._dispatcher.off_stop(self._stopped)
@@ -294,51 +287,29 @@ class AsyncDriver:
 
     def _send_unsent(self) -> None:
         """Send the sessions that were just opened, except those that another process has in flight."""
-        unsent, self._unsent = self._unsent, []
-        if not unsent:
-            return
-        taken = self._answers.claim([flight.session.unit for flight in unsent if not self._is_local(flight)])
-        for flight in unsent:
-            if flight.session.unit.key in taken:
-                self._elsewhere.append(flight)
-            else:
-                self.waiting += 1
-                flight.send(again=flight.session.has_replies)
-        if self._elsewhere and self._poll is None:
-            self._poll = call_after(self._loop, _POLL_S, self._look_again)
+        if self._unsent:
+            unsent, self._unsent = self._unsent, []
+            self._send(self._elsewhere.claimed(unsent))
+
+    def _send(self, flights: Sequence[_SharedSession]) -> None:
+        for flight in flights:
+            self.waiting += 1
+            flight.send(again=flight.session.has_replies)
 
     def _look_again(self) -> None:
-        """Read the answers that other processes have stored since, and ask what they no longer do."""
-        self._poll = None
+        """Advance the plan runs whose answers other processes have stored; send what no other process asks any more."""
         if self.ended.done():
             return
         try:
-            flights, self._elsewhere = self._elsewhere, []
-            looked = self._answers.known_all([flight.session.unit for flight in flights])
-            for flight, (held, rest) in zip(flights, looked, strict=True):
-                if rest is None:
-                    self._count(flight.session.unit, held)
-                    self._deliver(flight, held)
-                elif time.monotonic() - flight.opened_s > _MAX_WAIT_S:
-                    self.waiting += 1
-                    flight.send(again=flight.session.has_replies)
-                else:
-                    self._unsent.append(flight)
-            self._send_unsent()
+            answered, sendable = self._elsewhere.look()
+            for flight, held in answered:
+                self._count(flight.session.unit, held)
+                self._deliver(flight, held)
+            self._send(sendable)
             self.advance_ready()
             self.on_reply()
         except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
             self._dispatcher.stop(error)
-
-    def _is_local(self, flight: _SharedSession) -> bool:
-        """Return True if a session asks no model; waiting for another process would take longer than its answer."""
-        for send in flight.session.sends or ():
-            provider = send.provider  # it lives as long as its judge
-            if id(provider) not in self._local:
-                self._local[id(provider)] = asks_no_model(provider)
-            if not self._local[id(provider)]:
-                return False
-        return True
 
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 _SEAL_BYTES: Final = len(b',"00000000"]')
-_NUMBERS: Final = (int, float)
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines whose checksum holds
 
 
@@ -334,21 +333,19 @@ class Ledger:
 def opening_of(path: Path) -> Charges:
     """Return the opening balance of the ledger at `path`. Raises RunError if it is damaged or missing."""
     try:
-        _, (kind, number, *values) = next(_entries(path))
+        _, (_, number, opening) = next(_entries(path))
         _check_format(path, number)
-        found = Charges(**values[0])
+        found = Charges(**opening)
         _check(*asdict(found).values())
     except FileNotFoundError:
         raise _damaged(path, "it is missing") from None
     except (StopIteration, ValueError, TypeError, LookupError, RecursionError) as error:
         raise _damaged(path, f"line 1: {error}") from error
-    if kind != "ledger":
-        raise _damaged(path, "line 1: unknown first item")
     return found
 
 
 def _entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
-    """Yield the entries of a ledger file, each as it is written and as values. Raises ValueError for a line with a wrong checksum."""
+    """Yield the entries of a ledger file, each as it is written and as values. Raises ValueError."""
     sealed = 0
     with path.open("rb") as file:
         for line in file:
@@ -359,7 +356,7 @@ def _entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
 
 
 def _checked(line: bytes, before: int) -> tuple[int, str]:
-    """Return the checksum of a line, which must be in it, and the line up to it. `before`: that of the line before."""
+    """Return the checksum of a line and the line up to it. `before`: the checksum of the line before."""
     body = line[:-_SEAL_BYTES]
     found = crc32(body, before)
     if line[-_SEAL_BYTES:] != b',"%08x"]' % found:
@@ -382,7 +379,7 @@ def _charge(
 
 def _check(*numbers: object) -> None:
     for each in numbers:
-        if type(each) not in _NUMBERS or not 0 <= cast("float", each) < inf:
+        if type(each) not in (int, float) or not 0 <= cast("float", each) < inf:
             raise TypeError(f"{each!r:.40} is not an amount")
 
 

@@ -144,7 +144,7 @@ def test_a_composite_is_computed_over_all_shards(tmp_path: Path) -> None:
 
 
 def test_requests_and_cost_are_those_of_all_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several draws from a server: the ledgers are joined, unanswered and refused requests included, and they add up."""
+    """Several draws from a server: the ledgers are joined, unanswered requests included, and they add up."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     chosen = {"metrics": ["context_sufficiency"], "draws": 2, "judge": "openai:gpt-4.1-mini"}
     with JudgeServer() as server:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.merge.fitting import parts_of, whole_manifest
 from merilo.commands.merge.results import merge_outcomes, merge_usage
+from merilo.engine.gc_tuning import rare_collections
 from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, RUN_FILES, STORE, SUMMARY
 from merilo.runs.lock import RunLock
@@ -49,7 +50,7 @@ def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[st
         _check_target(target)
         _make(staged)
         try:
-            with RunLock(staged):
+            with RunLock(staged), rare_collections():
                 _build(staged, parts)
             run = _settled(staged, target)
         except BaseException:
@@ -77,11 +78,8 @@ def _build(path: Path, parts: Sequence[Part]) -> None:
 
 def _check_target(path: Path) -> None:
     """Raise RunError for a directory that holds anything but a run, which the merged one may equal."""
-    if path.is_dir():
-        other = any(each.name not in {*RUN_FILES, LABELS} for each in path.iterdir())
-    else:
-        other = path.exists()
-    if other:
+    own = {*RUN_FILES, LABELS}
+    if any(each.name not in own for each in path.iterdir()) if path.is_dir() else path.exists():
         raise RunError(f"{path} holds other files. Choose a new directory (--out).")
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
 
