@@ -27,14 +27,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from zlib import crc32
 
 from merilo.errors import RunError
+from merilo.runs.ledger_lines import checked, entries, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 FORMAT: Final = 1
-_SEAL_BYTES: Final = len(b',"00000000"]')
-_DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines whose checksum holds
+_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,33 +237,39 @@ class Ledger:
 
         Its opening balance is not added. Its open entries stay open. Raises RunError if it is damaged.
         """
-        before, done = self._number, 0
+        before, done, new = self._number, 0, list[str]()
         try:
-            for done, (body, (kind, number, *values)) in enumerate(_entries(path)):
+            for done, (body, (kind, number, *values)) in enumerate(entries(path)):
                 if done:
                     first, _, *rest = body.split(",", 2)
-                    self._write(",".join((first, str(number + before), *rest)))
+                    new.append(",".join((first, str(number + before), *rest)))
                     self._apply(kind, number + before, values)
+                if len(new) == _AT_ONCE:
+                    self._write(*new)
+                    new.clear()
+            self._write(*new)
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise _damaged(path, f"line {done + 1}: {error}") from error
         if done + 1 < lines:
             raise _damaged(path, f"it has {done + 1:,} of at least {lines:,} lines")
 
-    def _write(self, line: str) -> None:
-        """Append a line. Writing suffices to survive a killed process; only `close` waits for the disk."""
-        if self._path is None:
+    def _write(self, *lines: str) -> None:
+        """Append lines. Writing suffices to survive a killed process; only `close` waits for the disk."""
+        if self._path is None or not lines:
             return
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             os.ftruncate(self._file, self._size)  # a killed process may have left half a line
         if not self.lines:
             self._append(self._file, f'["ledger",{FORMAT},{json.dumps(asdict(self._opening))}')
-        self._append(self._file, line)
+        self._append(self._file, *lines)
 
-    def _append(self, file: int, line: str) -> None:
-        body = line.encode()
-        seal = crc32(body, self._seal)
-        data = b'%s,"%08x"]\n' % (body, seal)
+    def _append(self, file: int, *lines: str) -> None:
+        seal, data = self._seal, b""
+        for line in lines:
+            body = line.encode()
+            seal = crc32(body, seal)
+            data += b'%s,"%08x"]\n' % (body, seal)
         try:
             written = os.write(file, data)
             while written < len(data):
@@ -272,7 +277,7 @@ class Ledger:
         except OSError:
             os.ftruncate(file, self._size)  # later lines must not be appended to half a line
             raise
-        self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + 1
+        self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + len(lines)
 
     def _read(self, lines: int, first: int | None = None) -> None:
         if self._path is None:
@@ -294,8 +299,8 @@ class Ledger:
 
     def _take(self, line: bytes) -> None:
         """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
-        self._seal, body = _checked(line, self._seal)
-        kind, number, *values = _DECODE(f"{body}]")[0]
+        self._seal, body = checked(line, self._seal)
+        kind, number, *values = values_of(body)
         if (kind == "ledger") is not (self.lines == 0):
             raise ValueError("wrong position")
         if kind == "ledger":
@@ -333,7 +338,7 @@ class Ledger:
 def opening_of(path: Path) -> Charges:
     """Return the opening balance of the ledger at `path`. Raises RunError if it is damaged or missing."""
     try:
-        _, (_, number, opening) = next(_entries(path))
+        _, (_, number, opening) = next(entries(path))
         _check_format(path, number)
         found = Charges(**opening)
         _check(*asdict(found).values())
@@ -342,26 +347,6 @@ def opening_of(path: Path) -> Charges:
     except (StopIteration, ValueError, TypeError, LookupError, RecursionError) as error:
         raise _damaged(path, f"line 1: {error}") from error
     return found
-
-
-def _entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
-    """Yield the entries of a ledger file, each as it is written and as values. Raises ValueError."""
-    sealed = 0
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):  # half a line of a killed process
-                return
-            sealed, body = _checked(line[:-1], sealed)
-            yield body, _DECODE(f"{body}]")[0]
-
-
-def _checked(line: bytes, before: int) -> tuple[int, str]:
-    """Return the checksum of a line and the line up to it. `before`: the checksum of the line before."""
-    body = line[:-_SEAL_BYTES]
-    found = crc32(body, before)
-    if line[-_SEAL_BYTES:] != b',"%08x"]' % found:
-        raise ValueError("wrong checksum")
-    return found, body.decode()
 
 
 def _charge(
