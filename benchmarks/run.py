@@ -29,7 +29,7 @@ BENCHMARKS = (
     "seal.py",
     "report.py",
 )
-LONG = ("coverage.py", "long_texts.py")
+LONG = ("coverage.py", "long_texts.py", "merge.py")
 """Minutes of CPU each: run only if named, as in `make bench ARGS="coverage.py gates"`, or by `ARGS=all`."""
 
 

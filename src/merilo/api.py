@@ -212,6 +212,25 @@ def import_scores(
     )
 
 
+def merge(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Run:
+    """Merge the runs over all shards of a data set (`shard` of `evaluate`) into one run, and return it.
+
+    The merged run has the results that one process would have written, byte for byte.
+
+    Args:
+        runs: the finished runs of all shards, or their directories, in any order.
+        out: the directory of the merged run, which must be new. If it holds the same run, that run stays.
+
+    Raises:
+        UsageError: a shard is missing, given twice or unfinished, or shards differ in data, judge, metrics or versions.
+        RunError: a shard is damaged, shards have different answers to the same question, or the directory cannot be
+            used.
+    """
+    from merilo.commands.merge.run import merge_runs
+
+    return merge_runs(runs, out).run
+
+
 def replay(
     source: str | PathLike[str],
     *,

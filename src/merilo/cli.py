@@ -33,6 +33,7 @@ from merilo.commands.imports.cli import COMMAND as IMPORT
 from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
 from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.lineage.cli import COMMAND as LINEAGE
+from merilo.commands.merge.cli import COMMAND as MERGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.migrate.cli import COMMAND as MIGRATE
 from merilo.commands.option_flags import GroupedOptions
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[tuple[Command, ...]] = (
     RUN,
+    MERGE,
     PLAN,
     IMPORT,
     MIGRATE,

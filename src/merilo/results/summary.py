@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
@@ -22,10 +22,19 @@ from merilo.stats.running import RunningMean, RunningRatio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.metrics.base import Composite, Metric, Outcome
+    from merilo.metrics.base import Composite, Outcome
 
 _SHOWN = 5
 _DISTINCT = 1_000
+
+
+class Ranged(Protocol):
+    """A metric, as far as sums are concerned."""
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest possible value."""
+        ...
 
 
 class Tallies:
@@ -35,7 +44,7 @@ class Tallies:
 
     def __init__(
         self,
-        metrics: Mapping[str, Metric],
+        metrics: Mapping[str, Ranged],
         composites: Mapping[str, tuple[Composite, tuple[str, ...]]],
         fingerprint: str,
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -125,16 +126,35 @@ def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
 
 def row_seal(*values: bytes | str | float | None) -> int:
     """Return a checksum of a row's values, as SQLite returns them."""
-    found = 0
+    return crc32(row_bytes(*values))
+
+
+def row_bytes(*values: bytes | str | float | None) -> bytes:
+    """Return the bytes of which `row_seal` is the checksum; those of several values are joined."""
+    parts: list[bytes] = []
     for value in values:
-        if isinstance(value, bytes):
-            data = b"b" + value
-        elif isinstance(value, str):
-            data = b"s" + value.encode("utf-8", "surrogatepass")
-        else:  # an integer and its float are equal here: SQLite may return either from a column of real numbers
-            data = b"n" if value is None else b"f" + repr(float(value)).encode()
-        found = crc32(data, crc32(len(data).to_bytes(8, "little"), found))
-    return found
+        if isinstance(value, str):
+            parts.append(_sized(b"s" + value.encode("utf-8", "surrogatepass")))
+        elif isinstance(value, bytes):
+            parts.append(_sized(b"b" + value))
+        elif value is None:
+            parts.append(_sized(b"n"))
+        else:
+            parts.append(_number_bytes(value) if value else _sized(b"f" + repr(float(value)).encode()))
+    return b"".join(parts)
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "little") + data
+
+
+@lru_cache(maxsize=4_096)
+def _number_bytes(value: float) -> bytes:
+    """Return the bytes of a number other than 0, of which there are two.
+
+    An integer and its float are equal here: SQLite may return either from a column of real numbers.
+    """
+    return _sized(b"f" + repr(float(value)).encode())
 
 
 class CommitPolicy:

@@ -12,11 +12,13 @@ from merilo.data.identification import with_identified_language
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
+from merilo.runs.shards import ShardTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from merilo.data.sample import Dataset, Sample
+    from merilo.runs.shards import Shard
     from merilo.runs.store import Store
 
 _SHOWN = 20
@@ -29,7 +31,13 @@ class Intake:
     """Result of reading a data set."""
 
     samples: int
+    """Number of samples to evaluate."""
     fingerprint: str
+    """Fingerprint of these samples."""
+    read: int
+    """Number of samples in the data; more than `samples` for a shard. Everything below describes all of them."""
+    shard: Mapping[str, object] | None = None
+    """The manifest's entry for the shard; None if all samples are evaluated."""
     skipped: tuple[str, ...] = ()
     """One text for each skipped record: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
@@ -52,11 +60,20 @@ class _Tally:
     knows: Callable[[Sample], bool] | None = None
     resumed: bool = False
     """True if an earlier part of the run stored samples."""
+    own: ShardTally | None = None
+    """The samples of the shard; None if all samples are evaluated."""
     unknown: int = 0
     unknown_first: list[str] = field(default_factory=list[str])
     unknown_languages: Counter[str] = field(default_factory=Counter[str])
 
+    @property
+    def owns_next(self) -> bool:
+        """True if the next sample is evaluated."""
+        return self.own is None or self.own.shard.holds(self.samples + 1)
+
     def add(self, sample: Sample) -> None:
+        if self.own is not None and self.owns_next:
+            self.own.add(sample)
         self.fingerprint.add(sample)
         self.samples += 1
         self.present |= sample.present
@@ -68,16 +85,23 @@ class _Tally:
 
 
 async def take_in(
-    dataset: Dataset, store: Store, *, skip_invalid: bool, knows: Callable[[Sample], bool] | None = None
+    dataset: Dataset,
+    store: Store,
+    *,
+    skip_invalid: bool,
+    knows: Callable[[Sample], bool] | None = None,
+    shard: Shard | None = None,
 ) -> Intake:
     """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
-    `knows`: returns True if the judges support the language of a sample; None if this is not checked. Yields to the
-    event loop after each batch, so that reading can be cancelled. Raises DataError with every problem found if records
-    are invalid and not to be skipped, or if no valid record is left.
+    `knows`: returns True if the judges support the language of a sample; None if this is not checked. `shard`: the
+    samples to evaluate. All are read, because metrics and messages depend on all of them, as do positions. Yields to
+    the event loop after each batch, so that reading can be cancelled. Raises DataError with every problem found if
+    records are invalid and not to be skipped, or if no valid record is left, and UsageError for an empty shard.
     """
     store.expect_samples()
-    tally = _Tally(knows=knows, resumed=store.sample_count() > 0)
+    own = None if shard is None else ShardTally(shard)
+    tally = _Tally(knows=knows, resumed=store.sample_count() > 0, own=own)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -88,9 +112,12 @@ async def take_in(
     if not tally.samples:
         shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
+    fingerprint = tally.fingerprint.hexdigest()
     return Intake(
-        samples=tally.samples,
-        fingerprint=tally.fingerprint.hexdigest(),
+        samples=tally.samples if own is None else own.samples,
+        fingerprint=fingerprint if own is None else own.fingerprint.hexdigest(),
+        read=tally.samples,
+        shard=None if own is None else own.record(tally.samples, fingerprint),
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
         unknown=tally.unknown,
@@ -108,11 +135,12 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
         elif (earlier := known.get(item.id)) is not None:
             _note(tally, (_taken(item.id, earlier, dataset, number),))
         else:
-            stored = store.sample(item.id) if tally.resumed else None
+            own = tally.owns_next
+            stored = store.sample(item.id) if tally.resumed and own else None
             sample = with_identified_language(item, earlier=stored)
             tally.add(sample)
             known[sample.id] = tally.samples
-            store.add_new(sample)
+            store.add_new(sample, own=own)
 
 
 def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:

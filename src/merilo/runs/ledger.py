@@ -22,17 +22,18 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field, fields, replace
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Self
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 from zlib import crc32
 
 from merilo.errors import RunError
+from merilo.runs.ledger_lines import checked, entries, values_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT: Final = 1
-_SEAL_BYTES: Final = len(b',"00000000"]')
+_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,21 +232,44 @@ class Ledger:
         del self._in_flight[number]
         self.unanswered.add(charge.received(received, unread))
 
-    def _write(self, line: str) -> None:
-        """Append a line. Writing suffices to survive a killed process; only `close` waits for the disk."""
-        if self._path is None:
+    def add_ledger(self, path: Path, *, lines: int) -> None:
+        """Append the requests of another run's ledger, which must have at least this many lines, with new numbers.
+
+        Its opening balance is not added. Its open entries stay open. Raises RunError if it is damaged.
+        """
+        before, done, new = self._number, 0, list[str]()
+        try:
+            for done, (body, (kind, number, *values)) in enumerate(entries(path)):
+                if done:
+                    first, _, *rest = body.split(",", 2)
+                    new.append(",".join((first, str(number + before), *rest)))
+                    self._apply(kind, number + before, values)
+                if len(new) == _AT_ONCE:
+                    self._write(*new)
+                    new.clear()
+            self._write(*new)
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise _damaged(path, f"line {done + 1}: {error}") from error
+        if done + 1 < lines:
+            raise _damaged(path, f"it has {done + 1:,} of at least {lines:,} lines")
+
+    def _write(self, *lines: str) -> None:
+        """Append lines. Writing suffices to survive a killed process; only `close` waits for the disk."""
+        if self._path is None or not lines:
             return
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             os.ftruncate(self._file, self._size)  # a killed process may have left half a line
         if not self.lines:
             self._append(self._file, f'["ledger",{FORMAT},{json.dumps(asdict(self._opening))}')
-        self._append(self._file, line)
+        self._append(self._file, *lines)
 
-    def _append(self, file: int, line: str) -> None:
-        body = line.encode()
-        seal = crc32(body, self._seal)
-        data = b'%s,"%08x"]\n' % (body, seal)
+    def _append(self, file: int, *lines: str) -> None:
+        seal, data = self._seal, b""
+        for line in lines:
+            body = line.encode()
+            seal = crc32(body, seal)
+            data += b'%s,"%08x"]\n' % (body, seal)
         try:
             written = os.write(file, data)
             while written < len(data):
@@ -253,7 +277,7 @@ class Ledger:
         except OSError:
             os.ftruncate(file, self._size)  # later lines must not be appended to half a line
             raise
-        self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + 1
+        self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + len(lines)
 
     def _read(self, lines: int, first: int | None = None) -> None:
         if self._path is None:
@@ -275,18 +299,22 @@ class Ledger:
 
     def _take(self, line: bytes) -> None:
         """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
-        body = line[:-_SEAL_BYTES]
-        self._seal = crc32(body, self._seal)
-        if line[-_SEAL_BYTES:] != b',"%08x"]' % self._seal:
-            raise ValueError("wrong checksum")
-        kind, number, *values = json.loads(body + b"]")
+        self._seal, body = checked(line, self._seal)
+        kind, number, *values = values_of(body)
         if (kind == "ledger") is not (self.lines == 0):
             raise ValueError("wrong position")
+        if kind == "ledger":
+            _check_format(self._path, number)
+            self.answered = Charges(**values[0])
+            _check(*asdict(self.answered).values())
+        else:
+            self._apply(kind, number, values)
+        self.lines += 1
+        self._size += len(line) + 1
+
+    def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
+        """Process an entry. Raises ValueError, TypeError or LookupError if this module did not write it."""
         match kind:
-            case "ledger":
-                _check_format(self._path, number)
-                self.answered = Charges(**values[0])
-                _check(*asdict(self.answered).values())
             case "sent":
                 if number != self._number + 1:
                     raise ValueError("a number is missing")
@@ -305,8 +333,20 @@ class Ledger:
                 del self._in_flight[number]
             case _:
                 raise ValueError("unknown first item")
-        self.lines += 1
-        self._size += len(line) + 1
+
+
+def opening_of(path: Path) -> Charges:
+    """Return the opening balance of the ledger at `path`. Raises RunError if it is damaged or missing."""
+    try:
+        _, (_, number, opening) = next(entries(path))
+        _check_format(path, number)
+        found = Charges(**opening)
+        _check(*asdict(found).values())
+    except FileNotFoundError:
+        raise _damaged(path, "it is missing") from None
+    except (StopIteration, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise _damaged(path, f"line 1: {error}") from error
+    return found
 
 
 def _charge(
@@ -324,7 +364,7 @@ def _charge(
 
 def _check(*numbers: object) -> None:
     for each in numbers:
-        if not isinstance(each, int | float) or isinstance(each, bool) or not isfinite(each) or each < 0:
+        if type(each) not in (int, float) or not 0 <= cast("float", each) < inf:
             raise TypeError(f"{each!r:.40} is not an amount")
 
 

@@ -121,11 +121,14 @@ class Manifest:
     """The package and release that computed imported scores, as the user stated it at the import; otherwise empty."""
     definitions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of an imported metric → the published definition that computes it, by `source`; otherwise empty."""
+    shard: Mapping[str, object] | None = None
+    """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
+    `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
         """Return this manifest as it is stored. What older runs do not have is omitted if it is empty."""
         fields = asdict(self)
-        for name in ("draws", "source", "definitions"):
+        for name in ("draws", "source", "definitions", "shard"):
             if not fields[name]:
                 del fields[name]
         return fields
@@ -142,6 +145,7 @@ class Manifest:
             "cluster",
             "until",
             "draws",
+            "shard",
         )
         # Older runs do not record rubrics, and only language models read them.
         if self.rubrics and other.rubrics and _has_language_model(self.judges):

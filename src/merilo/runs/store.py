@@ -160,13 +160,14 @@ class Store:
             )
 
     def accept_samples(self, place: Callable[[str], bytes] | None = None) -> None:
-        """Replace the present samples by those added since `expect_samples`.
+        """Replace the present samples by those added since `expect_samples`, except the samples of other shards.
 
         `place`: a sort key by id that determines their order; None for the order in which they were added.
         """
         self.commit()
         with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM incoming WHERE record = ''")
             if place is not None:
                 self._put_in_order(place)
             self._db.execute("DROP TABLE samples")
@@ -205,10 +206,13 @@ class Store:
             self.add_new(sample)
         return earlier
 
-    def add_new(self, sample: Sample) -> None:
-        """Store a sample with a new id; the caller has checked that with `positions`."""
+    def add_new(self, sample: Sample, *, own: bool = True) -> None:
+        """Store a sample with a new id; the caller has checked that with `positions`.
+
+        `own`: False for a sample of another shard. Only its id and position are stored, until `accept_samples`.
+        """
         self._incoming += 1
-        self._sample_rows[sample.id] = (self._incoming, compact(sample.to_record()))
+        self._sample_rows[sample.id] = (self._incoming, compact(sample.to_record()) if own else "")
         self._due.add(paid=0)
         if len(self._sample_rows) >= _WAITING_SAMPLES:
             self.commit()

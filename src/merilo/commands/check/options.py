@@ -36,6 +36,7 @@ ABOUT_DATA: Final = (
     "cross_encoder",
     "draws",
     "limit",
+    "shard",
     "language",
     "cluster",
     "skip_invalid",

@@ -220,6 +220,19 @@ class Options:
             Flag(help="Read only the first N records.", metavar="N", type=int, group=_DATA, in_project_file=False),
         ),
     )
+    shard: str | None = field(
+        default=None,
+        metadata=option(
+            'evaluate one of several shards of the data, such as "2/8": every eighth sample, from the second on. '
+            "`merge` makes one run of all shards. None: all samples.",
+            Flag(
+                help="Evaluate shard I of N only; merilo merge makes one run of all shards.",
+                metavar="I/N",
+                group=_DATA,
+                in_project_file=False,
+            ),
+        ),
+    )
     mapping: Mapping[str, str] | None = field(
         default=None,
         metadata=option(

@@ -17,7 +17,7 @@ from merilo.commands.evaluate.cascade import RunCascades
 from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
 from merilo.commands.evaluate.look_up import LookUp
 from merilo.commands.evaluate.selection import Selection, select
-from merilo.commands.evaluate.settings import checked, judges_of
+from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
@@ -54,6 +54,7 @@ from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, json_text, write_json
 from merilo.runs.scales import scales_of
 from merilo.runs.seal import publish, recover
+from merilo.runs.shards import Shard
 from merilo.runs.store import Store
 from merilo.runs.tape_writer import write_tape
 from merilo.version import version
@@ -84,6 +85,7 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     """
     options = checked(options)
     judges = judges_of(options)
+    check_shard(options, judges.values())
     check_prices(options.budget, judges.values(), options.price)
     dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
     try:
@@ -120,7 +122,8 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     """
     limited = _limited(judges)
     knows = None if limited is None else partial(_knows, limited)
-    intake = await take_in(dataset, store, skip_invalid=options.skip_invalid, knows=knows)
+    shard = None if options.shard is None else Shard.parse(options.shard)
+    intake = await take_in(dataset, store, skip_invalid=options.skip_invalid, knows=knows, shard=shard)
     if dataset.columns.unseen:
         names = ", ".join(map(repr, dataset.columns.unseen))
         raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
@@ -536,6 +539,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
         rubrics=rubric_versions(selection.kinds),
         scales=scales_of(selection.metrics),
         draws=draws_of(selection.metrics),
+        shard=intake.shard,
     )
 
 
@@ -574,7 +578,7 @@ def _language_note(intake: Intake, roles: JudgeRoles) -> str:
     judge = _limited(roles.judges)
     if judge is None or not intake.unknown:
         return ""
-    which = f"{intake.unknown:,} of {count(intake.samples, 'sample')}"
+    which = f"{intake.unknown:,} of {count(intake.read, 'sample')}"
     verb, them = ("is", "it") if intake.unknown == 1 else ("are", "them")
     languages = ", ".join(f"{code} {n:,}" for code, n in sorted(intake.unknown_languages.items(), key=_most_first))
     first = [f"{each:.40}" for each in intake.unknown_first]

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
+from merilo.judges.cascade import Cascade
 from merilo.judges.route_specs import named_specs
+from merilo.judges.routed import parts_of
 from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
+from merilo.runs.shards import Shard
 from merilo.runs.tape_writer import check_tape_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
 
@@ -40,6 +45,20 @@ def checked(options: Options) -> Options:
 
         options = with_stop(options)
     return options
+
+
+def check_shard(options: Options, judges: Iterable[Judge]) -> None:
+    """Raise UsageError for a shard that is not one, or for options whose result depends on samples of other shards."""
+    if options.shard is None:
+        return
+    Shard.parse(options.shard)
+    if options.until_decided is not None:
+        raise UsageError("A run that stops early takes samples in random order from all data. Leave out --shard.")
+    if any(isinstance(part, Cascade) for judge in judges for part in parts_of(judge)):
+        raise UsageError(
+            "A cascade measures its thresholds and its audit on questions of the whole data. Leave out --shard, or use "
+            "one of its judges."
+        )
 
 
 def judges_of(options: Options) -> dict[str, Judge]:

@@ -46,6 +46,7 @@ _WRITES_NOTHING = (
     LineageOptions,
     without=(
         "metrics",
+        "shard",
         "draws",
         "max_cost_usd",
         "max_requests",

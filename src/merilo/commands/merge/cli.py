@@ -1,0 +1,74 @@
+"""`merilo merge`: make one run of the runs over all shards of a data set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from merilo.commands.command import Command, Section
+from merilo.commands.flags import Debug, Json, given, given_some
+
+HELP = """Merge the runs over all shards of a data set into one run.
+
+RUN is the directory of a finished shard (merilo run --shard I/N). The merged run has the results that one process
+would have written, byte for byte. Its requests and cost are those of all shards.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo run answers.jsonl --shard 1/2 --out shards/1
+  merilo run answers.jsonl --shard 2/2 --out shards/2
+  merilo merge shards/1 shards/2 -o runs/whole
+"""
+
+
+def merge(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Directories of all shards, in any order.", callback=given_some, show_default=False
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="MERGED",
+            help="Directory of the merged run, which must be new.",
+            callback=given,
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Merge shards and print the summary of the merged run."""
+    del debug  # main reads it
+    from merilo.commands.merge.run import merge_runs
+    from merilo.rendering.overview import overview_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.summary import summary_page
+    from merilo.rendering.terminal import page_width, show, tell, write
+    from merilo.rendering.wording import count
+
+    found = merge_runs(runs, given(out))
+    if json:
+        write(json_text(overview_record(found.run)) + "\n")
+    else:
+        show(summary_page(found.run, page_width()))
+    if found.labelled:
+        tell(
+            f"{count(len(found.labelled), 'shard')} had human labels, which were left out: they were sampled from one "
+            "shard only. Sample labels from the merged run."
+        )
+
+
+COMMAND = Command(
+    name="merge",
+    section=Section.MEASURE,
+    summary="Make one run of shards.",
+    help=HELP,
+    call=merge,
+    examples=EXAMPLES,
+)
