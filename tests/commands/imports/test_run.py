@@ -108,6 +108,15 @@ def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
     assert not (here / "run").exists()
 
 
+@pytest.mark.parametrize(("first", "second", "line"), [("0.5", "inf", 3), ("-inf", "0.5", 2)])
+def test_an_infinite_score_is_named_with_its_row(here: Path, first: str, second: str, line: int) -> None:
+    """A column with one is still a column of scores: the error names row, column and value."""
+    file = written("r.csv", f"question,answer,contexts,faithfulness\nq,a,['c'],{first}\nr,a,['c'],{second}\n")
+    told = rf"r.csv, line {line}, field 'faithfulness': expected a finite number or nothing, got the text '-?inf'"
+    with pytest.raises(DataError, match=told):
+        import_scores(file, out=here / "run")
+
+
 def test_a_range_is_zero_to_one_unless_it_is_given(here: Path) -> None:
     """Values beyond it are not guessed at: the error says how far they go and how to give the range."""
     file = written("scores.csv", "id,rating\na,1\nb,5\n")
