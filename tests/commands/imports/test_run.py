@@ -134,6 +134,17 @@ def test_a_value_outside_its_range_is_told_with_its_line(here: Path) -> None:
         import_scores(file, scores={"rating": (1, 4)}, out=here / "run")
 
 
+def test_rounding_does_not_put_a_score_outside_its_range(here: Path) -> None:
+    """A value at most 1e-9 beyond an end counts as the end; a column with one further out is left out."""
+    rows = "q,a,['c'],1.0000000000000002,0.5\nr,a,['c'],-1e-10,1.00000001\n"
+    file = written("r.csv", f"question,answer,contexts,answer_relevancy,other\n{rows}")
+    run = import_scores(file, out=here / "run")
+    assert values(run, "foreign:answer_relevancy") == [1.0, 0.0]
+    assert list(run.manifest.left_out) == ["other"]
+    with pytest.raises(DataError, match=r"line 3, field 'other': expected a number from 0 to 1, got 1"):
+        import_scores(file, scores={"answer_relevancy": (0, 1), "other": (0, 1)}, out=here / "run2")
+
+
 def test_a_range_may_be_open(here: Path) -> None:
     """An end may be infinite; an infinite score may not."""
     file = written("scores.csv", "id,loss\na,12\nb,0.5\n")
