@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from merilo.data.load import load
@@ -355,3 +356,14 @@ def test_a_plain_cell_as_one_context_is_told(tmp_path: Path) -> None:
     assert isinstance(sample, Sample)
     assert [context.text for context in sample.contexts] == ["one ||| two"]
     assert "only item of retrieved_contexts" in dataset.columns.sentence()
+
+
+def test_ids_that_pandas_made_floats_say_what_to_do() -> None:
+    """A column of whole numbers with a missing value has floats, so the error names the type that has none."""
+    frame = pd.DataFrame({"id": [1, 2, None], "user_input": ["a", "b", "c"]})
+    bad = next(iter(load(frame)))
+    assert isinstance(bad, BadRecord)
+    assert "got the number 1.0" in bad.problems[0].message
+    assert ".astype('Int64')" in bad.problems[0].message
+    samples = list(load(frame.astype({"id": "Int64"})))
+    assert [sample.id for sample in samples if isinstance(sample, Sample)] == ["1", "2", "3"]
