@@ -128,6 +128,32 @@ def test_what_is_no_data_is_a_usage_error(source: Any) -> None:
         load(source)
 
 
+class Runnable:
+    """An object like LangChain's runnables: it is asked by `invoke`, and yields its own fields."""
+
+    def invoke(self, question: str) -> str:
+        return question
+
+    def __iter__(self) -> Iterator[tuple[str, object]]:
+        yield "first", self
+
+
+class QueryEngine:
+    """An object like LlamaIndex' query engines."""
+
+    def query(self, question: str) -> str:
+        return question
+
+
+@pytest.mark.parametrize("source", [Runnable(), QueryEngine(), len], ids=lambda source: type(source).__name__)
+def test_a_pipeline_in_the_place_of_data_is_named(source: Any) -> None:
+    """The error names the function that takes a pipeline."""
+    with pytest.raises(
+        UsageError, match=r"got a pipeline of type \w+\. Use merilo\.evaluate_pipeline\(pipeline, data\)"
+    ):
+        load(source)
+
+
 def test_an_unknown_format_is_a_usage_error(tmp_path: Path) -> None:
     """A name that tells no format lists those that do."""
     for name in ("data.orc", "data", "data.gz"):
