@@ -204,7 +204,7 @@ def _foreign(
 
 
 def _clamp(values: array[float], span: tuple[float, float]) -> None:
-    """Set values that rounding put outside the range to its end."""
+    """Replace values that rounding put outside the range by its nearest end."""
     low, high = span
     for place, value in enumerate(values):
         if low - _ROUNDING <= value < low:
