@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.adapters import traces
+from merilo.adapters import spans, traces
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
@@ -205,7 +205,30 @@ def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytes
     long, good = items(path)
     assert long.record is None
     assert long.reason == "it has more than 2 spans"
+    assert long.kinds == {"chain": 2, "not read": 1}
     assert good.record is not None
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["nested", "dotted"])
+def test_the_spans_of_a_trace_that_is_too_long_are_only_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, flat: bool
+) -> None:
+    """The attributes of spans above the maximum are not read, so they take little time."""
+    monkeypatch.setattr(traces, "MAX_SPANS", 2)
+    read: list[object] = []
+    fill = spans._fill
+    monkeypatch.setattr(spans, "_fill", lambda *given: (read.append(given), fill(*given)))
+    lines = [span(str(n), input__value="Q", output__value="A") for n in range(9)]
+    if flat:
+        lines = [
+            {**each, "context.trace_id": each["context"]["trace_id"], "context.span_id": each["context"]["span_id"]}
+            for each in lines
+        ]
+        for each in lines:
+            del each["context"]
+    (long,) = items(written(tmp_path, *lines))
+    assert long.kinds == {"chain": 2, "not read": 7}
+    assert len(read) == 2
 
 
 @pytest.mark.parametrize(

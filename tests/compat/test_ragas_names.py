@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,10 +16,8 @@ from merilo.compat.ragas import EvaluationDataset, MultiTurnSample, SingleTurnSa
 from merilo.compat.ragas.embeddings import embedding_factory
 from merilo.compat.ragas.llms import LangchainLLMWrapper, llm_factory
 from merilo.compat.ragas.metrics import METRICS, Faithfulness, faithfulness
+from merilo.compat.ragas.missing_modules import MISSING_MODULES
 from merilo.compat.ragas.table import NEWEST, V0_1, V0_2, V0_3
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SAMPLE = SingleTurnSample(
     user_input="When was it lit?", response="It was lit in 1871.", retrieved_contexts=["It was lit in 1871."]
@@ -45,6 +46,38 @@ def test_a_missing_metric_says_what_to_use() -> None:
         from merilo.compat.ragas.metrics import BleuScore  # noqa: F401
     with pytest.raises(ImportError, match="cannot import name 'Faithfullness'"):
         from merilo.compat.ragas.metrics import Faithfullness  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("testset", "module testset: load your own questions"),
+        ("testset.generator", "module testset: load your own"),
+        ("v0_1.testset", "module testset: load your own"),
+        ("v0_2.integrations.langchain", "module integrations: use merilo.evaluate_pipeline"),
+        ("metrics.base", "module metrics.base: write a metric"),
+        ("v0_3.metrics.collections", "module metrics.collections: use merilo.compat.ragas.metrics.collections"),
+    ],
+)
+def test_a_missing_module_says_what_to_use(name: str, told: str) -> None:
+    """The ImportError names the module of ragas and the replacement, on every line."""
+    with pytest.raises(ImportError, match=f"merilo does not have ragas' {told}"):
+        import_module(f"merilo.compat.ragas.{name}")
+
+
+def test_modules_that_ragas_does_not_have_are_not_found() -> None:
+    """A misspelt module is Python's own error, and modules that merilo has are imported."""
+    with pytest.raises(ModuleNotFoundError, match="testsets"):
+        import_module("merilo.compat.ragas.testsets")
+    for name in ("v0_1.metrics.critique", "metrics.collections", "v0_2.llms"):
+        import_module(f"merilo.compat.ragas.{name}")
+
+
+@pytest.mark.parametrize("advice", sorted(set(MISSING_MODULES.values())))
+def test_the_pages_for_missing_modules_exist(advice: str) -> None:
+    """A page that an error names is in the documentation."""
+    root = Path(__file__).parents[2]
+    assert all((root / page).is_file() for page in re.findall(r"docs/\S+\.md", advice))
 
 
 def test_conversations_are_refused() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from merilo.data.load import load
@@ -124,6 +125,32 @@ def test_reading_is_lazy() -> None:
 def test_what_is_no_data_is_a_usage_error(source: Any) -> None:
     """A single object or a number is not a list of records."""
     with pytest.raises(UsageError, match="Data must be a path or a list of records"):
+        load(source)
+
+
+class Runnable:
+    """An object like LangChain's runnables: it is asked by `invoke`, and yields its own fields."""
+
+    def invoke(self, question: str) -> str:
+        return question
+
+    def __iter__(self) -> Iterator[tuple[str, object]]:
+        yield "first", self
+
+
+class QueryEngine:
+    """An object like LlamaIndex' query engines."""
+
+    def query(self, question: str) -> str:
+        return question
+
+
+@pytest.mark.parametrize("source", [Runnable(), QueryEngine(), len], ids=lambda source: type(source).__name__)
+def test_a_pipeline_in_the_place_of_data_is_named(source: Any) -> None:
+    """The error names the function that takes a pipeline."""
+    with pytest.raises(
+        UsageError, match=r"got a pipeline of type \w+\. Use merilo\.evaluate_pipeline\(pipeline, data\)"
+    ):
         load(source)
 
 
@@ -355,3 +382,14 @@ def test_a_plain_cell_as_one_context_is_told(tmp_path: Path) -> None:
     assert isinstance(sample, Sample)
     assert [context.text for context in sample.contexts] == ["one ||| two"]
     assert "only item of retrieved_contexts" in dataset.columns.sentence()
+
+
+def test_ids_that_pandas_made_floats_say_what_to_do() -> None:
+    """A column of whole numbers with a missing value has floats, so the error names the type that has none."""
+    frame = pd.DataFrame({"id": [1, 2, None], "user_input": ["a", "b", "c"]})
+    bad = next(iter(load(frame)))
+    assert isinstance(bad, BadRecord)
+    assert "got the number 1.0" in bad.problems[0].message
+    assert ".astype('Int64')" in bad.problems[0].message
+    samples = list(load(frame.astype({"id": "Int64"})))
+    assert [sample.id for sample in samples if isinstance(sample, Sample)] == ["1", "2", "3"]

@@ -14,21 +14,22 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict
-from itertools import groupby
+from dataclasses import asdict, dataclass
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.items import Item
 from merilo.adapters.spans import Span, spans_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from merilo.adapters.conventions import SpanFile
     from merilo.data.lines import RawRecord
 
 MAX_SPANS: Final = 10_000
-"""Maximum spans of one trace; a longer trace is reported and left out."""
+"""Maximum spans of one trace; a longer trace is reported and left out, and its other spans are only counted."""
+_NOT_READ: Final = "not read"
 _RETRIEVAL: Final = frozenset({"retriever", "reranker"})
 _SCHEMA: Final = """
     CREATE TABLE traces (number INTEGER PRIMARY KEY, trace TEXT UNIQUE, line INTEGER);
@@ -40,25 +41,37 @@ def items_of_traces(records: Iterable[RawRecord], file: SpanFile) -> Iterator[It
     """Yield the unreadable records as problems, then each trace in the order in which the traces begin in the file."""
     with closing(sqlite3.connect("")) as store:  # a temporary file that only this connection sees
         store.executescript(_SCHEMA)
-        numbers: dict[str, int] = {}
+        recent: dict[str, _Stored] = {}
+        full: dict[str, int] = {}
         for record in records:
             if record.value is None:
                 yield Item(record.place, problems=record.problems)
                 continue
-            for span in spans_in(record.value, file):
-                _store(store, span, record.place, numbers)
+            for span in spans_in(record.value, file, full):
+                stored = _store(store, span, record.place, recent)
+                if stored.spans >= MAX_SPANS:
+                    full.setdefault(span.trace, 0)
         store.execute("CREATE INDEX by_number ON spans (number)")
         rows = store.execute(
             "SELECT traces.number, traces.line, spans.body FROM traces JOIN spans ON spans.number = traces.number "
             "ORDER BY traces.number, spans.rowid"
         )
         for (_, line), group in groupby(rows, key=lambda row: (row[0], row[1])):
-            yield _item(line, (row[2] for row in group))
+            yield _item(line, (row[2] for row in group), full)
 
 
-def _store(store: sqlite3.Connection, span: Span, line: int, recent: dict[str, int]) -> None:
-    number = recent.get(span.trace)
-    if number is None:
+@dataclass(slots=True)
+class _Stored:
+    """A trace in the database."""
+
+    number: int
+    spans: int = 0
+    """Its spans since it became recent."""
+
+
+def _store(store: sqlite3.Connection, span: Span, line: int, recent: dict[str, _Stored]) -> _Stored:
+    trace = recent.get(span.trace)
+    if trace is None:
         found = store.execute("SELECT number FROM traces WHERE trace = ?", (span.trace,)).fetchone()
         if found is None:
             added = store.execute("INSERT INTO traces (trace, line) VALUES (?, ?)", (span.trace, line))
@@ -67,20 +80,18 @@ def _store(store: sqlite3.Connection, span: Span, line: int, recent: dict[str, i
             number = int(found[0])
         if len(recent) > MAX_SPANS:  # traces end: only recent ones get more spans
             recent.clear()
-        recent[span.trace] = number
+        trace = recent[span.trace] = _Stored(number)
     body = {name: value for name, value in asdict(span).items() if value not in (None, "", 0, {})}
-    store.execute("INSERT INTO spans VALUES (?, ?)", (number, json.dumps(body)))
+    store.execute("INSERT INTO spans VALUES (?, ?)", (trace.number, json.dumps(body)))
+    trace.spans += 1
+    return trace
 
 
-def _item(line: int, bodies: Iterator[str]) -> Item:
-    spans: list[Span] = []
-    for body in bodies:
-        if len(spans) == MAX_SPANS:
-            reason = f"it has more than {MAX_SPANS:,} spans"
-            for _ in bodies:
-                pass
-            return Item(line, reason=reason, id=spans[0].trace, kinds=_kinds(spans))
-        spans.append(Span(**json.loads(body)))
+def _item(line: int, bodies: Iterator[str], full: Mapping[str, int]) -> Item:
+    spans = [Span(**json.loads(body)) for body in islice(bodies, MAX_SPANS)]
+    if more := sum(1 for _ in bodies) + full.get(spans[0].trace, 0):
+        kinds = {**_kinds(spans), _NOT_READ: more}
+        return Item(line, reason=f"it has more than {MAX_SPANS:,} spans", id=spans[0].trace, kinds=kinds)
     spans.sort(key=lambda span: (span.start, span.end))
     return sample_item(spans, line)
 

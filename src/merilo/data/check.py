@@ -23,6 +23,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_CHARS = 60
 _SHOWN_KEYS = 4
 ID: Final = "an id (text or a whole number)"
+_AS_WHOLE: Final = "write whole numbers without a fraction; for a column of pandas, use .astype('Int64')"
 
 
 def shown(value: object) -> str:
@@ -115,7 +116,9 @@ def identifier(value: object, field: str, problems: list[Problem]) -> str | None
         return str(value)
     if isinstance(value, str) and value:
         return text(value, field, problems)
-    problems.append(Problem(ID, shown(value), field))
+    # pandas turns a column of whole numbers with a missing value into floats
+    advice = _AS_WHOLE if isinstance(value, float) and value.is_integer() else ""
+    problems.append(Problem(ID, shown(value), field, advice=advice))
     return None
 
 

@@ -78,6 +78,11 @@ def load(
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
     if not isinstance(source, (list, tuple, Dataset)) and (found := adapted(source)) is not None:
         return _of_records(found, rules, limit, columns)
+    if _is_pipeline(source):
+        raise UsageError(
+            f"Data must be a path or a list of records, got a pipeline of type {type(source).__name__}. "
+            "Use merilo.evaluate_pipeline(pipeline, data), which asks it each question."
+        )
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
     return _of_records(source, rules, limit, columns)
@@ -96,6 +101,18 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
             name = shown = records.name
     reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit, cells=False)
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
+
+
+def _is_pipeline(source: object) -> bool:
+    """Return True for a function or an object of a framework that answers questions.
+
+    LangChain's runnables are iterable too: they yield their own fields.
+    """
+    if check.is_ordered(source):
+        return not isinstance(source, (list, tuple, Dataset)) and hasattr(source, "invoke")
+    if isinstance(source, (str, bytes, int, float, dict)) or source is None:
+        return False
+    return callable(source) or any(hasattr(source, name) for name in _ASKED_BY)
 
 
 def _check_arguments(language: str | None, limit: int | None) -> None:
@@ -137,6 +154,10 @@ def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterato
         else:
             planner.columns.recognised.update(found.renamed)
             yield RawRecord(place, found.value)
+
+
+_ASKED_BY: Final = ("invoke", "query", "retrieve", "run")
+"""Methods by which the pipelines of frameworks are asked."""
 
 
 @runtime_checkable

@@ -108,6 +108,15 @@ def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
     assert not (here / "run").exists()
 
 
+@pytest.mark.parametrize(("first", "second", "line"), [("0.5", "inf", 3), ("-inf", "0.5", 2)])
+def test_an_infinite_score_is_named_with_its_row(here: Path, first: str, second: str, line: int) -> None:
+    """A column with one is still a column of scores: the error names row, column and value."""
+    file = written("r.csv", f"question,answer,contexts,faithfulness\nq,a,['c'],{first}\nr,a,['c'],{second}\n")
+    told = rf"r.csv, line {line}, field 'faithfulness': expected a finite number or nothing, got the text '-?inf'"
+    with pytest.raises(DataError, match=told):
+        import_scores(file, out=here / "run")
+
+
 def test_a_range_is_zero_to_one_unless_it_is_given(here: Path) -> None:
     """Values beyond it are not guessed at: the error says how far they go and how to give the range."""
     file = written("scores.csv", "id,rating\na,1\nb,5\n")
@@ -123,6 +132,17 @@ def test_a_value_outside_its_range_is_told_with_its_line(here: Path) -> None:
     file = written("scores.csv", "id,rating\na,1\nb,5\n")
     with pytest.raises(DataError, match=r"scores.csv, line 3, field 'rating': expected a number from 1 to 4, got 5"):
         import_scores(file, scores={"rating": (1, 4)}, out=here / "run")
+
+
+def test_rounding_does_not_put_a_score_outside_its_range(here: Path) -> None:
+    """A value at most 1e-9 beyond an end counts as the end; a column with one further out is left out."""
+    rows = "q,a,['c'],1.0000000000000002,0.5\nr,a,['c'],-1e-10,1.00000001\n"
+    file = written("r.csv", f"question,answer,contexts,answer_relevancy,other\n{rows}")
+    run = import_scores(file, out=here / "run")
+    assert values(run, "foreign:answer_relevancy") == [1.0, 0.0]
+    assert list(run.manifest.left_out) == ["other"]
+    with pytest.raises(DataError, match=r"line 3, field 'other': expected a number from 0 to 1, got 1"):
+        import_scores(file, scores={"answer_relevancy": (0, 1), "other": (0, 1)}, out=here / "run2")
 
 
 def test_a_range_may_be_open(here: Path) -> None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first
 _UNIT: Final = (0.0, 1.0)
+_ROUNDING: Final = 1e-9
+"""Largest distance of a score from its range that counts as rounding: a cosine may be 1.0000000000000002."""
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.:/+-]+")
 
 
@@ -183,6 +185,7 @@ def _foreign(
     definition = None if stated is None else matched(column, stated).definition
     known = None if definition is None else known_metric(definition)
     span = wanted.scores.get(column) or (_UNIT if known is None else scale_of(known).span)
+    _clamp(values, span)
     scored = [value for value in values if not isnan(value)]
     low, high = min(scored, default=0.0), max(scored, default=0.0)
     if not (span[0] <= low and high <= span[1]):
@@ -198,6 +201,16 @@ def _foreign(
     lower = column in wanted.lower_is_better or column in rows.lower_is_better
     lower = lower or (known is not None and not known.higher_is_better)
     return _Foreign(column, FOREIGN + _name(column), values, Scale(span, higher_is_better=not lower), definition)
+
+
+def _clamp(values: array[float], span: tuple[float, float]) -> None:
+    """Replace values that rounding put outside the range by its nearest end."""
+    low, high = span
+    for place, value in enumerate(values):
+        if low - _ROUNDING <= value < low:
+            values[place] = low
+        elif high < value <= high + _ROUNDING:
+            values[place] = high
 
 
 def _name(column: str) -> str:

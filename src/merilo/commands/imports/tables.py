@@ -164,7 +164,7 @@ def _columns(file: RecordFile) -> _Scanned:
     for record in islice(file.records(), _SCANNED):
         is_first = not scanned.names
         for column, value in (record.value or {}).items():
-            found = number_of(value)
+            found = _read(value)  # also infinity, so that a column with it is refused with its row, not overlooked
             if column not in scanned.names:
                 scanned.names[column] = None
                 if is_first:
@@ -256,7 +256,8 @@ class _Table:
             cell = (record.value or {}).get(column)
             value = number_of(cell)
             if value is None:
-                self.problems.append(self._problem("a number or nothing", check.shown(cell), column, record.place))
+                expected = "a number or nothing" if _read(cell) is None else "a finite number or nothing"
+                self.problems.append(self._problem(expected, check.shown(cell), column, record.place))
             self.values[column].append(nan if value is None else value)
 
     def _alone(self, record: RawRecord, number: int) -> Sample | BadRecord:

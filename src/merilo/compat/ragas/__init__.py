@@ -10,6 +10,7 @@ docs/how-to/from-ragas.md shows all of it.
     scorers.py          the metric classes, made from the table; scores of one sample
     table.py            class and options in ragas → definition and parameters in merilo, by line
     dataset_schema.py   samples and data sets
+    missing_modules.py  modules of ragas that merilo does not have → what to use
     llms.py, embeddings.py   wrappers, factories → judges and embedders (merilo.compat.models)
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from merilo.compat.ragas.dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
 from merilo.compat.ragas.evaluation import Evaluation, EvaluationResult
 from merilo.compat.ragas.metrics import METRICS
+from merilo.compat.ragas.missing_modules import install
 from merilo.compat.ragas.run_config import RunConfig
 from merilo.compat.ragas.table import NEWEST
 
@@ -31,6 +33,7 @@ __all__ = [
     "evaluate",
 ]
 
+install()
 _evaluation = Evaluation(NEWEST, METRICS)
 evaluate = _evaluation.evaluate
 aevaluate = _evaluation.aevaluate
