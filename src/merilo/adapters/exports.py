@@ -43,6 +43,7 @@ _WRAPPERS: Final = ("data", "spans", "runs", "traces", "records")
 """Keys of an object under which an interface of a system answers with the list of its records."""
 _PLAIN: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:samples|rows)"\s*:')
 _HEAD_BYTES: Final = 256
+_LONG_BYTES: Final = 2**16
 _ARCHIVE: Final = ".eval"
 _Rows = tuple[tuple[str, ...], ...]
 
@@ -142,7 +143,7 @@ def export_of(source: object) -> Export | None:
     if source.name.endswith(_ARCHIVE):
         return _export(source, {"epoch": 1, "target": "", "input": "", "id": ""}, lambda: inspect_archive(source))
     try:
-        if format_of(source) not in (Format.JSONL, Format.JSON) or _is_plain(source):
+        if format_of(source) not in (Format.JSONL, Format.JSON) or _is_plain(source) or _is_long_other(source):
             return None
         read = _records_of(source)
         for record, _ in zip(read(), range(_SCANNED), strict=False):
@@ -176,6 +177,19 @@ def _is_plain(path: Path) -> bool:
     """Return True if a file begins with a list of samples, so that its text need not be read for its first record."""
     with open_unpacked(path) as stream:
         return _PLAIN.match(stream.peek(_HEAD_BYTES)) is not None
+
+
+def _is_long_other(path: Path) -> bool:
+    """Return True if a first line is long and begins with no key of an export, so that it need not be held whole."""
+    if format_of(path) is not Format.JSONL:
+        return False
+    with open_unpacked(path) as stream:
+        head = stream.read(_LONG_BYTES)
+    if len(head) < _LONG_BYTES or b"\n" in head:
+        return False
+    kinds: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *RESULT_FILES)
+    keys = {name.rpartition(".")[2] for file in kinds for names in file.has for name in names}
+    return not any(f'{key}"'.encode() in head for key in (*keys, *_WRAPPERS))
 
 
 def _records_of(path: Path) -> Callable[[], Iterator[RawRecord]]:
