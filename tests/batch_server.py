@@ -54,6 +54,8 @@ class Plan:
     status: int = 500
     expires: float = 0.0
     """Fraction of the lines of the next batch that are not run."""
+    broken: str = ""
+    """Lines with this text always fail."""
     struck: set[str] = field(default_factory=set)
 
 
@@ -74,9 +76,15 @@ class BatchServer(JudgeServer):
         """Run every batch that has not ended, one after another."""
         asyncio.run_coroutine_threadsafe(self._run_all(), self._loop).result()
 
+    def stop_answering(self) -> None:
+        """Fail the request that is being answered, after its batch was accepted."""
+        raise RuntimeError("made to fail")
+
     def routes(self, app: web.Application) -> None:
         """Add the batch APIs."""
+        app.middlewares.append(self._with_key)
         add = app.router
+        add.add_post("/run", self._run)
         add.add_post("/v1/files", self._upload)
         add.add_get("/v1/files/{file}/content", self._content)
         add.add_post("/v1/batches", self._create)
@@ -90,7 +98,19 @@ class BatchServer(JudgeServer):
         add.add_get("/v1beta/batches", self._list_google)
         add.add_get("/v1beta/batches/{batch}", self._get_google)
 
+    @web.middleware
+    async def _with_key(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """Answer with 401 without one of the keys."""
+        if self.keys is not None and not self.keys.intersection(request.headers.values()):
+            return web.json_response({"error": {"message": "Incorrect API key provided."}}, status=401)
+        response: web.StreamResponse = await handler(request)
+        return response
+
     # running
+
+    async def _run(self, _: web.Request) -> web.Response:
+        await self._run_all()
+        return web.Response()
 
     async def _run_all(self) -> None:
         async with ClientSession() as session:
@@ -106,6 +126,8 @@ class BatchServer(JudgeServer):
         luck = random.Random(own)
         if luck.random() < self.plan.expires:
             return name, 0, None
+        if self.plan.broken and self.plan.broken in json.dumps(body):
+            return name, self.plan.status, {"error": {"message": "made to fail"}}
         if luck.random() < self.plan.errors and own not in self.plan.struck:
             self.plan.struck.add(own)
             return name, self.plan.status, {"error": {"message": "made to fail"}}

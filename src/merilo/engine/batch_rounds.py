@@ -247,9 +247,7 @@ class BatchRounds:
             self._post(send, key, line.tries)
             return None
         if self._ledger.is_open(line.entry):
-            found = settled(
-                send.request, reply, max_reply_tokens=self._expected.max_reply(send.provider, send.request)
-            )
+            found = settled(send.request, reply, max_reply_tokens=self._expected.max_reply(send.provider, send.request))
             self._expected.learn(send.provider, send.request, found.usage)
             self._dispatcher.settle(line.entry, line.reserved_usd, send.provider, found)
         return reply
@@ -346,7 +344,8 @@ class BatchRounds:
         del self._outbox[title]
         try:
             name = await opened.api.submit(
-                mark, [BatchLine(f"{mark}-{line.key.hex()}", body) for line, body in zip(lines, box.bodies, strict=True)]
+                mark,
+                [BatchLine(f"{mark}-{line.key.hex()}", body) for line, body in zip(lines, box.bodies, strict=True)],
             )
         except ProviderError as error:
             if error.status in _REJECTED:  # otherwise the batch may exist, and the next call looks for it

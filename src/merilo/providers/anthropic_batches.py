@@ -57,9 +57,7 @@ class AnthropicBatches:
     async def submit(self, mark: str, lines: Sequence[BatchLine]) -> str:
         """See `BatchApi`. A batch has no name here; the ids of its lines start with the mark."""
         del mark
-        requests = (
-            b'{"custom_id": %s, "params": %s}' % (json_bytes(json_text(line.id)), line.body) for line in lines
-        )
+        requests = (b'{"custom_id": %s, "params": %s}' % (json_bytes(json_text(line.id)), line.body) for line in lines)
         body = b'{"requests": [%s]}' % b", ".join(requests)
         return str(object_in(self._connection, await self._wire.post(_ROUTE, body)).get("id"))
 

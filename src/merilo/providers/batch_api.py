@@ -56,7 +56,7 @@ class Intent(NamedTuple):
     """When it was about to be submitted, in seconds since 1970."""
 
 
-class Uncertain(Exception):  # noqa: N818  a state, which ends no run
+class Uncertain(Exception):
     """It is unknown whether a batch was submitted until another one ends."""
 
 

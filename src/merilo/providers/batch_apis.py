@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
-from merilo.providers.chat import ChatConnection
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.secrets import secrets_in
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from merilo.providers.base import Connection, Provider
     from merilo.providers.batch_api import BatchApi
+    from merilo.providers.chat import ChatConnection
 
     class _Opened:
         connection: Connection

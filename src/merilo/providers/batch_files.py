@@ -47,7 +47,9 @@ class BatchFiles:
         """See `BatchApi`. A file without a final newline is still being written."""
         path = self._output(batch)
         if not path.exists() and not self._requests(batch).exists():
-            raise ProviderDown(f"{self._requests(batch)} and its output are missing. Put them back, or use another run.")
+            raise ProviderDown(
+                f"{self._requests(batch)} and its output are missing. Put them back, or use another run."
+            )
         return path.exists() and _complete(path)
 
     async def results(self, batch: str, ids: Sequence[str]) -> list[LineResult]:

@@ -8,13 +8,13 @@ a key. Replies are removed once the run is complete, because its store holds the
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, connected, error_text
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
