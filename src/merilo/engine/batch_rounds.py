@@ -223,7 +223,7 @@ class BatchRounds:
     # reading
 
     def _result(self, send: OutgoingRequest) -> Reply | ProviderError | None:
-        """Return the reply to a request or its error; None if it has none yet, and is in flight or will be submitted."""
+        """Return the reply to a request or its error; None if it is in flight or will be submitted."""
         key = digest_of(send.key, self._generation)
         if key in self._posted:
             return None

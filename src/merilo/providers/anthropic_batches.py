@@ -62,7 +62,7 @@ class AnthropicBatches:
         return str(object_in(self._connection, await self._wire.post(_ROUTE, body)).get("id"))
 
     async def find(self, intent: Intent) -> str | None:
-        """See `BatchApi`. Only the results of a batch show the ids of its lines, so this may have to wait for its end."""
+        """See `BatchApi`. Only the results of a batch show the ids of its lines, so its end may have to come first."""
         waits = False
         async for batch in self._recent(intent):
             name = str(batch.get("id"))

@@ -94,7 +94,7 @@ def object_in(connection: ChatConnection, answer: WireAnswer) -> Json:
     except ValueError:
         found = None
     if found is None:
-        raise Permanent(f"The batch API answered {excerpt(connection.wire.clean(answer.text))!r}, which is no object.")
+        raise Permanent(f"The batch API sent no JSON object but: {excerpt(connection.wire.clean(answer.text))!r}.")
     return found
 
 

@@ -75,7 +75,7 @@ class RunBatches:
             rounds.close()
 
     def record(self, *, complete: bool) -> dict[str, object]:
-        """Return what `usage.json` holds of the batches; remove the replies of a complete run, which its store holds."""
+        """Return what `usage.json` holds of the batches; remove the replies of a complete run: its store has them."""
         waiting = self._store.waiting()
         if complete and not waiting:
             self._store.finish()

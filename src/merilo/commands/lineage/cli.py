@@ -54,6 +54,8 @@ _WRITES_NOTHING = (
         "record",
         "prices",
         "until_decided",
+        "batch",
+        "batch_files",
         "baseline",
     ),
 )
