@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider
+    from merilo.providers.batch_api import LineResult
     from merilo.providers.batch_apis import OpenBatches
     from merilo.runs.batch_store import Batch, BatchStore
 
@@ -175,7 +176,7 @@ class BatchRounds:
         opened = await self._open(batch.provider)
         intent = Intent(batch.mark, batch.lines, self._store.ids(), batch.created)
         try:
-            name = await self._patiently(lambda: opened.api.find(intent))
+            name: str | None = await self._patiently(lambda: opened.api.find(intent))
         except Uncertain:
             return None
         if name is not None:
@@ -199,7 +200,7 @@ class BatchRounds:
                 return
             raise
         lines = {f"{batch.mark}-{line.key.hex()}": line.key for line in self._store.lines_of(batch.mark)}
-        results = await self._patiently(lambda: opened.api.results(name, [*lines]))
+        results: list[LineResult] = await self._patiently(lambda: opened.api.results(name, [*lines]))
         clean = opened.connection.wire.clean
         self._store.collect(
             batch.mark,
@@ -232,7 +233,7 @@ class BatchRounds:
             if line is None or line.batch is None:
                 self._post(send, key, 0 if line is None else line.tries)
             return None
-        opened = self._wait(self._open(title_of(send.provider)))
+        opened: OpenBatches = self._wait(self._open(title_of(send.provider)))
         body = opened.connection.body(send.request)
         answer = WireAnswer(line.status, {}, line.text or "")
         path = ReplyPath(line.path)
@@ -320,7 +321,7 @@ class BatchRounds:
             self._reached = over.reached
             self._left_out_usd = cost if self._left_out_usd is None else min(cost, self._left_out_usd)
             return
-        opened = self._wait(self._open(title))
+        opened: OpenBatches = self._wait(self._open(title))
         body = opened.connection.body(send.request)
         reply_tokens = self._expected.max_reply(provider, send.request)
         priced = self._dispatcher.price(provider, PRICED) is not None

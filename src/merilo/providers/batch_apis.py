@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from merilo.errors import UsageError
 from merilo.providers.openai import OpenAIProvider
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from merilo.providers.batch_api import BatchApi
     from merilo.providers.chat import ChatConnection
 
-    class _Opened:
-        connection: Connection
+    class _Opened(Protocol):
+        @property
+        def connection(self) -> Connection: ...
 
 
 _APIS: Final = {

@@ -236,6 +236,7 @@ _KILLED = """
 import json, os, random, signal, sys, urllib.request
 from pathlib import Path
 import merilo
+import merilo.providers.anthropic_batches, merilo.providers.google_batches
 from merilo.engine import batch_rounds
 from merilo.providers.wire import Wire
 from merilo.runs.batch_store import BatchStore
@@ -244,6 +245,8 @@ from merilo.runs.ledger import Ledger
 url, out, options, rows = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
 batch_rounds.INTERRUPTED_S = 0.02
 left = 0
+files = {**options, "judge": "openai:m", "base_url": url, "batch_files": out + "-files"}
+merilo.evaluate(rows, out=out + "-warm", **files)  # what is imported here need not be imported in each child
 
 def step():
     global left
