@@ -71,8 +71,8 @@ class OpenAIBatches:
         found = await self._batch(batch)
         if found.get("status") == "failed":
             errors = as_list((as_object(found.get("errors")) or {}).get("data")) or ()
-            first = next((as_object(each) or {} for each in errors), {})
-            why = self._wire.clean(str(first.get("message") or "it names no reason"))
+            named = (str((as_object(each) or {}).get("message") or "") for each in errors)
+            why = self._wire.clean(next(filter(None, named), "it names no reason"))
             raise ProviderDown(f"The batch {batch} was rejected: {why}")
         return found.get("status") in _ENDED
 

@@ -153,7 +153,7 @@ class Ledger:
 
     @classmethod
     def open(
-        cls, path: Path, opening: Charges, *, lines: int = 0, in_flight: Callable[[int], bool] = lambda _: False
+        cls, path: Path, opening: Charges, *, lines: int = 0, in_flight: Callable[[int], bool] | None = None
     ) -> Self:
         """Return the ledger at `path`; if there is none, one with this opening balance, created with its first entry.
 
@@ -165,7 +165,7 @@ class Ledger:
 
     @classmethod
     def read(
-        cls, path: Path, *, lines: int, first: int | None = None, in_flight: Callable[[int], bool] = lambda _: False
+        cls, path: Path, *, lines: int, first: int | None = None, in_flight: Callable[[int], bool] | None = None
     ) -> Self:
         """Read the ledger at `path`, which must have at least this many lines. Raises RunError if it is damaged or
         missing.
@@ -283,7 +283,7 @@ class Ledger:
             raise
         self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + 1
 
-    def _read(self, lines: int, first: int | None, in_flight: Callable[[int], bool]) -> None:
+    def _read(self, lines: int, first: int | None, in_flight: Callable[[int], bool] | None) -> None:
         if self._path is None:
             return
         try:
@@ -297,7 +297,7 @@ class Ledger:
             raise _damaged(self._path, f"line {self.lines + 1}: {error}") from error
         if self.lines < max(lines, 1):
             raise _damaged(self._path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
-        for number in [number for number in self._in_flight if not in_flight(number)]:
+        for number in [number for number in self._in_flight if in_flight is None or not in_flight(number)]:
             self.leave(number)
 
     def _take(self, line: bytes) -> None:

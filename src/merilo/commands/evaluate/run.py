@@ -236,7 +236,7 @@ def _ledger(
     path: Path, store: Store, judges: Mapping[str, Judge], options: Options, batches: RunBatches | None
 ) -> Ledger:
     """Open the ledger of a run. Raises RunError if it is damaged, UsageError if a cost limit cannot be kept."""
-    in_flight = (lambda _: False) if batches is None else batches.in_flight()
+    in_flight = None if batches is None else batches.in_flight()
     ledger = Ledger.open(path / LEDGER, store.charges(), lines=store.ledger_lines, in_flight=in_flight)
     price_again(ledger, options.price, judges.values())
     check_spent(path, ledger.balance + _elsewhere(options), options.budget)
