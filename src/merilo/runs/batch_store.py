@@ -132,6 +132,11 @@ class BatchStore:
         )
         return [Batch(*row) for row in self._all(query)]
 
+    @property
+    def in_use(self) -> bool:
+        """True if a request waits for its reply, or a reply may not have been used yet."""
+        return bool(self._all("SELECT 1 FROM lines LIMIT 1"))
+
     def ids(self) -> frozenset[str]:
         """Return the providers' ids of all batches."""
         return frozenset(row[0] for row in self._all("SELECT id FROM batches WHERE id IS NOT NULL"))

@@ -114,8 +114,9 @@ def _check_none(path: Path) -> None:
     if not (path / BATCHES).exists():
         return
     store = BatchStore(path / BATCHES)
-    waiting = store.waiting()
+    in_use = store.in_use
     store.close()
-    if waiting:
-        requests = sum(each.lines for each in waiting)
-        raise UsageError(f"{path} waits for {requests:,} requests in batches. Repeat the command with --batch.")
+    if in_use:
+        raise UsageError(
+            f"{path} has asked questions in batches, and would pay for them twice. Repeat the command with --batch."
+        )
