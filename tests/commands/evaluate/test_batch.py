@@ -123,6 +123,14 @@ def test_requests_in_batches_cost_their_own_price(tmp_path: Path) -> None:
     assert run.usage["unanswered_usd"] == 0
 
 
+def test_a_plan_uses_the_prices_of_batches() -> None:
+    """`plan` with `batch` predicts half the cost."""
+    options: dict[str, Any] = {"judge": "openai:gpt-4.1-mini", "metrics": METRICS, "cache": False}
+    usd = [merilo.plan(rows(2), batch=batch, **options).typical.usd for batch in (False, True)]
+    assert usd[0] is not None
+    assert usd[1] == pytest.approx(usd[0] / 2)
+
+
 def test_a_batch_stays_within_the_limits(tmp_path: Path) -> None:
     """Only as many requests are submitted as could all be paid; the rest follows when replies have cost less."""
     with BatchServer() as server:
