@@ -380,6 +380,7 @@ class JudgeServer:
     async def _main(self) -> None:
         self._stop = asyncio.Event()
         app = web.Application(client_max_size=64 * 1024 * 1024)
+        self.routes(app)  # before the general ones
         for path in ("/v1", "/openai/v1", "/openai/deployments/{deployment}"):
             app.router.add_post(f"{self._prefix}{path}/chat/completions", self._complete)
         app.router.add_post(f"{self._prefix}/v1/messages", self._complete)
@@ -397,6 +398,9 @@ class JudgeServer:
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()
+
+    def routes(self, _: web.Application) -> None:
+        """Add routes; for servers that do more."""
 
     async def _models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": self._model, "object": "model"}]})

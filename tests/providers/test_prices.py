@@ -12,6 +12,7 @@ import pytest
 
 from merilo.errors import UsageError
 from merilo.providers.base import Usage
+from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import Price, Prices, TokenPrices, list_price_usd, outdated, prices_from
 
 if TYPE_CHECKING:
@@ -116,6 +117,20 @@ def test_what_a_request_costs(usage: Usage, usd: float | None) -> None:
     row = {"model": "m", "input": 2.0, "output": 8.0, "cached_input": 0.5, "cache_write": 2.5}
     prices = prices_from([{**row, "long": {"above": 2_000_000, "input": 4, "output": 16}}])
     assert prices.usd(Endpoint(), usage) == (None if usd is None else pytest.approx(usd))
+
+
+def test_a_batch_has_its_own_price() -> None:
+    """A listed model costs half in a batch; an own price costs what its `batch` states, by default the same."""
+    usage, listed = Usage(1_000, 1_000), OpenAIProvider("gpt-4.1-mini", base_url="https://api.openai.com/v1")
+    usd = Prices().usd(listed, usage)
+    assert usd is not None
+    assert Prices().batch_usd(listed, usage) == usd / 2
+    own = {"model": "gpt-4.1-mini", "input": 1, "output": 2}
+    assert prices_from([own]).batch_usd(listed, usage) == 0.003
+    assert prices_from([{**own, "batch": 0.25}]).batch_usd(listed, usage) == 0.00075
+    assert Prices().batch_usd(OpenAIProvider("unknown", base_url="http://127.0.0.1:9/v1"), usage) is None
+    with pytest.raises(UsageError, match="`batch` must be a fraction of the price"):
+        prices_from([{**own, "batch": "half"}])
 
 
 def test_own_prices_go_first() -> None:

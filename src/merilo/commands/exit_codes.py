@@ -1,9 +1,9 @@
 """The exit codes of the command line.
 
-Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 usage error, invalid data,
-a broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
-(--max-cost, --max-requests, --max-seconds) · 70 a bug in merilo · 130 interrupted · 141 the reader of the output is
-gone.
+Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 usage error, invalid data, a
+broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
+(--max-cost, --max-requests, --max-seconds) · 6 waiting for batches (--batch) · 70 a bug in merilo · 130 interrupted ·
+141 the reader of the output is gone.
 """
 
 from enum import IntEnum
@@ -18,6 +18,7 @@ class Exit(IntEnum):
     CANNOT_TELL = 3
     TOO_MANY_FAILED = 4
     LIMIT_REACHED = 5
+    WAITING = 6
     BUG = 70
     INTERRUPTED = 130
     NO_READER = 141

@@ -14,7 +14,7 @@ from enum import Enum
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from merilo.engine.amounts import charged_tokens
+from merilo.engine.amounts import charged_tokens, charged_tokens_of
 from merilo.engine.rate_limits import PRICED
 from merilo.errors import Refused, Temporary, UsageError
 from merilo.judges.cascade import each_judge
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from merilo.engine.amounts import Settled
     from merilo.errors import ProviderError
     from merilo.judges.base import Judge
-    from merilo.providers.base import Provider
+    from merilo.providers.base import Provider, Request
 
     Pricer = Callable[[Provider, Usage], float | None]
     """Returns the price of a usage at a provider, in USD; None if it is unknown."""
@@ -273,6 +273,15 @@ class Spending:
             return BudgetRefusal(BudgetDecision.EXPENSIVE)
         return BudgetRefusal(BudgetDecision.LATER) if self._reserved_usd > left else None
 
+    def charge(self, provider: Provider, request: Request, reply_tokens: int, *, priced: bool) -> Charge:
+        """Return the charge for a request that is sent and not answered; `reply_tokens`: of its longest reply."""
+        tokens, usd, whole_usd = charged_tokens_of(request), None, None
+        if priced:
+            usd = self.highest_usd(provider, Usage(tokens, 0, 0))
+            whole_usd = self.highest_usd(provider, Usage(tokens, reply_tokens, 0))
+        reply_usd = 0.0 if usd is None or whole_usd is None else whole_usd - usd
+        return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
+
     def begin(self, reserved_usd: float, charge: Charge) -> int:
         """Reserve this amount for a request and enter it in the ledger, with the charge if it is not answered; return
         its entry.
@@ -281,6 +290,12 @@ class Spending:
         self._in_flight += 1
         self._reserved_usd += reserved_usd
         return entry
+
+    def resume(self, reserved_usd: Iterable[float]) -> None:
+        """Reserve these amounts for requests that an earlier call has sent and whose replies may still come."""
+        for amount in reserved_usd:
+            self._in_flight += 1
+            self._reserved_usd += amount
 
     def replied(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> float | None:
         """Settle a request that was answered; return its cost, None if unknown."""

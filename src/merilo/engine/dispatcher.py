@@ -244,9 +244,13 @@ class Dispatcher:
 
     def paid(self, pending: PendingRequest, settled: Settled) -> None:
         """Settle a request that was answered, and count its tokens."""
+        self.settle(pending.entry, pending.reserved_usd, pending.send.provider, settled)
+
+    def settle(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> None:
+        """Settle a request whose reply came in a batch, and count its tokens."""
         self._input_tokens += settled.usage.input_tokens or 0
         self._output_tokens += settled.usage.output_tokens or 0
-        cost = self.spending.replied(pending.entry, pending.reserved_usd, pending.send.provider, settled)
+        cost = self.spending.replied(entry, reserved_usd, provider, settled)
         self._known_price = self._known_price and cost is not None
 
     def notices(self) -> list[str]:
@@ -275,6 +279,7 @@ class Dispatcher:
         """
         opening = self._opening.get(id(provider))
         if opening is None:
+            self._providers[id(provider)] = provider
             opening = self._opening[id(provider)] = asyncio.create_task(self._connect(provider))
         return await asyncio.shield(opening)  # a cancelled caller must not close it for the others
 

@@ -17,6 +17,7 @@ from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import open_session
 from merilo.errors import MeriloError, UsageError
+from merilo.judges.base import OutgoingRequest
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from merilo.engine.dispatcher import Dispatcher
     from merilo.engine.judge_session import JudgeSession
     from merilo.engine.plan_run import PlanRun
-    from merilo.judges.base import OutgoingRequest
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
@@ -371,23 +371,29 @@ def drive_rounds(
     *,
     price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
+    late: bool = False,
 ) -> Sequence[PlanRun]:
     """Run all plans in rounds: each round sends the requests of every waiting plan, equal questions once. Return the
     plan runs.
 
     Each answer is stored when its last reply arrives. If `send_batch` ends early, so does this function, and some plan
-    runs still wait for answers. `count` is called with the number of answers that were known without a request.
+    runs still wait for answers. With `late`, only the plan runs without an answer wait: their replies come later, to
+    another call. The others continue. `count` is called with the number of answers that were known without a request.
     """
     for plan_run in plan_runs:
         plan_run.start()
-    while waiting := [plan_run for plan_run in plan_runs if plan_run.step is not None]:
-        cut = [_units(plan_run, answers) for plan_run in waiting]
+    active = list(plan_runs)
+    while active := [plan_run for plan_run in active if plan_run.step is not None]:
+        cut = [_units(plan_run, answers) for plan_run in active]
         sessions, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
-        if not _answer_all(sessions, answers, send_batch, held):
+        if not _answer_all(sessions, answers, send_batch, held, late=late) and not late:
             break
-        for plan_run, units in zip(waiting, cut, strict=True):
-            if units is not None:
+        going: list[PlanRun] = []
+        for plan_run, units in zip(active, cut, strict=True):
+            if units is not None and all(key in held for unit in units for key in unit.keys):
                 plan_run.send(_keyed(units, held))
+                going.append(plan_run)
+        active = going
         answers.commit_if_due()
     return plan_runs
 
@@ -410,23 +416,28 @@ def _looked_up(
 
 
 def _answer_all(
-    sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: KnownAnswers
+    sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: KnownAnswers, *, late: bool
 ) -> bool:
-    """Run all sessions and add their answers to `held`; return False if `send_batch` ended before all sessions
-    finished.
+    """Run all sessions and add their answers to `held`; return False if some have not finished.
+
+    If `send_batch` ends before all replies have arrived, the other sessions end too, unless replies may be `late`.
     """
     for session in sessions:
         if session.sends is None:
             held |= session.keep(answers)
-    while waiting := [session for session in sessions if session.sends is not None]:
-        left = len(waiting)
+    whole = True
+    waiting = [session for session in sessions if session.sends is not None]
+    while waiting:
+        replied: list[JudgeSession] = []
         for session in _replied(waiting, send_batch):
-            left -= 1
+            replied.append(session)
             if session.sends is None:
                 held |= session.keep(answers)
-        if left:
-            return False
-    return True
+        whole = whole and len(replied) == len(waiting)
+        if not (whole or late):
+            break
+        waiting = [session for session in replied if session.sends is not None]
+    return whole
 
 
 def _replied(sessions: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
@@ -438,7 +449,8 @@ def _replied(sessions: Sequence[JudgeSession], send_batch: BatchSender) -> Itera
     for session in sessions:
         own = session.sends or ()
         of += [(session, len(sends))] * len(own)
-        sends += own
+        keyed = zip(own, session.request_keys, strict=True)
+        sends += [OutgoingRequest(send.provider, send.request, key) for send, key in keyed]
     replies: list[Reply | Failure | None] = [None] * len(sends)
     for place, reply in send_batch(sends):
         replies[place] = reply

@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
 
-from merilo.engine.amounts import Settled, charged_tokens_of, settled
+from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
 from merilo.engine.circuit_breaker import FIRST, BreakerAction, CircuitBreaker
 from merilo.engine.event_loop import call_after
@@ -31,7 +31,7 @@ from merilo.engine.rate_limits import PRICED, Limits, Permit, TokenEstimator, as
 from merilo.engine.request_stats import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import ReplyPath, Usage
+from merilo.providers.base import ReplyPath
 from merilo.runs.database import MAX_UNREAD
 from merilo.runs.ledger import Charge
 
@@ -268,14 +268,8 @@ class EndpointQueue:
         """Return the charge for a request that is sent and not answered."""
         if not self._estimates:
             return _UNCOUNTED
-        provider, request = send.provider, send.request
-        tokens, reply_tokens = charged_tokens_of(request), self._expected.max_reply(provider, request)
-        usd, whole_usd = None, None
-        if self._priced:
-            usd = self._dispatcher.spending.highest_usd(provider, Usage(tokens, 0, 0))
-            whole_usd = self._dispatcher.spending.highest_usd(provider, Usage(tokens, reply_tokens, 0))
-        reply_usd = 0.0 if usd is None or whole_usd is None else whole_usd - usd
-        return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
+        reply_tokens = self._expected.max_reply(send.provider, send.request)
+        return self._dispatcher.spending.charge(send.provider, send.request, reply_tokens, priced=self._priced)
 
     def _again_in(self, seconds: float) -> None:
         # infinite: another request's end will pump again, so no timer is needed

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from merilo.engine.budget import UNPAID, own_price
 from merilo.errors import UsageError
+from merilo.judging.digests import digest_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
 
@@ -38,6 +39,11 @@ class JudgeSession(Protocol):
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
         """Pass the replies to the current requests to the judge, in order."""
+        ...
+
+    @property
+    def request_keys(self) -> tuple[bytes, ...]:
+        """A key of each request in `sends`: equal whenever a session about this unit gets to the same request."""
         ...
 
     @property
@@ -82,6 +88,13 @@ class DirectSession:
         self._advance(None)
         if saved is not None:
             self._recall(saved)
+
+    @property
+    def request_keys(self) -> tuple[bytes, ...]:
+        """See `JudgeSession`. The judge is deterministic, so the number of earlier replies identifies a request."""
+        first, unit = len(self.replies), self.unit.key
+        had = self._had or [None for _ in self.sends or ()]
+        return tuple(digest_of(unit, b"%d" % (first + place)) for place, each in enumerate(had) if each is None)
 
     @property
     def has_replies(self) -> bool:
@@ -184,6 +197,11 @@ class DelegatingSession:
     def keep(self, answers: AnswerStore) -> KnownAnswers:
         """See `JudgeSession`. The replies and their cost are stored with the judges that were asked, not here."""
         return answers.keep(self.unit, self._answers, (), 0.0, time.monotonic() - self._began)
+
+    @property
+    def request_keys(self) -> tuple[bytes, ...]:
+        """See `JudgeSession`."""
+        return tuple(key for session in self._sessions for key in session.request_keys)
 
     @property
     def has_replies(self) -> bool:

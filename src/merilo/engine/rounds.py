@@ -12,7 +12,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from itertools import takewhile
 from threading import Event
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
@@ -42,25 +42,40 @@ _WINDOW_CHARACTERS = 2_000_000
 """Characters after which no further sample is added to a window."""
 
 
-class Batches:
-    """Sends the requests of a round as one batch per provider. `stop` ends the batches early."""
+class RoundSender(Protocol):
+    """Sends the requests of a round; called in a thread."""
 
-    def __init__(self) -> None:
-        self._stopped = Event()
-
-    @property
-    def event(self) -> Event:
-        """The event that is set once nothing more may be sent."""
-        return self._stopped
+    event: Event
+    """Set once nothing more may be sent."""
 
     @property
     def stopped(self) -> bool:
         """True once nothing more may be sent."""
-        return self._stopped.is_set()
+        ...
 
     def stop(self, _: BaseException | None = None) -> None:
         """Accept no further replies. Safe from any thread."""
-        self._stopped.set()
+        ...
+
+    def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
+        """Yield replies with the indices of their requests."""
+        ...
+
+
+class Batches:
+    """Sends the requests of a round as one batch per provider. `stop` ends the batches early."""
+
+    def __init__(self) -> None:
+        self.event = Event()
+
+    @property
+    def stopped(self) -> bool:
+        """True once nothing more may be sent."""
+        return self.event.is_set()
+
+    def stop(self, _: BaseException | None = None) -> None:
+        """Accept no further replies. Safe from any thread."""
+        self.event.set()
 
     def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
         """Yield each reply with the index of its request, as it arrives. Raises ProviderDown."""
@@ -70,8 +85,8 @@ class Batches:
             places[id(send.provider)].append(place)
         for key, provider in providers.items():
             batch = [sends[place].request for place in places[key]]
-            for place, reply in replies(_of_batches(provider), batch, self._stopped):
-                yield places[key][place], reply if isinstance(reply, Reply) else _failure(reply)
+            for place, reply in replies(_of_batches(provider), batch, self.event):
+                yield places[key][place], reply if isinstance(reply, Reply) else failure_of(reply)
 
 
 def asks_in_rounds(metrics: Iterable[Metric], roles: JudgeRoles) -> bool:
@@ -84,22 +99,24 @@ async def in_rounds(
     samples: Iterable[Sample],
     metrics: Mapping[str, Metric],
     answers: AnswerStore,
-    batches: Batches,
+    batches: RoundSender,
     *,
     window: int = WINDOW,
     price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
+    late: bool = False,
 ) -> AsyncGenerator[list[Result], None]:
     """Yield the results of one sample after another, in dataset order, each in metric order; see `stream`.
 
     `samples` and `answers` are used in a thread while the loop waits for it. Ends early, after the last complete
     sample, when `batches` is stopped. If cancelled, it stops them and waits for the thread. `count` is called in the
-    thread with the number of answers that needed no request.
+    thread with the number of answers that needed no request. If replies may be `late`, the samples after an incomplete
+    one are processed too, but their results are not yielded.
     """
-    loop, source, more = asyncio.get_running_loop(), iter(samples), True
+    loop, source, more, whole = asyncio.get_running_loop(), iter(samples), True, True
 
     def drive(plan_runs: Sequence[PlanRun]) -> None:
-        drive_rounds(plan_runs, answers, batches, price=price, count=count)
+        drive_rounds(plan_runs, answers, batches, price=price, count=count, late=late)
         answers.commit()  # the next batch may take hours
 
     def work() -> _Done:
@@ -110,17 +127,18 @@ async def in_rounds(
         # executor threads do not inherit context variables, such as that of the cancellation
         running = loop.run_in_executor(None, copy_context().run, work)
         try:
-            done, more = await asyncio.shield(running)
+            done, more, complete = await asyncio.shield(running)
         except asyncio.CancelledError:
             batches.stop()
             await ended(running)
             raise
         breathed = time.monotonic()
-        for results in done:
+        for results in done if whole else ():
             yield results
             if time.monotonic() - breathed > YIELD_INTERVAL_S:
                 await asyncio.sleep(0)
                 breathed = time.monotonic()
+        whole = whole and complete
 
 
 class _Done(NamedTuple):
@@ -128,6 +146,8 @@ class _Done(NamedTuple):
     """Of each sample that has all its results, up to the first that has not."""
     more: bool
     """False at the end of the data."""
+    complete: bool
+    """True if all samples of the window have their results."""
 
 
 def _next_samples(source: Iterator[Sample], window: int) -> list[Sample]:
@@ -156,7 +176,7 @@ def _window(
             plan_run.close()
     whole = takewhile(lambda each: all(plan_run.done for plan_run in each), plan_runs)
     results = [[plan_run.result() for plan_run in each] for each in whole]
-    return _Done(results, bool(samples))
+    return _Done(results, bool(samples), len(results) == len(samples))
 
 
 def _of_batches(provider: Provider) -> BatchProvider:
@@ -169,7 +189,7 @@ def _of_batches(provider: Provider) -> BatchProvider:
     return cast("BatchProvider", provider)  # hasattr() above checked the protocol's method
 
 
-def _failure(error: ProviderError) -> Failure:
+def failure_of(error: ProviderError) -> Failure:
     """Return the failure of a request without a reply. Raises ProviderDown, which is not a question's failure."""
     if isinstance(error, ProviderDown):
         raise error

@@ -7,7 +7,7 @@ for each, and returns the verdict. It does no I/O and keeps no state, so every d
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class OutgoingRequest:
 
     provider: Provider
     request: Request
+    key: bytes = field(default=b"", compare=False)
+    """Identifies the request within its run, whatever was asked before; set by `drive_rounds`."""
 
 
 if TYPE_CHECKING:

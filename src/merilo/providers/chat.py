@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from merilo.providers.base import ReplyPath
 from merilo.providers.problems import error_of, message_in, problem_in
 from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
 
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
     from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Reply, ReplyPath, Request
+    from merilo.providers.base import Reply, Request, Usage
     from merilo.providers.bodies import Bodies
     from merilo.providers.problems import EndpointAddress, EndpointProblem
-    from merilo.providers.wire import Wire
+    from merilo.providers.wire import Wire, WireAnswer
 
     ReadReply = Callable[[Json, str, ReplyPath, float], Reply]
     ReadError = Callable[[EndpointProblem, Mapping[str, str], EndpointAddress], ProviderError]
@@ -41,8 +42,10 @@ class ChatConnection:
         `read_error` makes an error from a problem, the headers and the address. `truncation_advice` tells the user what
         to do if the server truncates prompts.
         """
-        self._wire = wire
-        self._route = route
+        self.wire = wire
+        """The session with the endpoint."""
+        self.route = route
+        """The path of a request, relative to the base URL."""
         self._bodies = bodies
         self._address = address
         self._read = read
@@ -63,22 +66,52 @@ class ChatConnection:
         An adaptation applies to all later requests, and to retries of those in flight. Raises the provider errors.
         """
         started = perf_counter()
-        body = self._bodies.body_for(request)
-        path = self._bodies.path_for(request)
-        answer = await self._wire.post(self._route, body)
+        body, path = self.body(request), self.path(request)
+        answer = await self.wire.post(self.route, body)
+        return self.receive(request, answer, path, perf_counter() - started, body=body)
+
+    def body(self, request: Request) -> bytes:
+        """Return the JSON body with which this request is sent now."""
+        return self._bodies.body_for(request)
+
+    def path(self, request: Request) -> ReplyPath:
+        """Return how structured output is requested now."""
+        return self._bodies.path_for(request)
+
+    def receive(
+        self, request: Request, answer: WireAnswer, path: ReplyPath, seconds: float = 0.0, *, body: bytes
+    ) -> Reply | None:
+        """Return the reply in an answer; None if the request must be sent again, see `attempt`. Raises the provider
+        errors.
+
+        `path` and `body` are those with which the request was sent.
+        """
         received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is None:
-            reply = self._read(received, answer.text, path, perf_counter() - started)
+            reply = self._read(received, answer.text, path, seconds)
             if (error := self._prompts.error(request, reply)) is not None:
                 raise error
             return reply
-        problem = problem.cleaned(self._wire.clean)
+        problem = problem.cleaned(self.wire.clean)
         # the body differs if another request in flight has learnt the same in the meantime
         learned = body != self._bodies.body_for(request) or self._bodies.learn(problem)
         if learned and not problem.received_bytes:  # a reply that may be billed must count as a failed request
             return None
         raise self._read_error(problem, answer.headers, self._address)
+
+    def error_in(self, answer: WireAnswer) -> ProviderError | None:
+        """Return the error that an answer to another kind of request reports, such as a batch; None if it is fine."""
+        problem = problem_in(answer.status, message_in(answer.text), answer.text)
+        return (
+            None
+            if problem is None
+            else self._read_error(problem.cleaned(self.wire.clean), answer.headers, self._address)
+        )
+
+    def usage_in(self, answer: WireAnswer) -> Usage:
+        """Return the tokens that an answer reports, whatever was asked. Raises ProviderError if it has no reply."""
+        return self._read(message_in(answer.text), answer.text, ReplyPath.TEXT, 0.0).usage
 
     def adaptations(self) -> Mapping[str, str]:
         """Return each rejected parameter with its adaptation."""

@@ -37,7 +37,7 @@ _MILLION = 1_000_000
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})")
 _NUMBERS = ("input", "output", "cached_input", "cache_write")
 _TEXTS = ("model", "provider", "base_url", "source", "via")
-_KEYS = frozenset({*_NUMBERS, *_TEXTS, "long", "read"})
+_KEYS = frozenset({*_NUMBERS, *_TEXTS, "long", "read", "batch"})
 _LONG_KEYS = frozenset({*_NUMBERS, "above"})
 
 PricesLike: TypeAlias = "str | PathLike[str] | Sequence[Mapping[str, object]] | Prices"
@@ -80,6 +80,8 @@ class Price:
     read: date | None = None
     """The date of the price."""
     source: str = ""
+    batch: float = 1.0
+    """The price of a request in a batch, as a fraction of the price of the request alone."""
 
     def usd(self, usage: Usage) -> float | None:
         """Return the price of one request with this usage; None if the provider did not report its tokens."""
@@ -114,6 +116,11 @@ class Prices:
         """Return the price of a request to this provider; None if unknown."""
         own = self._own(provider)
         return provider.price_usd(usage) if own is None else own.usd(usage)
+
+    def batch_usd(self, provider: Provider, usage: Usage) -> float | None:
+        """Return the price of a request to this provider in a batch; None if unknown."""
+        usd, price = self.usd(provider, usage), self.price(provider)
+        return usd if usd is None or price is None else usd * price.batch
 
     def price(self, provider: Provider) -> Price | None:
         """Return the price that `usd` uses, with its date and source; None if there is none, or if it is the provider's
@@ -210,6 +217,7 @@ def _row(given: object, where: str, read: object) -> Price:
         long=long,
         read=day if isinstance(day, date) else None,
         source=texts.get("source", ""),
+        batch=_usd(row, "batch", where) if "batch" in row else 1.0,
     )
 
 
@@ -243,7 +251,8 @@ def _rates(row: Mapping[str, object], where: str) -> TokenPrices:
 def _usd(row: Mapping[str, object], name: str, where: str) -> float:
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-        raise UsageError(f"{where}: `{name}` must be USD per million tokens, 0 or more, got {value!r}.")
+        unit = "a fraction of the price" if name == "batch" else "USD per million tokens"
+        raise UsageError(f"{where}: `{name}` must be {unit}, 0 or more, got {value!r}.")
     return float(value)
 
 

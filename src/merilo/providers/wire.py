@@ -44,17 +44,25 @@ class Wire:
         self.clean = keys.clean
         """Removes secrets and half surrogate pairs from a text."""
 
-    async def post(self, path: str, body: bytes, *, largest: int | None = None) -> WireAnswer:
-        """Return the answer to a JSON body, by default at most 16 MiB. Raises Permanent, Temporary and ProviderDown."""
-        return await self._exchange("POST", path, body, largest or _LARGEST_REPLY_BYTES)
+    async def post(
+        self, path: str, body: bytes, *, largest: int | None = None, content_type: str | None = None
+    ) -> WireAnswer:
+        """Return the answer to a body, JSON by default, at most 16 MiB by default. Raises Permanent, Temporary and
+        ProviderDown.
+        """
+        return await self._exchange("POST", path, body, largest or _LARGEST_REPLY_BYTES, content_type)
 
-    async def get(self, path: str) -> WireAnswer:
+    async def get(self, path: str, *, largest: int | None = None) -> WireAnswer:
         """Return the answer to a request without a body. Raises the errors of `post`."""
-        return await self._exchange("GET", path, None, _LARGEST_REPLY_BYTES)
+        return await self._exchange("GET", path, None, largest or _LARGEST_REPLY_BYTES)
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, largest: int) -> WireAnswer:
+    async def _exchange(
+        self, method: str, path: str, body: bytes | None, largest: int, content_type: str | None = None
+    ) -> WireAnswer:
         url = f"{self._shown}{path}"
         headers = await self._keys.fresh()
+        if content_type is not None:
+            headers = {**(headers or {}), "Content-Type": content_type}
         read = bytearray()
         try:
             async with self._session.request(

@@ -19,16 +19,18 @@ STORE: Final = "store.sqlite"
 LABELS: Final = "labels.jsonl"
 SEAL: Final = "seal.json"
 LEDGER: Final = "ledger.jsonl"
+BATCHES: Final = "batches.sqlite"
 LOCK: Final = ".lock"
 
 _WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
 RUN_FILES: Final = (
     *_WRITTEN,
     *(name + PART for name in _WRITTEN),
-    *(name + suffix for name in (STORE, STORE + PART) for suffix in ("-wal", "-shm", "-journal")),
+    *(name + suffix for name in (STORE, STORE + PART, BATCHES) for suffix in ("-wal", "-shm", "-journal")),
     LOCK,
     f"{LOCK}-journal",
     LEDGER,
+    BATCHES,
 )
 """Files that merilo writes in a run's directory, including those of a killed command; attached labels are not among
 them."""

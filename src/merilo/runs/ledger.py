@@ -30,6 +30,7 @@ from merilo.errors import RunError
 from merilo.runs.ledger_lines import checked, entries, values_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FORMAT: Final = 1
@@ -152,23 +153,36 @@ class Ledger:
         self._file: int | None = None
 
     @classmethod
-    def open(cls, path: Path, opening: Charges, *, lines: int = 0) -> Self:
+    def open(
+        cls, path: Path, opening: Charges, *, lines: int = 0, in_flight: Callable[[int], bool] | None = None
+    ) -> Self:
         """Return the ledger at `path`; if there is none, one with this opening balance, created with its first entry.
 
-        `lines`: minimum number of lines that it must have. Raises RunError if it is damaged or missing.
+        `lines`: minimum number of lines that it must have. `in_flight`: see `read`. Raises RunError if it is damaged or
+        missing.
         """
-        return cls.read(path, lines=lines) if lines or path.exists() else cls(path, opening)
+        exists = lines or path.exists()
+        return cls.read(path, lines=lines, in_flight=in_flight) if exists else cls(path, opening)
 
     @classmethod
-    def read(cls, path: Path, *, lines: int, first: int | None = None) -> Self:
+    def read(
+        cls, path: Path, *, lines: int, first: int | None = None, in_flight: Callable[[int], bool] | None = None
+    ) -> Self:
         """Read the ledger at `path`, which must have at least this many lines. Raises RunError if it is damaged or
         missing.
 
-        `first`: number of lines to read, for the state of the ledger at an earlier time; None for all.
+        `first`: number of lines to read, for the state of the ledger at an earlier time; None for all. `in_flight`:
+        returns True for the number of a request whose reply may still come, as that of a batch. Other open entries
+        count as unanswered for good.
         """
         ledger = cls(path)
-        ledger._read(lines, first)
+        ledger._read(lines, first, in_flight)
         return ledger
+
+    def sync(self) -> None:
+        """Wait until all entries are on the disk."""
+        if self._file is not None:
+            os.fsync(self._file)
 
     def close(self) -> None:
         """Write everything to the disk and close the file."""
@@ -189,6 +203,20 @@ class Ledger:
     def requests(self) -> int:
         """Requests sent, those in flight included."""
         return self.answered.requests + self.unanswered.requests + self.unbilled + len(self._in_flight)
+
+    @property
+    def last(self) -> int:
+        """The number of the last request; 0 if there is none."""
+        return self._number
+
+    @property
+    def open_entries(self) -> tuple[int, ...]:
+        """The numbers of the requests in flight."""
+        return tuple(self._in_flight)
+
+    def is_open(self, number: int) -> bool:
+        """Return True if a request is in flight: it is neither settled nor counted as unanswered."""
+        return number in self._in_flight
 
     def sent(self, charge: Charge) -> int:
         """Enter a request that is about to be sent, with its charge if it is not answered; return its number."""
@@ -279,7 +307,7 @@ class Ledger:
             raise
         self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + len(lines)
 
-    def _read(self, lines: int, first: int | None = None) -> None:
+    def _read(self, lines: int, first: int | None, in_flight: Callable[[int], bool] | None) -> None:
         if self._path is None:
             return
         try:
@@ -293,9 +321,8 @@ class Ledger:
             raise _damaged(self._path, f"line {self.lines + 1}: {error}") from error
         if self.lines < max(lines, 1):
             raise _damaged(self._path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
-        for charge in self._in_flight.values():
-            self.unanswered.add(charge)
-        self._in_flight.clear()
+        for number in [number for number in self._in_flight if in_flight is None or not in_flight(number)]:
+            self.leave(number)
 
     def _take(self, line: bytes) -> None:
         """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""

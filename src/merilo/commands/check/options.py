@@ -42,6 +42,8 @@ ABOUT_DATA: Final = (
     "skip_invalid",
     "record",
     "until_decided",
+    "batch",
+    "batch_files",
     "baseline",
 )
 """Options of an evaluation that say nothing about one judge."""

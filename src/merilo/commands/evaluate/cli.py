@@ -28,7 +28,7 @@ DATA is a .jsonl, .json, .csv or .tsv file (.gz accepted), a .parquet file, or "
 Results are stored in a run directory. To resume an interrupted run, repeat the command with --out RUN.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 too many failed outcomes, 5 limit reached,
-130 interrupted.
+6 waiting for batches, 130 interrupted.
 """
 EXAMPLES = """\b
 Examples:
@@ -38,6 +38,7 @@ Examples:
   merilo run bm25.trec --qrels judged.qrels --metrics nDCG@10,recall@100
   merilo run bm25.jsonl --qrels spans.jsonl --documents documents.jsonl --metrics span_recall
   merilo run answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1
+  merilo run answers.jsonl --judge openai:gpt-4.1-mini --batch --out runs/second
 """
 
 
@@ -200,6 +201,9 @@ def _check_whole(found: Run) -> None:
 
     say = translation(found.manifest.language).line
     stopped = found.usage.get("stopped")
+    if found.usage.get("waiting") and stopped is not None:
+        tell(say(f"{stopped} To collect the replies: {again(found.path)}"))
+        raise typer.Exit(Exit.WAITING)
     if stopped is not None:
         if limits := found.usage.get("raise_to"):
             tell(say(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path, limits)}"))

@@ -470,6 +470,34 @@ class Options:
             ),
         ),
     )
+    batch: bool = field(
+        default=False,
+        metadata=option(
+            "send the questions as batches, which cost half. The call returns once they are submitted: `run.complete` "
+            'is False and `run.usage["waiting"]` names the batches. The same call collects the replies and submits the '
+            "next questions.",
+            Flag(
+                help="Submit the questions as batches, or collect their replies. Repeat until done.",
+                type=bool,
+                default=False,
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
+        ),
+    )
+    batch_files: str | PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "a directory for batches as files: it receives files of requests in OpenAI's format, and their results are "
+            "expected there. Implies `batch`.",
+            Flag(
+                help="The same with files of requests and results in this directory, for vllm run-batch.",
+                metavar="DIR",
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
+        ),
+    )
     progress: Progress | None = field(
         default=None, metadata=option("a `Progress` that receives the state of the run. None: nothing is shown.")
     )
@@ -523,4 +551,10 @@ class Options:
         """The price of a number of tokens at a provider, by the user's prices and the list. Raises UsageError."""
         from merilo.providers.prices import prices_from
 
-        return prices_from(self.prices).usd
+        prices = prices_from(self.prices)
+        return prices.batch_usd if self.batched else prices.usd
+
+    @property
+    def batched(self) -> bool:
+        """True if the questions are sent as batches."""
+        return self.batch or self.batch_files is not None

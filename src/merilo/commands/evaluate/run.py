@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.cascade import RunCascades
 from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
 from merilo.commands.evaluate.look_up import LookUp
@@ -183,7 +184,10 @@ async def _run_in(
         if options.cache is not False:
             cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
             stack.callback(_closed, cache, audience)
-        ledger = _ledger(path, store, judges, options)
+        batches = batches_of(path, selection.metrics.values(), roles, options)
+        if batches is not None:
+            stack.callback(batches.close)
+        ledger = _ledger(path, store, judges, options, batches)
         stack.callback(ledger.close)
         answers = AnswerStore(roles, store, cache)
         rounds = asks_in_rounds(selection.metrics.values(), roles)
@@ -199,6 +203,7 @@ async def _run_in(
             ledger=ledger,
             audience=audience,
             rounds=rounds,
+            batches=batches,
             rewrite=MANIFEST in found.changed,
         )
         try:
@@ -230,9 +235,12 @@ def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:
         audience.note(message)
 
 
-def _ledger(path: Path, store: Store, judges: Mapping[str, Judge], options: Options) -> Ledger:
+def _ledger(
+    path: Path, store: Store, judges: Mapping[str, Judge], options: Options, batches: RunBatches | None
+) -> Ledger:
     """Open the ledger of a run. Raises RunError if it is damaged, UsageError if a cost limit cannot be kept."""
-    ledger = Ledger.open(path / LEDGER, store.charges(), lines=store.ledger_lines)
+    in_flight = None if batches is None else batches.in_flight()
+    ledger = Ledger.open(path / LEDGER, store.charges(), lines=store.ledger_lines, in_flight=in_flight)
     price_again(ledger, options.price, judges.values())
     check_spent(path, ledger.balance + _elsewhere(options), options.budget)
     return ledger
@@ -260,6 +268,7 @@ class _Work:
         ledger: Ledger,
         audience: ProgressDispatcher,
         rounds: bool,
+        batches: RunBatches | None,
         rewrite: bool,
     ) -> None:
         """Prepare the run. `rewrite`: the manifest on disk is outdated and is written again."""
@@ -275,6 +284,7 @@ class _Work:
         self._options = options
         self._progress = audience
         self._rounds = rounds
+        self._batches = batches
         self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
         self._deciding: EarlyStopState | PlannedStopState | None = None
         self._part = part_of(path / OUTCOMES)
@@ -287,6 +297,8 @@ class _Work:
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
+            if self._batches is not None:
+                self._batches.ask_again()
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
@@ -392,6 +404,8 @@ class _Work:
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Return the results of each sample, in order."""
+        if self._batches is not None:
+            return self._batches.results(samples, metrics, self._answers, dispatcher, self._progress.note)
         return (
             self._in_rounds(samples, metrics, dispatcher)
             if self._rounds
@@ -437,6 +451,7 @@ class _Work:
             "seconds": round(seconds, 3),
             "adaptations": dispatcher.adaptations(),
             "stopped": self._stopped(dispatcher, ended),
+            **({} if self._batches is None else self._batches.record(complete=self._complete)),
             "raise_to": None if reached is None else reached.raise_to(self._done / self._manifest.samples),
         }
         self._publish(summary, usage)

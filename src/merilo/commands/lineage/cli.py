@@ -55,6 +55,8 @@ _WRITES_NOTHING = (
         "record",
         "prices",
         "until_decided",
+        "batch",
+        "batch_files",
         "baseline",
     ),
 )

@@ -41,6 +41,8 @@ Examples:
         "retry_failed",
         "record",
         "until_decided",
+        "batch",
+        "batch_files",
         "baseline",
         "language",
     ),

@@ -76,7 +76,9 @@ _OWN = {
         "log_json",
         "until_decided",
         "baseline",
+        "batch_files",
     ),
+    batch=Flag(help="Use the prices of batches.", type=bool, default=False, group=OptionGroup.OUTPUT),
     out=Flag(help="A run that has begun; it is not changed.", metavar="RUN", group=OptionGroup.OUTPUT),
     cache=Flag(
         help="Also count what the cache holds.",

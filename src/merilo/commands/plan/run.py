@@ -62,7 +62,7 @@ async def run_estimate(
         store.accept_samples()
         begun = None if options.out is None else Path(options.out, STORE)
         look_up = _look_up(begun, options, stack)
-        dry = DryRun(AnswerStore(roles, store, None), look_up.held, prices.usd, measured_in(begun) if begun else {})
+        dry = DryRun(AnswerStore(roles, store, None), look_up.held, options.price, measured_in(begun) if begun else {})
         step = 1 if sample is None else -(-intake.samples // sample)
         looked_at = 0
         for each in islice(store.samples(), 0, None, step):
