@@ -24,7 +24,7 @@ from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, Usage
-from merilo.results.summary import Tallies
+from merilo.results.summary import Tallies, spans_of
 from merilo.runs.ledger import Charge, Charges, Ledger
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
@@ -44,7 +44,7 @@ CHARGE = Charge(410, 40, 0.000164)
 def write_shard(path: Path, index: int, of: int, samples: int) -> None:
     """Write a finished run over one shard of this many samples."""
     path.mkdir()
-    tallies, own = Tallies(METRICS, {}, ""), Fingerprint()
+    tallies, own = Tallies(spans_of(METRICS), {}, ""), Fingerprint()
     positions = range(index, of * samples + 1, of)
     with closing(Store.open(path / STORE, create=True)) as store, part_of(path / OUTCOMES).open("w") as out:
         store.expect_samples()

@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
@@ -22,19 +22,15 @@ from merilo.stats.running import RunningMean, RunningRatio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.metrics.base import Composite, Outcome
+    from merilo.metrics.base import Composite, Metric, Outcome
 
 _SHOWN = 5
 _DISTINCT = 1_000
 
 
-class Ranged(Protocol):
-    """A metric, as far as sums are concerned."""
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The lowest and the highest possible value."""
-        ...
+def spans_of(metrics: Mapping[str, Metric]) -> dict[str, tuple[float, float]]:
+    """Return the range of each metric."""
+    return {text: metric.range for text, metric in metrics.items()}
 
 
 class Tallies:
@@ -44,12 +40,16 @@ class Tallies:
 
     def __init__(
         self,
-        metrics: Mapping[str, Ranged],
+        spans: Mapping[str, tuple[float, float]],
         composites: Mapping[str, tuple[Composite, tuple[str, ...]]],
         fingerprint: str,
     ) -> None:
-        """Prepare tallies; `composites`: each with the texts of its parts, `fingerprint`: that of the run's samples."""
-        self._metrics = {text: Tally(metric.range, text) for text, metric in metrics.items()}
+        """Prepare tallies.
+
+        `spans`: the range of each metric. `composites`: each with the texts of its parts. `fingerprint`: that of the
+        run's samples.
+        """
+        self._metrics = {text: Tally(span, text) for text, span in spans.items()}
         self._composites = [
             CompositeTally(composite, text, parts, composite_seed(fingerprint, text))
             for text, (composite, parts) in composites.items()

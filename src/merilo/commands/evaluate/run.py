@@ -40,7 +40,7 @@ from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
 from merilo.rendering.wording import count
-from merilo.results.summary import Tallies
+from merilo.results.summary import Tallies, spans_of
 from merilo.runs.balance import balance_in
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory
@@ -356,7 +356,7 @@ class _Work:
     def _begin_pass(self) -> None:
         """Reset the aggregates before a pass over all samples."""
         selection = self._selection
-        self._tallies = Tallies(selection.metrics, selection.composites, self._manifest.fingerprint)
+        self._tallies = Tallies(spans_of(selection.metrics), selection.composites, self._manifest.fingerprint)
         self._deciding = _deciding(self._manifest, selection)
         self._done = 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -35,17 +34,10 @@ _BLOCK: Final = 64 * 1024
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines that the seal covers
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranged:
-    """The range of a metric, as the shards record it."""
-
-    range: tuple[float, float]
-
-
 def merge_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, store: Store) -> dict[str, object]:
     """Write the part file of the outcomes, in the order of the data; return the summary. `store`: the merged one."""
-    ranges = {text: _Ranged(recorded_scale(manifest, text).span) for text in manifest.metrics}
-    tallies = Tallies(ranges, _composites(parts[0], manifest), manifest.fingerprint)
+    spans = {text: recorded_scale(manifest, text).span for text in manifest.metrics}
+    tallies = Tallies(spans, _composites(parts[0], manifest), manifest.fingerprint)
     clusters = cluster_numbers(store, manifest.cluster)
     lines = [_lines(part.run.file(OUTCOMES)) for part in parts]
     metrics, done = [*manifest.metrics], 0

@@ -33,7 +33,7 @@ from merilo.providers.ollama import OLLAMA_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST
 from merilo.results.planned_stopping import stop_of_record
-from merilo.results.summary import Tallies
+from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import RUN_FILES, SEAL
 from merilo.runs.lock import RunLock
@@ -207,7 +207,7 @@ class Replaying:
             publish(self.into, texts, streamed=True, usage=usage, store=own, linked=own is None, same=True)
 
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
-        tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
+        tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
         until = manifest.until
         deciding = None if until is None else stop_of_record(until).deciding(selection.metrics, lenient=True)
         done = 0
