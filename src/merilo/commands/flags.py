@@ -19,7 +19,7 @@ Qrels = Annotated[
 ]
 SourceDocuments = Annotated[
     str | None,
-    typer.Option("--documents", metavar="FILE", help="Documents that contexts come from, for metrics of spans."),
+    typer.Option("--documents", metavar="FILE", help="File or folder of the documents that contexts come from, for metrics of spans."),
 ]
 ColumnFields = Annotated[
     list[str] | None,

@@ -6,19 +6,14 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from merilo.data import check
-from merilo.data.source import RecordFile, format_of
+from merilo.data.corpus import load_corpus
 from merilo.data.spans import DenseSpan, Span, dense
-from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
-
-_MAX_PROBLEMS: Final = 20
-_ID_KEYS: Final = ("id", "_id", "doc_id")
 
 
 class Document:
@@ -89,31 +84,5 @@ class Documents:
 
 
 def load_documents(path: str | PathLike[str]) -> Documents:
-    """Return the documents in a file (JSON Lines, JSON or CSV, .gz accepted) with the fields `id` and `text`.
-
-    `_id` and `doc_id` are accepted as names of the id. Raises DataError with at most 20 problems: a missing field, an
-    id that occurs twice, a file without documents.
-    """
-    file = RecordFile(Path(path), format_of(Path(path)))
-    texts: dict[str, str] = {}
-    problems: list[Problem] = []
-    for raw in file.records():
-        found = list(raw.problems)
-        record = raw.value or {}
-        key = next((each for each in _ID_KEYS if not check.is_missing(record.get(each))), "id")
-        name = check.identifier(record.get(key), key, found)
-        text = check.text(record.get("text"), "text", found)
-        if not found and (name is None or text is None):
-            found.append(Problem("an object with 'id' and 'text'", check.shown(record)))
-        elif not found and name in texts:
-            found.append(Problem("each id once", f"{name!r} again", key))
-        elif not found and name is not None and text is not None:
-            texts[name] = text
-        problems += [Problem(p.expected, p.got, p.field, file.name, raw.place, file.unit, p.advice) for p in found]
-        if len(problems) >= _MAX_PROBLEMS:
-            break
-    if not texts and not problems:
-        problems.append(Problem("at least one document", "none", source=file.name))
-    if problems:
-        raise DataError.of(*problems[:_MAX_PROBLEMS])
-    return Documents(texts)
+    """Return the documents of a corpus; see `load_corpus`, also for the errors."""
+    return Documents({each.id: each.text for each in load_corpus(Path(path))})

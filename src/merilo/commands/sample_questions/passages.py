@@ -16,7 +16,7 @@ from merilo.judges.lexical_text import words
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from merilo.commands.sample_questions.corpus import SourceDocument
+    from merilo.data.corpus import SourceDocument
 
 _RAREST: Final = 20
 """Number of words of a passage, the rarest ones, by which similar passages are found."""

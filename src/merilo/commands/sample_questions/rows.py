@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from merilo.commands.sample_questions.corpus import SourceDocument
+    from merilo.data.corpus import SourceDocument
 
     Row = dict[str, Any]  # Any: JSON
 

@@ -14,10 +14,10 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.sample_questions.asking import QuestionOfPassage, sample_of
-from merilo.commands.sample_questions.corpus import load_corpus
 from merilo.commands.sample_questions.passages import Corpus
 from merilo.commands.sample_questions.rows import KeptQuestion
 from merilo.commands.sample_questions.templates import load_templates, question_of
+from merilo.data.corpus import load_corpus
 from merilo.data.sample import Dataset, Sample
 from merilo.errors import UsageError
 from merilo.judges.routed import unavailable_reason
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.sample_questions.corpus import SourceDocument
     from merilo.commands.sample_questions.passages import DrawnPassage, Passage
     from merilo.commands.sample_questions.settings import DrawSettings
+    from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome

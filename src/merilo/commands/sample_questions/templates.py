@@ -10,7 +10,7 @@ from merilo.judging.synthetic import chance
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.commands.sample_questions.corpus import SourceDocument
+    from merilo.data.corpus import SourceDocument
 
 TITLE: Final = "{title}"
 
