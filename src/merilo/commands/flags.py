@@ -19,7 +19,9 @@ Qrels = Annotated[
 ]
 SourceDocuments = Annotated[
     str | None,
-    typer.Option("--documents", metavar="FILE", help="File or folder of the documents that contexts come from, for metrics of spans."),
+    typer.Option(
+        "--documents", metavar="FILE", help="Documents (file or folder) that contexts come from, for span metrics."
+    ),
 ]
 ColumnFields = Annotated[
     list[str] | None,
