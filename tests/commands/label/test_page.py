@@ -14,7 +14,7 @@ from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, by_grade, contexts_rows, fill_in, judged_run, says_statements
 
 import merilo
-from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.attached_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.cli import label
 from merilo.commands.label.page import SaveTo, label_page
@@ -195,6 +195,28 @@ def test_filled_in_records_correct_the_run(tmp_path: Path) -> None:
     assert found.agreement[0].disputed == 0
     attach_file([str(run.path)], str(files[0]))
     assert merilo.Run.open(run.path).labels is not None
+
+
+def test_labels_of_another_annotator_remain(tmp_path: Path) -> None:
+    """Attached one after the other, the labels of two annotators count; those of the same annotator are replaced."""
+    run = judged_run(tmp_path / "run", contexts_rows(60), [METRIC])
+    records = data_of(page_of(run))["records"]
+    files = {}
+    for name in ("ann", "ben"):
+        path = tmp_path / f"labels-{name}.jsonl"
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+        files[name] = fill_in(path, by_grade, annotator=name)
+        attach_file([str(run.path)], str(path))
+
+    def attached() -> list[str]:
+        return [each.annotator for each in labels_of(merilo.Run.open(run.path)) if not each.ticket.settled]
+
+    assert sorted(attached()) == ["ann"] * len(records) + ["ben"] * len(records)
+    first, *others = files["ann"].read_text(encoding="utf-8").splitlines()
+    cleared = json.dumps({**json.loads(first), "label": None})
+    files["ann"].write_text("\n".join([cleared, *others]) + "\n", encoding="utf-8")
+    attach_file([str(run.path)], str(files["ann"]))
+    assert sorted(attached()) == ["ann"] * (len(records) - 1) + ["ben"] * len(records)
 
 
 def test_pages_are_written_from_a_run_and_from_a_file(

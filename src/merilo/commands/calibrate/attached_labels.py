@@ -33,12 +33,22 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) 
     """Store these labels with the run and seal them.
 
     They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). `add`:
-    keep those that one estimate may use together with them. Return the number of earlier labels that remain, by the
-    metric that their tasks were drawn for. Raises RunError.
+    keep those that one estimate may use together with them, and those of other annotators for the same tasks. Return
+    the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
     """
     replaced, draws, attached = {_purpose(each) for each in labels}, draws_of(labels), _attached(run)
     joined = {each for each in draws_of(attached) if add and _joins(each, draws)}
-    earlier = [each for each in attached if _purpose(each) not in replaced or draw_of(each) in joined]
+    annotators = {each.annotator for each in labels}
+
+    def of_another(each: HumanLabel) -> bool:
+        own = draw_of(each)
+        return add and own in draws and not own.sequential and bool(each.label) and each.annotator not in annotators
+
+    earlier = [
+        each
+        for each in attached
+        if _purpose(each) not in replaced or draw_of(each) in joined or (of_another(each) and not each.ticket.settled)
+    ]
     lines = [
         json.dumps(
             {
@@ -73,8 +83,8 @@ def attach_file(runs: Sequence[str], labels: str) -> int:
 def attach_files(runs: Sequence[str], labels: Sequence[str]) -> int:
     """Store the labels of these files with each run that their tasks were drawn from; return the number of labels.
 
-    Labels of other uniform draws for the same purpose remain. Raises DataError if the file cannot be read, RunError if
-    the labels cannot be stored.
+    Labels of other uniform draws for the same purpose, and of other annotators, remain. Raises DataError if a file
+    cannot be read, RunError if the labels cannot be stored.
     """
     found = read_people(labels).labels
     given = sum(not each.ticket.settled for each in found)
