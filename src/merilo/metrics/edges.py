@@ -36,6 +36,7 @@ _USUAL: Final = Sample(
     retrieved_contexts=["France is in Western Europe.", "Paris is the capital of France."],
     response="France is in Western Europe [1]. Its capital is Paris [2].",
     reference="It is in Western Europe. The capital is Paris.",
+    reference_contexts=["France is in Western Europe.", "Paris is the capital of France."],
     retrieved_context_ids=["europe", "paris"],
     reference_context_ids=["europe", "paris"],
     metadata={NUGGETS: ["France is in Western Europe.", "Its capital is Paris."]},
