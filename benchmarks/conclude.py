@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -84,7 +83,7 @@ def write_run(path: Path, samples: int, shape: str, seed: int) -> None:
         judges={"judge": {"name": "made up", "fingerprint": {"judge": "made up"}}},
         splitter="none",
     )
-    write_json(path / MANIFEST, asdict(manifest))
+    write_json(path / MANIFEST, manifest.to_fields())
     write_json(path / SUMMARY, {"complete": True, "samples": samples, "metrics": []})
     with RunLock(path):
         publish(path, {}, usage={}, store=store)
