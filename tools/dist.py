@@ -24,11 +24,15 @@ MAX_BYTES = 40_000_000
 """Largest wheel or sdist; the embedded model alone has about 30 MB."""
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 FORBIDDEN = re.compile(r"(^|/)(tests?|__pycache__|benchmarks|training|\.git|\.venv[^/]*)(/|$)|\.(pyc|pyo|pem|key|env)$")
-LOCAL_PATHS = re.compile(rb"(?:/home/|/root/|/Users/|/work/|C:\\Users\\)[a-z]\w*")
+LOCAL_PATHS = re.compile(
+    rb"(?:/home/|/Users/|C:\\Users\\)[a-z]\w*|"
+    + b"|".join(re.escape(f"{path}/".encode()) + rb"\w+" for path in (Path.home(), ROOT))
+)
+"""Paths of people's directories, of the user who builds and of this tree."""
 SDIST_ALSO = {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
 SAMPLES = """\
 {"user_input": "When was it completed?", "retrieved_contexts": ["It was completed in 1889."], "response": "In 1889."}
-{"user_input": "Where is it?", "retrieved_contexts": ["It stands in Paris."], "response": "In Rome."}
+{"user_input": "Where is it?", "retrieved_contexts": ["It is in Paris."], "response": "In Rome."}
 """
 
 

@@ -75,7 +75,7 @@ def _as_data_error(path: Path) -> Generator[None]:
     """Turn the errors of a damaged file into DataError. pyarrow's own errors are ValueErrors and OSErrors."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:  # what damage makes pyarrow raise
         first = str(error).split("\n", 1)[0].rstrip(".")
         problem = unreadable(error) if isinstance(error, PermissionError) else Problem("a readable file", first)
         raise DataError.of(Problem(problem.expected, problem.got, source=path.name)) from error

@@ -30,13 +30,13 @@ class Key:
     meaning: str
 
 
-def keys_of(task: OpenTask, taken: frozenset[str]) -> tuple[Key, ...]:
-    """Return what can be typed: one-letter labels, or numbers if a label is longer or among `taken`.
+def keys_of(task: OpenTask, reserved: frozenset[str]) -> tuple[Key, ...]:
+    """Return what can be typed: one-letter labels, or numbers if a label is longer or among `reserved`.
 
-    Empty if the answer is a number. `taken`: keys of commands.
+    Empty if the answer is a number. `reserved`: keys of commands.
     """
     short = [_LETTERS.get(label, label) for label in task.labels]
-    if any(len(each) > 1 or each.casefold() in taken for each in short) or len({*short}) < len(short):
+    if any(len(each) > 1 or each.casefold() in reserved for each in short) or len({*short}) < len(short):
         short = [str(place) for place in range(1, len(short) + 1)]
     meanings = _meanings(task)
     return tuple(Key(*each) for each in zip(short, task.labels, meanings, strict=True))

@@ -37,7 +37,7 @@ class DeepEvalBaseLLM:
 
     def generate(self, prompt: str) -> str:
         """Return the reply to a prompt."""
-        raise NotImplementedError
+        raise NotImplementedError  # the user's class overrides it, as with DeepEval's own base class
 
     def get_model_name(self) -> str:
         """Return the name of the model."""
