@@ -52,10 +52,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", ["report", "comparison"])
 def test_axe_finds_nothing(browser: Browser, axe: str, pages: dict[str, Path], name: str) -> None:
-    """At 1440 and 390 pixels, light and dark, closed, with a sample open, and without scripts: no violation."""
+    """At 1440, 1024 and 390 pixels, light and dark, closed, with a sample open, and without scripts: no violation."""
     browser.policy(enabled=False)
     try:
-        for width in (1440, 390):
+        for width in (1440, 1024, 390):
             for dark in (False, True):
                 browser.size(width, dark=dark)
                 browser.open(pages[name])
@@ -93,7 +93,7 @@ def _sheets(document: bytes) -> int:
     return sum(len(re.findall(rb"/Type\s*/Page\b", each)) for each in texts)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_text_has_its_own_direction_and_breaks(browser: Browser, pages: dict[str, Path], width: int) -> None:
     """Arabic and Hebrew run from the right, Chinese breaks without spaces, and nothing is wider than the window."""
     browser.size(width)
