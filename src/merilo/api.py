@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.blocking import run_blocking
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.compare.result import SHOWN
+from merilo.commands.compare.settings import SHOWN
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
 from merilo.commands.evaluate.run import run_evaluation

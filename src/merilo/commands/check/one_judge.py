@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from merilo.commands.judge.output import GOES_ON
 from merilo.errors import Interrupted
-from merilo.judges.routed import unavailable_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -45,6 +44,8 @@ def answerable(
     items: Sequence[T], judge: Judge, task_of: Callable[[T], StrEnum], kind_of: Callable[[T], type[Question[Any]]]
 ) -> tuple[list[T], dict[str, str]]:
     """Return the items whose kind of question the judge can answer, and the tasks of the others with the reason."""
+    from merilo.judges.routed import unavailable_reason
+
     left_out: dict[str, str] = {}
     for task, kind in dict.fromkeys((task_of(item), kind_of(item)) for item in items):
         if kind not in judge.answers:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import Flag, OptionGroup, call_option, flags_of, repeatable_option
-from merilo.judges.route_specs import one_judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 
 def _one_judge(specs: list[str] | None) -> list[str]:
+    from merilo.judges.route_specs import one_judge
+
     return one_judge(specs or ["embedded"])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.compare.result import SHOWN
+from merilo.commands.compare.settings import SHOWN
 from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, metric_texts
 
 if TYPE_CHECKING:

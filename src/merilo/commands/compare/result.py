@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from merilo.stats.compare import Comparison
     from merilo.stats.judge_errors import ErrorDifference
 
-SHOWN = 20
-"""Default number of samples that changed most in a comparison."""
-
 MAX_CUT_PAIRS: Final = 5_000
 """Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
 

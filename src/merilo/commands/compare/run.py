@@ -15,7 +15,8 @@ from merilo.commands.compare.metric_names import (
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
+from merilo.commands.compare.result import Moved, Row, RunComparison, Side
+from merilo.commands.compare.settings import SHOWN
 from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import unsealed_notes
 from merilo.results.basis import basis_of

@@ -16,7 +16,6 @@ from merilo.commands.judge.output import check_whole, tell
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.probe.options import MAPPING, ProbeOptions
-from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -64,6 +63,7 @@ def probe(
 ) -> None:
     """Probe a judge."""
     from merilo.commands.probe.run import estimate_probes, run_probes
+    from merilo.stats.gate import GateVerdict
 
     options = replace(
         options, labels=(*options.labels, *(more or ())), progress=progress_line(quiet=quiet, debug=debug)
