@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forked_commands import can_fork, run_forked
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -34,10 +36,13 @@ class Here:
         self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """The command with these arguments, to its end."""
+        environment = {**self.environment, **(env or {})}
+        if can_fork(env):
+            return run_forked(arguments, folder=self.path, environment=environment, stdin=stdin, timeout=180)
         return subprocess.run(
             [COMMAND, *arguments],
             cwd=self.path,
-            env={**self.environment, **(env or {})},
+            env=environment,
             input=stdin,
             capture_output=True,
             encoding="utf-8",

@@ -105,18 +105,6 @@ class _Sections(TyperGroup):
 
 
 _SECTION_OF: Final = {command.name.partition(" ")[0]: command.section for command in COMMANDS}
-app = typer.Typer(
-    name="merilo",
-    cls=_Sections,
-    help="Evaluate retrieval-augmented generation (RAG): did retrieval find the right text, and is the answer "
-    "supported by it?",
-    epilog="Start with: merilo demo",
-    add_completion=False,
-    invoke_without_command=True,
-    rich_markup_mode=None,  # plain help: rich would cost a third of the start
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _print_version(wanted: bool) -> None:
@@ -132,7 +120,6 @@ def _help_alone(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.callback()
 def _root(
     context: typer.Context,
     _version: Annotated[
@@ -143,17 +130,30 @@ def _root(
     _help_alone(context)
 
 
-def _add_commands() -> None:
+def _collected(commands: Sequence[Command]) -> typer.Typer:
+    collected = typer.Typer(
+        name="merilo",
+        cls=_Sections,
+        help="Evaluate retrieval-augmented generation (RAG): did retrieval find the right text, and is the answer "
+        "supported by it?",
+        epilog="Start with: merilo demo",
+        add_completion=False,
+        invoke_without_command=True,
+        rich_markup_mode=None,  # plain help: rich would cost a third of the start
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    collected.callback()(_root)
     groups: dict[str, typer.Typer] = {}
-    for command in COMMANDS:
+    for command in commands:
         *group, name = command.name.split()
-        place = app
+        place = collected
         if group:
             word = group[0]
             if word not in groups:
                 groups[word] = typer.Typer(help=_GROUPS[word], invoke_without_command=True, rich_markup_mode=None)
                 groups[word].callback()(_group)
-                app.add_typer(groups[word], name=word)
+                collected.add_typer(groups[word], name=word)
             place = groups[word]
         place.command(
             name,
@@ -162,6 +162,7 @@ def _add_commands() -> None:
             help=command.help,
             epilog=command.examples or None,
         )(command.call)
+    return collected
 
 
 def _group(context: typer.Context) -> None:
@@ -169,7 +170,13 @@ def _group(context: typer.Context) -> None:
     _help_alone(context)
 
 
-_add_commands()
+app = _collected(COMMANDS)
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """Return the command that the first word names, or all: typer reads the options of each command that it gets."""
+    named = [command for command in COMMANDS if command.name.split()[0] in arguments[:1]]
+    return _collected(named) if named else app
 
 
 def main() -> None:
@@ -213,7 +220,9 @@ def outcome(arguments: Sequence[str]) -> int:
 
 def _dispatch(arguments: Sequence[str]) -> int:
     try:
-        code = typer.main.get_command(app).main(list(arguments), prog_name="merilo", standalone_mode=False)
+        code = typer.main.get_command(_app_for(arguments)).main(
+            list(arguments), prog_name="merilo", standalone_mode=False
+        )
     except typer.Abort:
         return Exit.INTERRUPTED
     except Exception as error:
