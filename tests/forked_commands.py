@@ -38,7 +38,7 @@ _turns = count()
 def can_fork(extra: Mapping[str, str] | None) -> bool:
     """Whether a run with these variables, beside those of this process, may be a fork."""
     return (
-        hasattr(os, "fork")
+        sys.platform == "linux"
         and "COVERAGE_PROCESS_START" not in os.environ
         and not any(name.startswith(_AT_START) for name in extra or ())
     )
@@ -133,7 +133,10 @@ def _prepare() -> None:
 def _serve(address: str) -> list[str]:
     """Fork for each request; returns in the fork only, with the arguments of the command."""
     import select
+    import warnings
 
+    # Python 3.12 counts the threads in which numpy computes; it stops them before a fork.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for the commands
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
@@ -181,9 +184,9 @@ def _become(streams: Sequence[int], folder: str, environment: Mapping[str, Any])
 
 
 if __name__ == "__main__":
+    sys.path[0] = str(Path(sys.argv[2]).parent)
     from merilo.cli import main
 
     _prepare()
-    sys.path[0] = str(Path(sys.argv[2]).parent)
     sys.argv[:] = [sys.argv[2], *_serve(sys.argv[1])]
     main()

@@ -131,6 +131,14 @@ def test_a_start_is_light(statement: str) -> None:
     assert loaded_by(statement) & set(LATE) == set()
 
 
+def test_the_command_line_starts_without_the_work() -> None:
+    """Collecting the commands imports no statistics, metric or judge, which would double the time of each start."""
+    script = "import merilo.cli, sys\nprint(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    heavy = ("merilo.stats.", "merilo.metrics.", "merilo.judges.", "merilo.results.", "merilo.runs.")
+    assert [name for name in printed.split() if name.startswith(heavy)] == []
+
+
 @pytest.mark.parametrize(
     "path",
     [path for path in MODULES if path.name == "__init__.py" and name_of(path) not in {"", *FILLED}],

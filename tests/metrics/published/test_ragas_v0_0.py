@@ -95,7 +95,7 @@ def free(question: Question[Any]) -> Verdict | None:
     """Some reply that ends in every verdict at once, now good and now bad."""
     if not isinstance(question, Completion):
         return None
-    number = sum(map(ord, "".join(sorted("".join(question.values)))))
+    number = sum(map(ord, "".join(question.values)))
     yes, mark = number % 3 == 0, "Attributed" if number % 2 else "Not Attributed"
     verdicts = f"Final verdict for each statement in order: {'Yes. ' if yes else 'No. No. '}"
     return CompletionVerdict(f"One. So [{mark}]\nTwo.\n{verdicts}\n\n{'Yes' if yes else 'No'}")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,6 +133,7 @@ def repaired(reply: object) -> dict[str, object]:
 # -- the law ------------------------------------------------------------------------------------------
 
 
+@cache  # the laws ask the same questions hundreds of times
 def chance(*texts: str) -> float:
     """A number that depends on the letters alone, and so not on the order of contexts."""
     return digest_text("".join(sorted("".join(texts))))[0] / 256

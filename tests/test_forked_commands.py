@@ -1,0 +1,70 @@
+"""A forked run is to a test what a started one is."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import forked_commands
+import pytest
+from command_line import COMMAND, SAMPLES, Here
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["show", "none"], ["run", "-", "--out", "r", "--metrics", "hit_rate(k=1)"]]
+)
+def test_a_fork_does_what_a_start_does(tmp_path: Path, arguments: list[str]) -> None:
+    """Status and both streams are equal but for the seconds, with input too."""
+    given = json.dumps({**SAMPLES[0], "retrieved_context_ids": ["a", "b"], "reference_context_ids": ["a"]})
+    started, forked = Here(tmp_path / "started"), Here(tmp_path / "forked")
+    for here in (started, forked):
+        here.path.mkdir()
+    expected = subprocess.run(
+        [COMMAND, *arguments],
+        cwd=started.path,
+        env=started.environment,
+        input=given,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    found = forked.merilo(*arguments, stdin=given)
+    told, wanted = (re.sub(r"[\d.]+ s\b", "", each.stdout + each.stderr) for each in (found, expected))
+    assert (found.returncode, told) == (expected.returncode, wanted)
+
+
+def run(folder: Path, code: str) -> str:
+    """What a fork prints whose command is this Python code, in the file of a metric that it reads."""
+    here = Here(folder)
+    (folder / "metric.py").write_text(f"import os, sys\n{code}\n", encoding="utf-8")
+    here.write("data.jsonl", SAMPLES)
+    return here.merilo("run", "data.jsonl", "--metrics", "metric.py:None_").stdout
+
+
+def test_runs_in_turn_order_sets_otherwise(tmp_path: Path) -> None:
+    """Output that depends on the order of a set is not the same in two runs, so a test of equal bytes sees it."""
+    code = "print(*{str(number) for number in range(99)}, file=sys.__stdout__)"
+    first, second = (run(tmp_path, code) for _ in range(2))
+    assert sorted(first.split()) == sorted(second.split())
+    assert len(first.split()) == 99
+    assert first != second
+
+
+def test_a_fork_keeps_nothing_for_the_next(tmp_path: Path) -> None:
+    """What a run changes in its memory, its environment and its directory is gone in the runs after it."""
+    code = (
+        "print(getattr(sys, 'left', 0), os.environ.get('LEFT'), os.getcwd(), file=sys.__stdout__)\n"
+        "sys.left = 1; os.environ['LEFT'] = 'x'; os.chdir('/')"
+    )
+    assert {run(tmp_path, code) for _ in range(3)} == {f"0 None {tmp_path}\n"}
+
+
+def test_what_python_reads_at_its_start_needs_a_start() -> None:
+    """Runs with variables for Python itself are started anew."""
+    assert not forked_commands.can_fork({"PYTHONPATH": "x"})
+    assert not forked_commands.can_fork({"LC_ALL": "C"})
