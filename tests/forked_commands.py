@@ -22,13 +22,13 @@ from functools import cache
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SEEDS = ("1", "2")
-_AT_START = ("PYTHON", "LANG", "LC_", "COVERAGE", "OMP_", "OPENBLAS_", "MKL_", "ORT_")
+_AT_START = ("PYTHON", "LANG", "LC_", "TZ", "COVERAGE", "OMP_", "OPENBLAS_", "MKL_", "ORT_")
 """Beginnings of variables that Python or a library reads once, when it starts."""
 _FOLDERS = ("adapters", "commands", "judging", "metrics", "providers", "rendering", "results", "runs", "stats")
 """Parts of merilo that the servers import whole."""
@@ -143,7 +143,7 @@ def _serve(address: str) -> list[str]:
         door.listen(64)
         os.write(1, b"ready\n")
         while True:
-            ready, _, _ = select.select([door, 0], [], [])
+            ready, _, _ = select.select([door.fileno(), 0], [], [])
             if 0 in ready:
                 os._exit(0)  # the tests are over, or were killed
             line = door.accept()[0]
@@ -160,7 +160,8 @@ def _begin(line: socket.socket) -> list[str]:
     request = b""
     while len(request) < int.from_bytes(length, "big"):
         request += line.recv(65_536)
-    arguments, folder, environment = json.loads(request)
+    given: tuple[list[str], str, dict[str, str]] = json.loads(request)
+    arguments, folder, environment = given
     process = os.fork()
     if process:
         line.sendall(b"%d\n" % process)
@@ -172,7 +173,7 @@ def _begin(line: socket.socket) -> list[str]:
     return arguments
 
 
-def _become(streams: Sequence[int], folder: str, environment: Mapping[str, Any]) -> None:
+def _become(streams: Sequence[int], folder: str, environment: Mapping[str, str]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
