@@ -51,7 +51,7 @@ def test_other_nuggets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=match):
         compare_runs([old, new])
     assert compare_runs([old, new], ComparisonRequest(across_data=True)).common == 4
-    with pytest.raises(DataError, match="other nuggets .* Evaluate all runs with the same nuggets"):
+    with pytest.raises(DataError, match=r"other nuggets .* Evaluate all runs with the same nuggets"):
         compare_runs([old, with_nuggets(tmp_path / "all", ["Ben leads it."])])
 
 
@@ -87,6 +87,6 @@ def test_other_span_labels_are_refused(tmp_path: Path) -> None:
         with_labels(tmp_path, "first", "Ada leads it."),
         with_labels(tmp_path, "second", "It meets on Monday."),
     )
-    with pytest.raises(DataError, match="8 of 8 samples have other span labels in second .* same file of span labels"):
+    with pytest.raises(DataError, match=r"8 of 8 samples have other span labels in second .* same file of span labels"):
         compare_runs([first, second])
     assert compare_runs([first, with_labels(tmp_path, "third", "Ada leads it.")]).common == COUNT

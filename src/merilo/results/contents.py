@@ -2,7 +2,8 @@
 
 A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of
 `reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels`, `span_labels` and `nuggets` what
-the metrics use. *Outputs* are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+the metrics use. *Outputs* are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`,
+`response`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
 _ASKED: Final = ("user_input", "history")
 _QUESTION: Final = (*_ASKED, *_TRUTH)
 _OUTPUTS: Final = ("retrieved_contexts", "retrieved_context_ids", "response")
+_FIELDS: Final = frozenset({*_QUESTION, *_OUTPUTS, "language"})
+"""Fields of a sample; other names of a question are keys of the metadata."""
 _QRELS: Final = "qrels"
 MAX_OTHER: Final = 0.1
 """Maximum share of common ids that may name other questions, unless the caller allows more."""
@@ -108,7 +111,8 @@ def equal_questions(
         raise DataError(f"{messages[0]}. No question is equal in all runs. {advice}")
     if other > MAX_OTHER * len(ids) and not across_data:
         raise UsageError(
-            f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. {advice} To compare only the {len(equal):,} equal questions, use --across-data."
+            f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. {advice} "
+            f"To compare only the {len(equal):,} equal questions, use --across-data."
         )
     return EqualQuestions(
         tuple(equal),
@@ -203,8 +207,9 @@ def _values(record: Record, fields: Sequence[str]) -> list[object]:
 
 def _value(record: Record, field: str) -> object:
     """Return the content of a field without parts that no metric reads, such as a retriever's own scores."""
-    if field not in record and field in (metadata := record.get("metadata", {})):
-        return _nuggets(metadata) if field == NUGGETS else metadata[field]
+    if field not in _FIELDS:
+        metadata: Record = record.get("metadata", {})
+        return _nuggets(metadata) if field == NUGGETS else metadata.get(field)
     value = record.get(field)
     if field in {"retrieved_contexts", "reference_contexts"}:
         texts = None if value is None else [_context(item) for item in cast("list[Any]", value)]
@@ -226,7 +231,7 @@ def _nuggets(metadata: Record) -> object:
     try:
         return sorted([nugget.text, nugget.vital] for nugget in nuggets_in(metadata))
     except NuggetError:
-        return metadata[NUGGETS]
+        return metadata.get(NUGGETS)
 
 
 def _context(item: str | Record) -> tuple[object, object, object]:
