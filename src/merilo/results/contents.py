@@ -46,7 +46,7 @@ _EXAMPLE_CHARS: Final = 60
 _STABLE_IDS: Final = "Give each question an id that stays the same."
 _SAME_TRUTH: Final[Mapping[str, str]] = {
     NUGGETS: "Evaluate all runs with the same nuggets.",
-    SPAN_LABELS: "Evaluate all runs with the same file of span labels; these metrics ask nothing.",
+    SPAN_LABELS: "Evaluate all runs with the same file of span labels. Span metrics ask nothing.",
 }
 """What else than the question can differ between runs of one data set → what to do."""
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for texts whose checksum holds
@@ -279,6 +279,6 @@ def _difference(runs: tuple[Run, Run], sample: str, fields: Sequence[str]) -> tu
 
 def _shown(value: object) -> str:
     if isinstance(value, _Labelled):
-        value = value.labels
+        return f"{len(cast('list[Any]', value.labels)):,} labels"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return "none" if value is None else repr(text[:_EXAMPLE_CHARS] + ("..." if len(text) > _EXAMPLE_CHARS else ""))
