@@ -184,3 +184,9 @@ def test_span_labels_need_documents() -> None:
         load_judged("a.jsonl", "b.jsonl", None, mapping=None, language=None)
     with pytest.raises(UsageError, match="Leave out --documents"):
         load_judged("a.jsonl", "b.qrels", "d.jsonl", mapping=None, language=None)
+
+
+def test_trec_qrels_score_trec_runs_only() -> None:
+    """Records with TREC qrels are refused in one sentence, instead of one for each line that is not a TREC line."""
+    with pytest.raises(UsageError, match=r"TREC run only, and a\.jsonl has records.*span labels"):
+        load_judged("a.jsonl", "b.trec", None)

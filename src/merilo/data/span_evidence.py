@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.documents import load_documents
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from merilo.data.span_labels import SpanLabel
 
 
+_RECORDS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+"""Endings of files that are not a TREC run."""
+
+
 def load_judged(
     data: str,
     qrels: str | None,
@@ -40,6 +44,11 @@ def load_judged(
     if documents is None:
         if is_spans:
             raise UsageError("Span labels need the documents that they are about: add --documents documents.jsonl.")
+        if qrels is not None and data.removesuffix(".gz").endswith(_RECORDS):
+            raise UsageError(
+                f"--qrels {qrels} has ids of documents in TREC format, which score a TREC run only, and {data} has "
+                "records. Give span labels (.jsonl) and --documents, or put the ids into reference_context_ids."
+            )
         return data if qrels is None else load_trec(data, qrels)
     if qrels is not None and not is_spans:
         raise UsageError(f"--documents takes span labels (.jsonl) as --qrels, got {qrels!r}. Leave out --documents.")

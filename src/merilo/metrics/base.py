@@ -170,6 +170,14 @@ class JudgesContextsAlone(Protocol):
     contexts_judged_alone: ClassVar[bool]
 
 
+@runtime_checkable
+class ReadsMetadata(Protocol):
+    """A metric whose truth is in the metadata, such as nuggets: runs are compared over samples where it is equal."""
+
+    truth_in_metadata: ClassVar[frozenset[str]]
+    """Keys of the metadata."""
+
+
 DECLARED: Final = (
     *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
     *("roles", "needs", "asks", "max_questions", "plan"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NuggetError, nuggets_in
+from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.errors import UsageError
 from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
@@ -38,6 +38,7 @@ class NuggetRecall(MetricDefaults):
     name: ClassVar[str] = "nugget_recall"
     version: ClassVar[int] = 1
     needs = frozenset({"response"})
+    truth_in_metadata: ClassVar[frozenset[str]] = frozenset({NUGGETS})
     asks = Kinds({Support})
     card: ClassVar[Card] = Card(
         summary="Share of the question's nuggets, weighted by importance, that the response states.",

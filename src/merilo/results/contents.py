@@ -1,8 +1,9 @@
 """Compares the samples of several runs by content: do equal ids name equal questions, and are the outputs equal?
 
 A *question* is what a sample asks, and the truth it is judged against: `user_input` with the `history`, and of
-`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels` and `span_labels` what the metrics
-use. *Outputs* are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+`reference`, `reference_contexts`, `reference_context_ids` and the metadata's `qrels`, `span_labels` and `nuggets` what
+the metrics use. *Outputs* are what the evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`,
+`response`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
+from merilo.data.nuggets import NUGGETS, NuggetError, nuggets_in
 from merilo.data.span_view import SPAN_LABELS
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping
+from merilo.metrics.base import ReadsMetadata
 from merilo.metrics.registry import known_metric
 from merilo.runs.run import open_store
 from merilo.runs.store_errors import missing_text_error
@@ -22,6 +25,7 @@ from merilo.runs.store_errors import missing_text_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
 
@@ -33,11 +37,26 @@ _TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
 _ASKED: Final = ("user_input", "history")
 _QUESTION: Final = (*_ASKED, *_TRUTH)
 _OUTPUTS: Final = ("retrieved_contexts", "retrieved_context_ids", "response")
+_FIELDS: Final = frozenset({*_QUESTION, *_OUTPUTS, "language"})
+"""Fields of a sample; other names of a question are keys of the metadata."""
 _QRELS: Final = "qrels"
 MAX_OTHER: Final = 0.1
 """Maximum share of common ids that may name other questions, unless the caller allows more."""
 _EXAMPLE_CHARS: Final = 60
+_STABLE_IDS: Final = "Give each question an id that stays the same."
+_SAME_TRUTH: Final[Mapping[str, str]] = {
+    NUGGETS: "Evaluate all runs with the same nuggets.",
+    SPAN_LABELS: "Evaluate all runs with the same file of span labels. Span metrics ask nothing.",
+}
+"""What else than the question can differ between runs of one data set → what to do."""
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for texts whose checksum holds
+
+
+class _Labelled(NamedTuple):
+    """Reference contexts that come from span labels, with these labels."""
+
+    texts: object
+    labels: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +94,25 @@ def equal_questions(
     found = [{sample: digest for sample, (digest, _) in each.items()} for each in described]
     first = found[0]
     messages: list[str] = []
+    advice = _STABLE_IDS
     for place, name in enumerate(names[1:], start=1):
         unlike = [sample for sample in ids if found[place][sample] != first[sample]]
         if unlike:
             what, contents = _difference((scores[0].run, scores[place].run), unlike[0], fields)
+            advice = _SAME_TRUTH.get(what, _STABLE_IDS) if not messages else advice
+            another = f"other {what.replace('_', ' ')}" if what in _SAME_TRUTH else f"another {what}"
             messages.append(
-                f"{len(unlike):,} of {len(ids):,} samples have another {what} in {name} than in {names[0]} under the "
+                f"{len(unlike):,} of {len(ids):,} samples have {another} in {name} than in {names[0]} under the "
                 f"same id, such as {unlike[0]!r}: {contents}"
             )
     equal = [at for at, sample in enumerate(ids) if all(digests[sample] == first[sample] for digests in found[1:])]
     other = len(ids) - len(equal)
     if not equal:
-        raise DataError(
-            f"{messages[0]}. No question is equal in all runs. Give each question an id that stays the same."
-        )
+        raise DataError(f"{messages[0]}. No question is equal in all runs. {advice}")
     if other > MAX_OTHER * len(ids) and not across_data:
         raise UsageError(
-            f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
-            f"an id that stays the same. To compare only the {len(equal):,} equal questions, use --across-data."
+            f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. {advice} "
+            f"To compare only the {len(equal):,} equal questions, use --across-data."
         )
     return EqualQuestions(
         tuple(equal),
@@ -152,27 +172,33 @@ def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) ->
 
 
 def _inputs(scores: RunScores, metrics: Sequence[str]) -> dict[str, tuple[bytes | None, ...]]:
-    needs = [None if (metric := known_metric(text)) is None else metric.needs for text in metrics]
+    known = [known_metric(text) for text in metrics]
+    needs = [(None, ()) if metric is None else (metric.needs, _truth_in_metadata(metric)) for metric in known]
     return _described(
-        scores.run, set(scores.ids), lambda record: tuple([_input_digest(record, each) for each in needs])
+        scores.run, set(scores.ids), lambda record: tuple([_input_digest(record, *each) for each in needs])
     )
 
 
-def _input_digest(record: Record, needs: frozenset[str] | None) -> bytes | None:
+def _input_digest(record: Record, needs: frozenset[str] | None, truth: Sequence[str]) -> bytes | None:
     outputs = [name for name in _OUTPUTS if needs is None or name in needs]
     values = _values(record, outputs)
     if all(value is None for value in values):
         return None
     if needs is None:
         return _digest(sorted((name, value) for name, value in record.items() if name != "id"))
-    return _digest([*_values(record, (*_QUESTION, "language")), *values])
+    return _digest([*_values(record, (*_QUESTION, "language", *truth)), *values])
 
 
 def _question_fields(metrics: Sequence[str]) -> tuple[str, ...]:
     """Return the fields that make up the question of these metrics."""
     known = [known_metric(text) for text in metrics]
     used = {name for metric in known for name in (_TRUTH if metric is None else metric.needs)}
-    return tuple(name for name in _QUESTION if name in _ASKED or name in used)
+    fields = [name for name in _QUESTION if name in _ASKED or name in used]
+    return (*fields, *sorted({key for metric in known if metric is not None for key in _truth_in_metadata(metric)}))
+
+
+def _truth_in_metadata(metric: Metric) -> tuple[str, ...]:
+    return tuple(sorted(metric.truth_in_metadata)) if isinstance(metric, ReadsMetadata) else ()
 
 
 def _values(record: Record, fields: Sequence[str]) -> list[object]:
@@ -181,11 +207,14 @@ def _values(record: Record, fields: Sequence[str]) -> list[object]:
 
 def _value(record: Record, field: str) -> object:
     """Return the content of a field without parts that no metric reads, such as a retriever's own scores."""
+    if field not in _FIELDS:
+        metadata: Record = record.get("metadata", {})
+        return _nuggets(metadata) if field == NUGGETS else metadata.get(field)
     value = record.get(field)
     if field in {"retrieved_contexts", "reference_contexts"}:
         texts = None if value is None else [_context(item) for item in cast("list[Any]", value)]
         labels = record.get("metadata", {}).get(SPAN_LABELS) if field == "reference_contexts" else None
-        return texts if labels is None else [texts, labels]
+        return texts if labels is None else _Labelled(texts, labels)
     if field in {"retrieved_context_ids", "reference_context_ids"}:
         contexts = cast("list[Any] | None", record.get(field.removesuffix("_ids") + "s"))
         if value is None and contexts is not None:
@@ -195,6 +224,14 @@ def _value(record: Record, field: str) -> object:
         grades = as_mapping(qrels)
         return value if qrels is None else [value, qrels if grades is None else sorted(grades.items(), key=str)]
     return value
+
+
+def _nuggets(metadata: Record) -> object:
+    """Return the nuggets in one form, however the data wrote them; as written if they are invalid."""
+    try:
+        return sorted([nugget.text, nugget.vital] for nugget in nuggets_in(metadata))
+    except NuggetError:
+        return metadata.get(NUGGETS)
 
 
 def _context(item: str | Record) -> tuple[object, object, object]:
@@ -235,9 +272,13 @@ def _difference(runs: tuple[Run, Run], sample: str, fields: Sequence[str]) -> tu
         _described(run, {sample}, lambda record: [_value(record, name) for name in fields])[sample] for run in runs
     )
     place = next(at for at in range(len(fields)) if first[at] != second[at])
-    return fields[place], f"{_shown(first[place])} and {_shown(second[place])}"
+    spans = isinstance(first[place], _Labelled) or isinstance(second[place], _Labelled)
+    what = SPAN_LABELS if spans else fields[place]
+    return what, f"{_shown(first[place])} and {_shown(second[place])}"
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, _Labelled):
+        return f"{len(cast('list[Any]', value.labels)):,} labels"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return "none" if value is None else repr(text[:_EXAMPLE_CHARS] + ("..." if len(text) > _EXAMPLE_CHARS else ""))

@@ -109,3 +109,20 @@ def test_wrong_use(
     monkeypatch.chdir(here.path)
     assert outcome(["sample-questions", "documents.jsonl", "--no-config", *arguments]) == 2
     assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_failed_passages_are_retried_by_the_same_command(here: Here) -> None:
+    """If passages failed, the message names a command that exists: the same one again, which asks only what failed."""
+    broken = True
+
+    def fails(asked: Asked) -> object:
+        return {"text": "?"} if broken and asked.kind == "support" else writes(asked)
+
+    with JudgeServer(fails) as server:
+        done = questions(here, server, "--number", "2")
+        assert done.returncode == 4
+        assert "2 of 2 passages failed (more than 1%). To retry them, repeat the command" in done.stderr
+        before, broken = server.count, False
+        assert questions(here, server, "--number", "2").returncode == 0
+        assert server.count - before < 10
+    assert len(content(here).splitlines()) == 4

@@ -59,10 +59,10 @@ def tell(
     show(shown)
 
 
-def check_whole(found: JudgeOutcomes, what: str) -> None:
+def check_whole(found: JudgeOutcomes, what: str, *, retry: str = "use --out and --retry-failed") -> None:
     """Exit with an error code if a limit was reached or more than 1 % failed.
 
-    `what`: the things asked about, in the plural.
+    `what`: the things asked about, in the plural. `retry`: what to do about those that failed.
     """
     from merilo.rendering.terminal import tell as say
 
@@ -71,5 +71,5 @@ def check_whole(found: JudgeOutcomes, what: str) -> None:
         raise typer.Exit(Exit.LIMIT_REACHED)
     failed, asked = found.failed
     if failed > _MAX_FAILED_RATE * asked:
-        say(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, use --out and --retry-failed.")
+        say(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, {retry}.")
         raise typer.Exit(Exit.TOO_MANY_FAILED)

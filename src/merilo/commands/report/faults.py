@@ -128,8 +128,9 @@ GRID: Final = (
         Answer.DECLINED,
         "none",
         False,  # noqa: FBT003  as above
-        "Declined, rightly",
-        "The contexts do not hold enough, and the response declines. To answer, the retriever must find more.",
+        "Declined, no evidence",
+        "The contexts do not hold enough, and the response declines. If the documents have an answer, the retriever "
+        "missed it: the metric answering decides this with a reference.",
     ),
     Fault(
         Held.UNKNOWN,

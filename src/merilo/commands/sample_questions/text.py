@@ -45,7 +45,7 @@ def questions_page(found: SampledQuestions, output: str, without: str | None, wi
 
 def _drawn(found: SampledQuestions) -> str:
     settings, corpus = found.settings, found.corpus
-    how = "from each document" if settings.stratify else "uniformly"
+    how = "at random, at least one from each document" if settings.stratify else "uniformly"
     of = f"{count(len(corpus.passages), 'passage')} in {count(len(corpus.documents), 'document')}"
     return f"{found.drawn:,} of {of} were drawn {how} (seed {settings.seed})"
 

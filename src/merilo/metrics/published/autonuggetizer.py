@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NuggetError, nuggets_in
+from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.judging.ask import ask, together
 from merilo.judging.json_types import as_list
 from merilo.judging.kinds.completion import Completion
@@ -75,6 +75,7 @@ class AllScore(MetricDefaults):
     name: ClassVar[str] = "autonuggetizer:all_score"
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response"})
+    truth_in_metadata: ClassVar[frozenset[str]] = frozenset({NUGGETS})
     asks = Kinds({Completion})
     okay_weight: ClassVar[float] = 1.0
     partial: ClassVar[float] = 0.5
