@@ -119,6 +119,7 @@ def test_ways_to_name_a_span(tmp_path: Path, fields: dict[str, Any], expected: t
         ({}, "the id of a document, or a text"),
         ({"document": "menu", "grade": "high"}, "a finite number"),
         ({"document": "menu", "grade": True}, "a finite number"),
+        ({"document": "menu", "grade": 1e308}, "a number up to 1,000,000"),  # its gain would be infinite
         ({"document": "menu", "sample": None}, "an id"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.source import Format, RecordFile
-from merilo.data.spans import DenseSpan, Span, dense
+from merilo.data.spans import MAX_GRADE, DenseSpan, Span, dense
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -135,8 +135,9 @@ def _label(record: Mapping[str, object], documents: Documents, problems: list[Pr
         problems.append(Problem(check.ID, check.shown(None), "sample"))
     grade = check.number(record.get("grade"), "grade", problems)
     by = check.identifier(record.get("by"), "by", problems) or PEOPLE
-    if not problems and grade is None:
-        problems.append(Problem("a number, 0 for not relevant", check.shown(record.get("grade")), "grade"))
+    if not problems and (grade is None or grade > MAX_GRADE):
+        expected = f"a number up to {MAX_GRADE:,}, 0 for not relevant"
+        problems.append(Problem(expected, check.shown(record.get("grade")), "grade"))
     span = None if problems else _span(record, documents, problems)
     if span is None or sample is None or grade is None:
         return None
