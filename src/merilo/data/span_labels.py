@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 import json
+from bisect import bisect_right
 from collections import defaultdict
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -95,12 +96,15 @@ def by_sample(labels: Iterable[SpanLabel]) -> Mapping[str, Sequence[SpanLabel]]:
     return found
 
 
-def uncovered(span: DenseSpan, labels: Iterable[SpanLabel]) -> bool:
-    """Return True if a part of the span has no label; `labels`: disjoint, in order."""
+def uncovered(span: DenseSpan, labels: Sequence[SpanLabel]) -> bool:
+    """Return True if a part of the span has no label; `labels`: pooled ones of one sample."""
     at = span.start
-    for each in labels:
-        if each.span.document == span.document and each.span.start <= at < each.span.end:
-            at = each.span.end
+    first = bisect_right(labels, (span.document, at), key=lambda each: each.span[:2]) - 1
+    for each in islice(labels, max(0, first), None):
+        if (each.span.document, each.span.start) > (span.document, at) or at >= span.end:
+            break
+        if each.span.document == span.document:
+            at = max(at, each.span.end)
     return at < span.end
 
 

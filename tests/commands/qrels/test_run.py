@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -230,3 +231,15 @@ def test_an_id_that_trec_cannot_hold_leaves_no_file(tmp_path: Path, documents: P
     with pytest.raises(DataError, match="without white space"):
         pool_qrels([], documents, tmp_path / "out.jsonl", labels=[labels], trec=tmp_path / "trec.txt")
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_long_document_is_read_where_text_was_retrieved(tmp_path: Path) -> None:
+    """500 chunks of a document of 8,000 sentences need no comparison of each with each."""
+    sentences = [f"Sentence {n} is here." for n in range(8_000)]
+    documents = written(tmp_path / "documents.jsonl", {"id": "book", "text": " ".join(sentences)})
+    chunks = [{"text": each, "metadata": {"document": "book"}} for each in sentences[::16]]
+    sample = {"id": "q", "user_input": "What?", "retrieved_contexts": chunks, "reference_contexts": []}
+    merilo.evaluate([sample], metrics=["span_recall"], out=tmp_path / "run", cache=False)
+    started = time.process_time()
+    found = pool_qrels([tmp_path / "run"], documents, tmp_path / "missing.jsonl", missing=True)
+    assert (found.missing, time.process_time() - started < 2) == (500, True)

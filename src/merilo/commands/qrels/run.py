@@ -6,9 +6,11 @@ Nothing is asked. What no one has judged yet is counted, and listed with `missin
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -237,7 +239,10 @@ def _missing(pool: _Pool, labels: Sequence[SpanLabel]) -> Iterator[tuple[str, De
     for sample, places in sorted(pool.retrieved.items()):
         found: set[DenseSpan] = set()
         for place in places:
-            for each in sentences(place.document):
+            own = sentences(place.document)
+            for each in islice(own, bisect_right(own, place.start, key=lambda each: each.end), None):
+                if each.start >= place.end:
+                    break
                 read = DenseSpan(place.document, max(each.start, place.start), min(each.end, place.end))
                 if read.start < read.end and each not in found and uncovered(read, known.get(sample, ())):
                     found.add(each)
