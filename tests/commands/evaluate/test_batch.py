@@ -343,12 +343,14 @@ print(kills)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kills_lose_nothing_and_pay_for_nothing_twice(kind: str, tmp_path: Path) -> None:
-    """Killed before or after writes and requests in turn, a run ends with the same bytes, and each line ran once."""
+    """Killed before or after writes and requests in turn, with line errors and a batch that expires, a run ends with
+    the same bytes, and each line ran once.
+    """
     with BatchServer() as server:
         direct = merilo.evaluate(rows(2), out=tmp_path / "direct", **judge(server, kind))
         needed = len(server.sent)
         server.sent.clear()
-        server.plan = Plan(errors=0.2)
+        server.plan = Plan(errors=0.2, expires=0.4)
         words = [server.root_url, str(tmp_path / "run"), json.dumps(judge(server, kind)), json.dumps(rows(2))]
         done = subprocess.run(
             [sys.executable, "-c", _KILLED, *words], capture_output=True, text=True, check=False, timeout=100
@@ -356,6 +358,7 @@ def test_kills_lose_nothing_and_pay_for_nothing_twice(kind: str, tmp_path: Path)
         assert done.returncode == 0, done.stderr
         assert int(done.stdout) >= 5
         assert len(server.sent) == needed
+        assert any(each.expired for each in server.batches)
     run = merilo.Run.open(tmp_path / "run")
     assert (run.path / "outcomes.jsonl").read_bytes() == (direct.path / "outcomes.jsonl").read_bytes()
     assert run.usage["input_tokens"] == direct.usage["input_tokens"]
