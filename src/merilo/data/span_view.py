@@ -168,7 +168,7 @@ def _row(value: object) -> tuple[str, int, int]:
 
 
 def _grade(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= MAX_GRADE:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_GRADE:
         raise ValueError("not a grade")
     return max(0.0, float(value))
 

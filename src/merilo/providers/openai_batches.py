@@ -122,8 +122,9 @@ def _result(line: Json) -> LineResult:
     known = status if type(status) is int and status in _STATUSES else None
     if error is not None:  # an object, or a text as vLLM writes it
         shown = error if fields is not None else {"message": str(error)}
-        return LineResult(name, _SERVER_ERROR if known in {None, _OK} else known, joined(body or {"error": shown}))
-    return LineResult(name, (_OK if known is None else known), joined(body or {}))
+        failed = _SERVER_ERROR if known is None or known == _OK else known
+        return LineResult(name, failed, joined(body or {"error": shown}))
+    return LineResult(name, _OK if known is None else known, joined(body or {}))
 
 
 def _form(mark: str, content: bytes) -> tuple[str, bytes]:
