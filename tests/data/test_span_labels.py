@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from merilo.data.documents import Documents, load_documents
 from merilo.data.sample import Sample
 from merilo.data.span_evidence import load_judged, place_of
-from merilo.data.span_labels import SpanLabel, by_judge, label_line, pooled, read_span_labels, trec_lines
+from merilo.data.span_labels import SpanLabel, by_judge, label_line, pooled, read_span_labels, trec_lines, uncovered
 from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
 
@@ -36,6 +36,16 @@ label = st.builds(
 def written(path: Path, *records: dict[str, Any]) -> Path:
     path.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
     return path
+
+
+@given(st.lists(label, max_size=12), label)
+@settings(max_examples=200, deadline=None)
+def test_text_is_covered_if_each_character_has_a_label(labels: list[SpanLabel], wanted: SpanLabel) -> None:
+    """Labels that meet or overlap cover a span together; those of another document do not."""
+    span = wanted.span
+    found = {(each.span.document, at) for each in labels for at in range(each.span.start, each.span.end)}
+    lacking = any((span.document, at) not in found for at in range(span.start, span.end))
+    assert uncovered(span, pooled(labels)) is lacking
 
 
 @given(st.lists(label, max_size=12), st.randoms(use_true_random=False))
@@ -119,6 +129,7 @@ def test_ways_to_name_a_span(tmp_path: Path, fields: dict[str, Any], expected: t
         ({}, "the id of a document, or a text"),
         ({"document": "menu", "grade": "high"}, "a finite number"),
         ({"document": "menu", "grade": True}, "a finite number"),
+        ({"document": "menu", "grade": 1e308}, "a number up to 1,000,000"),  # its gain would be infinite
         ({"document": "menu", "sample": None}, "an id"),
     ],
 )

@@ -1,8 +1,9 @@
 """Citation markers in a response: the text without them, and the contexts that each sentence cites.
 
-Markers are numbers of contexts in brackets (`[1]`, `[1, 2]`, `[1-3]`, `[^2]`, `【3】`, `[1](https://...)`), numbers
-after a word (`(Doc 3)`, `[Source 2]`, `(Sources 1 and 2)`), and ids of contexts (`[doc:faq-7]`, `[faq-7]`). A bracket
-with anything else in it stays in the text, and so does everything in code. Reading takes time linear in the text.
+Markers are numbers of contexts in brackets (`[1]`, `[1, 2]`, `[1-3]`, `[^2]`, `[[1]]`, `【3】`, `[1](https://...)`),
+numbers after a word (`(Doc 3)`, `[Source 2]`, `(Sources 1 and 2)`), and ids of contexts (`[doc:faq-7]`, `[faq-7]`). A
+bracket with anything else in it stays in the text, and so does everything in code. Reading takes time linear in the
+text.
 """
 
 from __future__ import annotations
@@ -25,16 +26,21 @@ _WORDS: Final = (
     "docs?|documents?|sources?|passages?|contexts?|chunks?|snippets?|refs?|references?|citations?"
     "|quellen?|dokumente?|fuentes?|documentos?|fonti|fonte|документы?|источники?"
 )
+_LINK: Final = r"""(?: \( (?:https?:|/|\#) (?: [^()\s] | \([^()\s]{0,200}\) ){1,500} (?: \ "[^"\n]{0,200}" )? \) )?+"""
 _TOKEN: Final = re.compile(
-    r"""
-    (?P<code> ```.*?``` | `[^`\n]*` )
-    | \( (?P<wrapped> \[ [^\[\]()\n]{1,200} \] (?: [,;\ ]{0,3} \[ [^\[\]()\n]{1,200} \] ){0,20} ) \)
-    | \[ (?P<square> [^\[\]\n]{1,200} ) \] (?: \( (?:https?:|/|\#) [^()\s]{1,500} \) )?+
-    | 【 (?P<lens> [^【】\n]{1,200} ) 】
-    | \( (?P<round> [^()\[\]【】\n]{1,200} ) \)
+    rf"""
+    (?P<code> ```.*?``` | (?<![^\n])~~~.*?\n~~~ | `[^`\n]*` )
+    | [(\[] (?P<wrapped>
+        \[ [^\[\]()\n]{{1,200}} \] (?: [,;\ ]{{0,3}} \[ [^\[\]()\n]{{1,200}} \] ){{0,20}}
+      ) [)\]] {_LINK}
+    | \[ (?P<square> [^\[\]\n]{{1,200}} ) \] {_LINK}
+    | 【 (?P<lens> [^【】\n]{{1,200}} ) 】
+    | \( (?P<round> [^()\[\]【】\n]{{1,200}} ) \)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF])
+"""Zero-width characters and marks of the writing direction."""
 _SEPARATOR: Final = re.compile(r"\s*[,;&，、][\s,;]*|\s+(?:and|und|et|y|e|и)\s+")
 _NUMBERS: Final = re.compile(
     rf"(?P<word>(?:{_WORDS})\s*[:#.]?\s*)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",
@@ -184,7 +190,7 @@ class _Reader:
         unknown: list[str] = []
         worded = found["round"] is None  # a number in round brackets needs a word
         for item in _SEPARATOR.split(inside.partition("†")[0].strip()):
-            read = _NUMBERS.fullmatch(item)
+            read = _NUMBERS.fullmatch(item.translate(_INVISIBLE))
             worded = worded or _NAMED.fullmatch(item) is not None or (read is not None and read["word"] is not None)
             names = (self._id(item) if read is None else self._numbers(read)) if worded else None
             if names is None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import heapq
 import json
+from bisect import bisect_right
 from collections import defaultdict
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.source import Format, RecordFile
-from merilo.data.spans import DenseSpan, Span, dense
+from merilo.data.spans import MAX_GRADE, DenseSpan, Span, dense
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -95,12 +96,15 @@ def by_sample(labels: Iterable[SpanLabel]) -> Mapping[str, Sequence[SpanLabel]]:
     return found
 
 
-def uncovered(span: DenseSpan, labels: Iterable[SpanLabel]) -> bool:
-    """Return True if a part of the span has no label; `labels`: disjoint, in order."""
+def uncovered(span: DenseSpan, labels: Sequence[SpanLabel]) -> bool:
+    """Return True if a part of the span has no label; `labels`: pooled ones of one sample."""
     at = span.start
-    for each in labels:
-        if each.span.document == span.document and each.span.start <= at < each.span.end:
-            at = each.span.end
+    first = bisect_right(labels, (span.document, at), key=lambda each: each.span[:2]) - 1
+    for each in islice(labels, max(0, first), None):
+        if (each.span.document, each.span.start) > (span.document, at) or at >= span.end:
+            break
+        if each.span.document == span.document:
+            at = max(at, each.span.end)
     return at < span.end
 
 
@@ -135,8 +139,9 @@ def _label(record: Mapping[str, object], documents: Documents, problems: list[Pr
         problems.append(Problem(check.ID, check.shown(None), "sample"))
     grade = check.number(record.get("grade"), "grade", problems)
     by = check.identifier(record.get("by"), "by", problems) or PEOPLE
-    if not problems and grade is None:
-        problems.append(Problem("a number, 0 for not relevant", check.shown(record.get("grade")), "grade"))
+    if not problems and (grade is None or grade > MAX_GRADE):
+        expected = f"a number up to {MAX_GRADE:,}, 0 for not relevant"
+        problems.append(Problem(expected, check.shown(record.get("grade")), "grade"))
     span = None if problems else _span(record, documents, problems)
     if span is None or sample is None or grade is None:
         return None

@@ -15,10 +15,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from merilo.data.spans import DenseSpan, dense
+from merilo.data.spans import MAX_GRADE, DenseSpan, dense
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -169,7 +168,7 @@ def _row(value: object) -> tuple[str, int, int]:
 
 
 def _grade(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_GRADE:
         raise ValueError("not a grade")
     return max(0.0, float(value))
 

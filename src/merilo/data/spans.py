@@ -4,7 +4,10 @@
 differs between a document and a chunk of it. All other characters are equal, code point by code point.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_GRADE: Final = 1_000_000
+"""The largest grade of a span. Sums of much larger ones would be infinite."""
 
 
 class Span(NamedTuple):

@@ -202,10 +202,13 @@ class BatchRounds:
         lines = {f"{batch.mark}-{line.key.hex()}": line.key for line in self._store.lines_of(batch.mark)}
         results: list[LineResult] = await self._patiently(lambda: opened.api.results(name, [*lines]))
         clean = opened.connection.wire.clean
-        self._store.collect(
-            batch.mark,
-            {lines[each.id]: (each.status, clean(each.text)) for each in results if each.id in lines and each.status},
-        )
+        arrived: dict[bytes, tuple[int, str]] = {}
+        for each in results:
+            key = lines.get(each.id)
+            if key is None or not each.status or arrived.get(key, (0, ""))[0] == _OK:  # a reply is not replaced
+                continue
+            arrived[key] = each.status, clean(each.text)
+        self._store.collect(batch.mark, arrived)
 
     async def _patiently(self, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:  # Any: what the call returns
         """Return the result of a call that may be repeated, retried after temporary errors."""

@@ -101,7 +101,8 @@ def object_in(connection: ChatConnection, answer: WireAnswer) -> Json:
 def objects_in(text: str, *, what: str) -> list[Json]:
     """Return the objects in JSON Lines. Raises Permanent for anything else; `what` names the file in its message."""
     found: list[Json] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    # not splitlines: a reply may hold U+2028 and other characters that it takes for line ends
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         if not line.strip():
             continue
         try:

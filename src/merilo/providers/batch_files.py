@@ -54,9 +54,14 @@ class BatchFiles:
 
     async def results(self, batch: str, ids: Sequence[str]) -> list[LineResult]:
         """See `BatchApi`."""
-        del ids
         path = self._output(batch)
-        return read_results(path.read_text(encoding="utf-8", errors="replace"), what=str(path))
+        found = read_results(path.read_text(encoding="utf-8", errors="replace"), what=str(path))
+        if found and {each.id for each in found}.isdisjoint(ids):  # otherwise all would be paid for again
+            raise ProviderDown(
+                f"{path} has the results of other requests: no custom_id is one of {self._requests(batch).name}. "
+                "Replace it by the results of these requests."
+            )
+        return found
 
     def _requests(self, mark: str) -> Path:
         return self._directory / f"{mark}.requests.jsonl"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROUTE: Final = "/v1/chat/completions"
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
+_STATUSES: Final = range(100, 600)
 _ENDED: Final = frozenset({"completed", "expired", "cancelled", "failed"})
 _NOT_RUN: Final = frozenset({"batch_expired", "batch_cancelled"})
 _PAGE: Final = 100
@@ -110,17 +111,20 @@ def read_results(text: str, *, what: str) -> list[LineResult]:
 
 
 def _result(line: Json) -> LineResult:
-    response, error = as_object(line.get("response")), as_object(line.get("error"))
+    response, error = as_object(line.get("response")), line.get("error") or None
+    fields = as_object(error)
     name = str(line.get("custom_id"))
-    if error is not None and error.get("code") in _NOT_RUN:
+    if fields is not None and fields.get("code") in _NOT_RUN:
         return LineResult(name, NOT_RUN, "")
     response = response or {}
     body = as_object(response.get("body")) or (response if "choices" in response else None)
     status = response.get("status_code")
-    if error is not None:
-        status = status if isinstance(status, int) and status != _OK else _SERVER_ERROR
-        return LineResult(name, status, joined(body or {"error": error}))
-    return LineResult(name, status if isinstance(status, int) else _OK, joined(body or {}))
+    known = status if type(status) is int and status in _STATUSES else None
+    if error is not None:  # an object, or a text as vLLM writes it
+        shown = error if fields is not None else {"message": str(error)}
+        failed = _SERVER_ERROR if known is None or known == _OK else known
+        return LineResult(name, failed, joined(body or {"error": shown}))
+    return LineResult(name, _OK if known is None else known, joined(body or {}))
 
 
 def _form(mark: str, content: bytes) -> tuple[str, bytes]:

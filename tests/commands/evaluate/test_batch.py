@@ -240,6 +240,47 @@ def test_batches_as_files(tmp_path: Path) -> None:
     assert "context_relevance  1.000" in done.stdout
 
 
+def _graded(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a line: grade 2."""
+    content = json.dumps({"reason": "It says so.", "grade": 2, "evidence": [1]})
+    body = {"model": "m", "choices": [{"message": {"content": content}, "finish_reason": "stop"}]}
+    return {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def _with_files(tmp_path: Path, count: int) -> merilo.Run:
+    return merilo.evaluate(
+        rows(count),
+        out=tmp_path / "run",
+        batch_files=tmp_path / "jobs",
+        judge="openai:m",
+        base_url="http://127.0.0.1:9/v1",
+        metrics=["context_relevance"],
+        cache=False,
+    )
+
+
+def test_outputs_in_any_order_and_twice_are_read_once(tmp_path: Path) -> None:
+    """Reordered, repeated and foreign lines change nothing, and an error after a reply does not ask again."""
+    _with_files(tmp_path, 3)
+    (path,) = (tmp_path / "jobs").iterdir()
+    lines = [*map(json.loads, path.read_text(encoding="utf-8").splitlines())]
+    wrong = [{"custom_id": each["custom_id"], "response": {"status_code": 500, "body": {}}} for each in lines]
+    found = [*map(_graded, reversed(lines)), *wrong, _graded({"custom_id": "other"})]
+    output = path.with_name(path.name.replace(".requests.", ".output."))
+    output.write_text("".join(json.dumps(each) + "\n" for each in found), encoding="utf-8")
+    run = _with_files(tmp_path, 3)
+    assert (run.complete, run.usage["requests"], run.metrics["context_relevance"].mean) == (True, 3, 1.0)
+
+
+def test_an_output_of_other_requests_is_refused(tmp_path: Path) -> None:
+    """It would look as if no request had been run, and all would be submitted again."""
+    _with_files(tmp_path, 2)
+    outputs(tmp_path / "jobs", lambda line: _graded({"custom_id": "x" + line["custom_id"]}))
+    with pytest.raises(ProviderDown, match="results of other requests"):
+        _with_files(tmp_path, 2)
+    assert len([*(tmp_path / "jobs").glob("*.requests.jsonl")]) == 1
+
+
 _KILLED = """
 import json, os, random, signal, sys, urllib.request
 from pathlib import Path
@@ -302,12 +343,14 @@ print(kills)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kills_lose_nothing_and_pay_for_nothing_twice(kind: str, tmp_path: Path) -> None:
-    """Killed before or after writes and requests in turn, a run ends with the same bytes, and each line ran once."""
+    """Killed before or after writes and requests in turn, with line errors and a batch that expires, a run ends with
+    the same bytes, and each line ran once.
+    """
     with BatchServer() as server:
         direct = merilo.evaluate(rows(2), out=tmp_path / "direct", **judge(server, kind))
         needed = len(server.sent)
         server.sent.clear()
-        server.plan = Plan(errors=0.2)
+        server.plan = Plan(errors=0.2, expires=0.4)
         words = [server.root_url, str(tmp_path / "run"), json.dumps(judge(server, kind)), json.dumps(rows(2))]
         done = subprocess.run(
             [sys.executable, "-c", _KILLED, *words], capture_output=True, text=True, check=False, timeout=100
@@ -315,6 +358,7 @@ def test_kills_lose_nothing_and_pay_for_nothing_twice(kind: str, tmp_path: Path)
         assert done.returncode == 0, done.stderr
         assert int(done.stdout) >= 5
         assert len(server.sent) == needed
+        assert any(each.expired for each in server.batches)
     run = merilo.Run.open(tmp_path / "run")
     assert (run.path / "outcomes.jsonl").read_bytes() == (direct.path / "outcomes.jsonl").read_bytes()
     assert run.usage["input_tokens"] == direct.usage["input_tokens"]

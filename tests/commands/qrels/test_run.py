@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from merilo.commands.calibrate.attached_labels import attach_file
 from merilo.commands.label.run import label_run
 from merilo.commands.qrels.run import pool_qrels
 from merilo.data.span_evidence import load_judged
-from merilo.errors import DataError, RunError
+from merilo.errors import DataError, RunError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -196,3 +197,49 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, documents: Path) -> Non
     run = run_of(tmp_path / "run", BUILT)
     with pytest.raises(RunError, match="Cannot write"):
         pool_qrels([run], documents, tmp_path / "nowhere" / "qrels.jsonl")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"out": "documents.jsonl"},
+        {"out": "labels.jsonl", "missing": True},
+        {"trec": "labels.jsonl"},
+        {"trec": "out.jsonl"},
+    ],
+)
+def test_no_file_that_is_read_is_replaced(options: dict[str, Any], tmp_path: Path, documents: Path) -> None:
+    """Labels of people and documents are never overwritten by something else."""
+    labels = written(tmp_path / "labels.jsonl", {"sample": "q", "document": "rome", "grade": 1})
+    before = labels.read_bytes(), documents.read_bytes()
+    paths = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
+    with pytest.raises(UsageError, match="different files"):
+        pool_qrels([], documents, labels=[labels], **{"out": tmp_path / "out.jsonl", **paths})
+    assert (labels.read_bytes(), documents.read_bytes()) == before
+
+
+def test_pooled_labels_may_replace_the_labels_that_they_include(tmp_path: Path, documents: Path) -> None:
+    """One file can collect the labels of all runs."""
+    labels = written(tmp_path / "labels.jsonl", {"sample": "q", "document": "rome", "grade": 1, "by": "Ann"})
+    pool_qrels([run_of(tmp_path / "run", BUILT)], documents, labels, labels=[labels])
+    assert {each["by"] for each in read(labels)} >= {"Ann"}
+
+
+def test_an_id_that_trec_cannot_hold_leaves_no_file(tmp_path: Path, documents: Path) -> None:
+    """A tab in an id would be another column; nothing is written."""
+    labels = written(tmp_path / "labels.jsonl", {"sample": "q\t0", "document": "rome", "grade": 1})
+    with pytest.raises(DataError, match="without white space"):
+        pool_qrels([], documents, tmp_path / "out.jsonl", labels=[labels], trec=tmp_path / "trec.txt")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_long_document_is_read_where_text_was_retrieved(tmp_path: Path) -> None:
+    """500 chunks of a document of 8,000 sentences need no comparison of each with each."""
+    sentences = [f"Sentence {n} is here." for n in range(8_000)]
+    documents = written(tmp_path / "documents.jsonl", {"id": "book", "text": " ".join(sentences)})
+    chunks = [{"text": each, "metadata": {"document": "book"}} for each in sentences[::16]]
+    sample = {"id": "q", "user_input": "What?", "retrieved_contexts": chunks, "reference_contexts": []}
+    merilo.evaluate([sample], metrics=["span_recall"], out=tmp_path / "run", cache=False)
+    started = time.process_time()
+    found = pool_qrels([tmp_path / "run"], documents, tmp_path / "missing.jsonl", missing=True)
+    assert (found.missing, time.process_time() - started < 2) == (500, True)

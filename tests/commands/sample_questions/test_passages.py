@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.commands.sample_questions import passages
 from merilo.commands.sample_questions.passages import Corpus, folded, without_sentences
 from merilo.data.corpus import SourceDocument, load_corpus
 from merilo.data.sentences import split
@@ -119,6 +120,15 @@ def test_the_other_texts_are_neighbours_and_similar_passages() -> None:
     assert corpus.others(1, 5) == ("Alba is old.", "Boats pass.", "Its Zentrum was opened in 1907.")
     assert corpus.others(1, 1) == ("Alba is old.",)
     assert corpus.others(3, 5) == ()
+
+
+def test_common_words_find_nothing_if_there_are_rarer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a large corpus their passages are many and say little; a passage without another word still finds some."""
+    texts = ["Alba rains.", "It rains.", "Alba snows.", *(f"Rain rains {n}." for n in range(5))]
+    monkeypatch.setattr(passages, "_COMMON", 4)
+    corpus = Corpus(documents_of(texts), 1)
+    assert corpus.others(0, 9) == ("Alba snows.",)
+    assert len(Corpus(documents_of(["Rains.", *texts]), 1).others(0, 9)) == 7
 
 
 def test_a_cut_that_makes_the_sentence_again_is_repeated() -> None:

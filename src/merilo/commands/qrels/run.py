@@ -6,9 +6,11 @@ Nothing is asked. What no one has judged yet is counted, and listed with `missin
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,13 +31,13 @@ from merilo.data.span_labels import (
     uncovered,
 )
 from merilo.data.spans import DenseSpan, dense
-from merilo.errors import RunError
+from merilo.errors import RunError, UsageError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.runs.publish import write_file
 from merilo.runs.run import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.documents import Documents
@@ -90,18 +92,20 @@ def pool_qrels(
 
     `labels`: files of span labels. `characters`: only the first characters that a run retrieved for a sample need a
     label, white space excluded; None for all. `trec`: also write TREC qrels, by document. The order of runs and files
-    changes nothing. Raises DataError for invalid documents or labels, RunError if a run cannot be read or a file
-    cannot be written.
+    changes nothing. Raises DataError for invalid documents or labels, UsageError for a file that would replace what is
+    read, RunError if a run cannot be read or a file cannot be written.
     """
+    _check_files(out, trec, documents, labels, missing=missing)
     corpus = load_documents(documents)
     pool = _Pool(corpus, list(read_span_labels(labels, corpus)))
     for each in runs:
         _add_run(pool, opened(each), characters)
     found = pooled(pool.labels)
     lacking = list(_missing(pool, found))
+    of_trec = None if trec is None else list(trec_lines(found))  # raises before a file is written
     _write(Path(out), (_task_line(pool, *each) for each in lacking) if missing else _lines(found, corpus))
-    if trec is not None:
-        _write(Path(trec), trec_lines(found))
+    if trec is not None and of_trec is not None:
+        _write(Path(trec), of_trec)
     return PooledQrels(
         path=Path(out),
         spans=len(found),
@@ -113,6 +117,24 @@ def pool_qrels(
         listed=missing,
         trec=None if trec is None else Path(trec),
     )
+
+
+def _check_files(
+    out: str | PathLike[str],
+    trec: str | PathLike[str] | None,
+    documents: str | PathLike[str],
+    labels: Sequence[str | PathLike[str]],
+    *,
+    missing: bool,
+) -> None:
+    """Raise UsageError if a file would be overwritten. Pooled labels may replace a file of labels: they include it."""
+    written = [Path(each).resolve() for each in (out, trec) if each is not None]
+    read = {Path(documents).resolve(), *(Path(each).resolve() for each in labels)}
+    replaced = {*written[1:]} if len(written) > 1 else set[Path]()
+    if missing or written[0] == Path(documents).resolve():
+        replaced.add(written[0])
+    if len({*written}) < len(written) or replaced & read:
+        raise UsageError("--out and --trec are different files, and replace no file that is read.")
 
 
 def _add_run(pool: _Pool, run: Run, characters: int | None) -> None:
@@ -217,7 +239,10 @@ def _missing(pool: _Pool, labels: Sequence[SpanLabel]) -> Iterator[tuple[str, De
     for sample, places in sorted(pool.retrieved.items()):
         found: set[DenseSpan] = set()
         for place in places:
-            for each in sentences(place.document):
+            own = sentences(place.document)
+            for each in islice(own, bisect_right(own, place.start, key=lambda each: each.end), None):
+                if each.start >= place.end:
+                    break
                 read = DenseSpan(place.document, max(each.start, place.start), min(each.end, place.end))
                 if read.start < read.end and each not in found and uncovered(read, known.get(sample, ())):
                     found.add(each)
@@ -239,7 +264,7 @@ def _lines(labels: Sequence[SpanLabel], documents: Documents) -> Iterator[str]:
     return (label_line(each, documents) for each in labels)
 
 
-def _write(path: Path, lines: Iterator[str]) -> None:
+def _write(path: Path, lines: Iterable[str]) -> None:
     try:
         write_file(path, "".join(lines))
     except OSError as error:

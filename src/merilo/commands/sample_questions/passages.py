@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _RAREST: Final = 20
 """Number of words of a passage, the rarest ones, by which similar passages are found."""
 
+_COMMON: Final = 2_000
+"""Passages of a word from which on it finds no similar passage, if the passage has a rarer word: it says little, and
+in a large corpus it would take most of the time."""
+
 
 class Passage(NamedTuple):
     """Consecutive sentences of one document, as offsets in its text."""
@@ -134,8 +138,10 @@ class Corpus:
         """Return the passages that share words with this one, by the summed rarity of the words; ties in order."""
         own = sorted(words(self.passages[index].text).distinct, key=lambda each: (len(self._postings[each]), each))
         scores: dict[int, float] = defaultdict(float)
-        for word in own[:_RAREST]:
+        for at, word in enumerate(own[:_RAREST]):
             places = self._postings[word]
+            if at and len(places) > _COMMON:
+                break
             for place in places:
                 scores[place] += log(1 + len(self.passages) / len(places))
         scores.pop(index, None)
