@@ -134,18 +134,27 @@ def row_bytes(*values: bytes | str | float | None) -> bytes:
     parts: list[bytes] = []
     for value in values:
         if isinstance(value, str):
-            parts.append(_sized(b"s" + value.encode("utf-8", "surrogatepass")))
+            data = value.encode("utf-8", "surrogatepass")
+            parts += (_size(len(data) + 1), b"s", data)
         elif isinstance(value, bytes):
-            parts.append(_sized(b"b" + value))
+            parts += (_size(len(value) + 1), b"b", value)
         elif value is None:
-            parts.append(_sized(b"n"))
+            parts.append(_NONE)
         else:
             parts.append(_number_bytes(value) if value else _sized(b"f" + repr(float(value)).encode()))
     return b"".join(parts)
 
 
 def _sized(data: bytes) -> bytes:
-    return len(data).to_bytes(8, "little") + data
+    return _size(len(data)) + data
+
+
+@lru_cache(maxsize=4_096)
+def _size(size: int) -> bytes:
+    return size.to_bytes(8, "little")
+
+
+_NONE: Final = _sized(b"n")
 
 
 @lru_cache(maxsize=4_096)
