@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +13,7 @@ from merilo.renderers import render
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from merilo.judges.local.timing import LocalTime
     from merilo.providers.base import Reply, Request
@@ -67,7 +66,7 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
-    sent = tuple(_texts(request))
+    sent = _texts(request)
     if read is None or (_too_low(read, sent) and _too_low(read, map(without_runs, sent))):
         read = charged_tokens_of(request)
         usage = Usage(read, written)
@@ -85,10 +84,10 @@ def max_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Us
 
     No tokenizer in use makes more tokens of a text than it has bytes. `body`: see `max_reply_tokens`.
     """
-    texts = [*_texts(request), json.dumps(body, default=str)] if body else [*_texts(request)]
+    texts = [*_texts(request), json.dumps(body, default=str)] if body else _texts(request)
     read = sum(map(_bytes, texts)) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
     if request.schema is not None:
-        read += sum(map(_compact(_Same(request.schema)).count, ",:"))  # a provider may write it with spaces
+        read += sum(map(_compact(request.schema).count, ",:"))  # a provider may write it with spaces
     return Usage(read, max_reply_tokens(request, body), 0)
 
 
@@ -97,6 +96,9 @@ def max_reply_tokens(request: Request, body: Mapping[str, object] = _NOTHING) ->
 
     `body`: request fields added by the user, which may set another limit.
     """
+    if not body:
+        limit = _UNLIMITED_TOKENS if request.max_tokens is None else request.max_tokens
+        return limit * request.samples if request.messages else 0
     limits = [body[name] for name in REPLY_LIMITS if name in body] or [request.max_tokens]
     limit = max((each for each in limits if isinstance(each, int)), default=_UNLIMITED_TOKENS)
     replies = body.get("n", request.samples)
@@ -224,13 +226,13 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-def _texts(request: Request) -> Iterator[str]:
-    for message in request.messages:
-        yield message.text
+def _texts(request: Request) -> list[str]:
+    texts = [message.text for message in request.messages]
     inputs: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
-    yield from inputs
+    texts += inputs
     if request.schema is not None:
-        yield _compact(_Same(request.schema))
+        texts.append(_compact(request.schema))
+    return texts
 
 
 def charged_tokens(size: int) -> int:
@@ -252,19 +254,15 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
-@lru_cache(maxsize=64)
-def _compact(schema: _Same) -> str:
-    return json.dumps(schema.value, separators=(",", ":"))
+def _compact(schema: Mapping[str, object]) -> str:
+    """Return a schema as JSON; known by identity, since the schemas of a kind are built once and shared."""
+    known = _known_schemas.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_known_schemas) >= _MAX_KNOWN:
+            _known_schemas.clear()
+        known = _known_schemas[id(schema)] = (schema, json.dumps(schema, separators=(",", ":")))
+    return known[1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """A schema that equals only itself, by identity: the schemas of a kind are built once and shared."""
-
-    value: Mapping[str, object]
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+_known_schemas: Final[dict[int, tuple[Mapping[str, object], str]]] = {}
+_MAX_KNOWN: Final = 64

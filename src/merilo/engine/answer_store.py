@@ -131,6 +131,7 @@ class AnswerStore:
         self._store = store
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
+        self._names: dict[int, str] = {}  # by id of a judge
 
     def units(self, step: Step) -> list[WorkUnit]:
         """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
@@ -195,7 +196,7 @@ class AnswerStore:
         seconds: float,
     ) -> KnownAnswers:
         """Store the answers of a judge session; return the answers that the run holds now (an earlier verdict wins)."""
-        name = unit.judge.name
+        name = self._name(unit.judge)
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
         if self._cache is not None and unit.judge.cacheable:
@@ -248,7 +249,8 @@ class AnswerStore:
             return judge.replaced(new) if isinstance(judge, Routed) else changed.get(id(judge), judge)
 
         self._roles = JudgeRoles({role: new(judge) for role, judge in self._roles.judges.items()})
-        self._commons.clear()  # it is keyed by the ids of judges
+        self._commons.clear()  # keyed by the ids of judges, like the names
+        self._names.clear()
 
     def commit_if_due(self) -> None:
         """Commit the run and the cache if enough rows or time have accumulated."""
@@ -301,6 +303,13 @@ class AnswerStore:
                 "answers. Add the question type to the metric's `asks`."
             )
         return judge
+
+    def _name(self, judge: Judge) -> str:
+        """Return the judge's name; a judge may compute it, as from its provider's address."""
+        name = self._names.get(id(judge))
+        if name is None:
+            name = self._names[id(judge)] = judge.name
+        return name
 
     def _common(self, judge: Judge, rubric: str, verdict: type[Verdict]) -> bytes:
         """Return the framed part of the key that is equal for all questions of this judge, rubric and verdict type."""

@@ -44,7 +44,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
@@ -276,9 +276,10 @@ class _Tokens:
 
 
 def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
-    texts = [_folded(text) for value in values.values() for text in _texts_in(value)]
-    whole = _absent(_digest_of_fields(values), texts)
-    common = {name: value for name, value in values.items() if name in shared}
+    fields = {name: _texts_in(value) for name, value in values.items()}
+    texts = [_folded(text) for own in fields.values() for text in own]
+    whole = _absent(_digest_of_fields(fields), texts)
+    common = {name: own for name, own in fields.items() if name in shared}
     return _Tokens(whole, _absent(_digest_of_fields(common), texts) if common else whole, shared)
 
 
@@ -291,22 +292,21 @@ def _folded(text: str) -> str:
     return text.lower() if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text)).casefold()
 
 
-def _digest_of_fields(values: Mapping[str, object]) -> bytes:
+def _digest_of_fields(fields: Mapping[str, tuple[str, ...]]) -> bytes:
     """Return a digest of the names of the fields and of all texts in them, each with its length."""
     parts: list[bytes] = []
-    for name in sorted(values):
-        texts = tuple(_texts_in(values[name]))
+    for name in sorted(fields):
+        texts = fields[name]
         parts += (name.encode(), digest_text(texts[0]) if len(texts) == 1 else digest_texts(texts))
     return digest_of(*parts)
 
 
-def _texts_in(value: object) -> Iterator[str]:
-    """Yield the texts in the value of a field."""
-    if isinstance(value, tuple | list):
-        for each in cast("tuple[object, ...]", value):  # iterated only, so a list works the same
-            yield from _texts_in(each)
-    else:
-        yield str(value)
+def _texts_in(value: object) -> tuple[str, ...]:
+    """Return the texts in the value of a field."""
+    if not isinstance(value, tuple | list):
+        return (str(value),)
+    nested = cast("tuple[object, ...]", value)  # iterated only, so a list works the same
+    return tuple(itertools.chain.from_iterable(map(_texts_in, nested)))
 
 
 def _absent(digest: bytes, texts: list[str]) -> str:

@@ -77,7 +77,7 @@ class PromptCheck:
         tokens = reply.usage.input_tokens
         if tokens is None or tokens < _MIN_TOKENS:
             return None
-        characters = sum(len(message.text) for message in request.messages)
+        characters = sum([len(message.text) for message in request.messages])
         expected = self._expected_if_truncated(request, characters, tokens)
         if expected is None:
             self._largest = max(self._largest, tokens)
@@ -123,10 +123,8 @@ def _density(request: Request, characters: int) -> int:
     """Return four times the mean UTF-8 bytes per character, rounded: texts in one script have about as many tokens per
     character.
     """
-    size = sum(
-        len(message.text) if message.text.isascii() else len(message.text.encode("utf-8", "replace"))
-        for message in request.messages
-    )
+    texts = [message.text for message in request.messages]
+    size = sum([len(text) if text.isascii() else len(text.encode("utf-8", "replace")) for text in texts])
     return round(4 * size / characters) if characters else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from merilo.runs.manifest import Share
@@ -10,7 +11,7 @@ from merilo.stats.means import ratio_interval
 from merilo.stats.running import RunningRatio
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -41,13 +42,19 @@ _NOT_WITH: Final[Mapping[tuple[str, str], str]] = {("contexts", "relevant"): "st
 _UNIT: Final = (0.0, 1.0)
 
 
-def shares_in(counts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs (part, whole) among named counts."""
-    for whole, parts in PARTS.items():
-        if whole in counts:
-            for part in parts:
-                if part in counts and _NOT_WITH.get((whole, part)) not in counts:
-                    yield part, whole
+def shares_in(counts: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs (part, whole) among named counts."""
+    return _pairs(tuple(counts))
+
+
+@lru_cache(maxsize=256)
+def _pairs(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (part, whole)
+        for whole, parts in PARTS.items()
+        for part in parts
+        if whole in names and part in names and _NOT_WITH.get((whole, part)) not in names
+    )
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from zlib import crc32
 
 from merilo.errors import RunError
@@ -37,8 +37,7 @@ FORMAT: Final = 1
 _AT_ONCE: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """The tokens and the price of one request; None if unknown."""
 
     input_tokens: int | None
@@ -59,8 +58,7 @@ class Charge:
         if not self.reply_tokens:
             return self
         token_usd = self.reply_usd / self.reply_tokens
-        return replace(
-            self,
+        return self._replace(
             output_tokens=tokens,
             usd=None if self.usd is None else self.usd + tokens * token_usd,
             reply_tokens=unread,
@@ -385,13 +383,14 @@ def _charge(
     *,
     estimated: bool,
 ) -> Charge:
-    _check(*(each for each in (read, written, usd) if each is not None), reply_tokens, reply_usd)
+    known = (0 if read is None else read, 0 if written is None else written, 0 if usd is None else usd)
+    _check(*known, reply_tokens, reply_usd)
     return Charge(read, written, usd, estimated, reply_tokens, reply_usd)
 
 
 def _check(*numbers: object) -> None:
     for each in numbers:
-        if type(each) not in (int, float) or not 0 <= cast("float", each) < inf:
+        if (type(each) is not int and type(each) is not float) or not 0 <= each < inf:
             raise TypeError(f"{each!r:.40} is not an amount")
 
 

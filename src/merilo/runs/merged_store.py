@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from merilo.errors import RunError
-from merilo.judging.digests import digest_text, digest_texts
+from merilo.judging.digests import digest_bytes, digest_of
 from merilo.runs.content import INDEXES, record_all
-from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_bytes, row_seal, seal
+from merilo.runs.database import StoreProblem, connected, number_bytes, problem_of, read_only, row_bytes, row_seal, seal
 from merilo.runs.migrations import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, SCHEMA, format_of
 from merilo.runs.records import CorruptRow
 from merilo.runs.store_errors import store_error
@@ -184,29 +184,38 @@ def _copy_conversations(db: sqlite3.Connection, shard: sqlite3.Connection, befor
 
 def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
     for digest, text in shard.execute("SELECT digest, text FROM texts"):
-        if digest_text(text) != digest and digest_texts(tuple(json.loads(text))) != digest:
+        if _digest(text) != digest and digest_of(*map(_digest, json.loads(text))) != digest:
             raise CorruptRow("a text does not match its digest")
         yield digest, text
 
 
+def _digest(text: str) -> bytes:
+    """Return the digest of a text that is read once, so that it is not worth remembering."""
+    return digest_bytes(str.encode(text, "utf-8", "surrogatepass"))  # raises TypeError for anything but a text
+
+
 def _exchanges(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
-    for *row, sealed in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
-        number, *values = row
+    for row in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
+        number, values = row[0], row[1:-1]
         rest = row_bytes(*values)
-        _check(crc32(row_bytes(number) + rest), sealed)
-        yield (number + before, *values, crc32(row_bytes(number + before) + rest))
+        _check(crc32(rest, crc32(number_bytes(number))), row[-1])
+        yield (number + before, *values, crc32(rest, crc32(number_bytes(number + before))))
 
 
 def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     asked = f"SELECT {ANSWER_SEALED}, row_seal, verdict, failure, seal FROM answers ORDER BY rowid"  # noqa: S608  our own constants
-    for *row, about, verdict, failure, sealed in shard.execute(asked):
-        key, kind, question, cached, exchange = row
+    for key, kind, question, cached, exchange, about, verdict, failure, sealed in shard.execute(asked):
         first = crc32(row_bytes(key, kind, question, cached))
-        _check(crc32(row_bytes(exchange), first), about)
+        _check(crc32(_number_bytes(exchange), first), about)
         if sealed != (seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)):
             raise CorruptRow("an answer does not match its seal")
         number = None if exchange is None else exchange + before
-        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(row_bytes(number), first))
+        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(_number_bytes(number), first))
+
+
+def _number_bytes(number: int | None) -> bytes:
+    """Return `row_bytes` of the number of a conversation, of which hardly any recurs."""
+    return row_bytes(None) if number is None else number_bytes(number)
 
 
 def _last(db: sqlite3.Connection) -> int:

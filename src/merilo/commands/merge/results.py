@@ -88,7 +88,9 @@ def _outcomes(lines: Sequence[bytes], sample: str, metrics: Sequence[str], part:
     """Return the outcomes of a sample by metric, without their evidence. Raises RunError for other outcomes."""
     try:
         records: list[OutcomeRecord] = [_DECODE(line.decode())[0] for line in lines]
-        found = {each["metric"]: outcome_from({**each, "evidence": []}) for each in records}
+        for each in records:
+            each["evidence"] = []
+        found = {each["metric"]: outcome_from(each) for each in records}
         if [*found] == metrics and all(each["sample"] == sample for each in records):
             return found
     except (AttributeError, KeyError, TypeError, ValueError):
