@@ -151,7 +151,7 @@ release: $(STAMPS)/build $(STAMPS)/runtime  ## rehearse the release of VERSION; 
 
 .PHONY: clean
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) $(VENV)-lowest .venv-extras dist site .coverage .coverage.* htmlcov
+	rm -rf $(VENV) $(VENV)-lowest .venv-extras .venv-extras-* dist site .coverage .coverage.* htmlcov
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

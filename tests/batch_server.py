@@ -155,7 +155,8 @@ class BatchServer(JudgeServer):
         assert form["purpose"] == "batch"
         upload: Any = form["file"]
         name = f"file-{len(self.files)}"
-        self.files[name] = upload.file.read().decode()
+        with upload.file:  # aiohttp 3.9 leaves it open
+            self.files[name] = upload.file.read().decode()
         return web.json_response({"id": name, "object": "file", "purpose": "batch"})
 
     async def _content(self, request: web.Request) -> web.Response:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from string import ascii_lowercase
@@ -26,8 +27,7 @@ class ScriptedEndpoint:
         self._rules = rules
         self._given = [0] * len(rules)
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
 
     @property
     def base_url(self) -> str:
@@ -72,6 +72,14 @@ class ScriptedEndpoint:
                 found = [given[(first + at) % len(given)] for at in range(count)]
                 return [each if isinstance(each, str) else json.dumps(each) for each in found]
         return None
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client that closes its connection is no fault
+            super().handle_error(request, client_address)
 
 
 def _text(content: Any) -> str:
