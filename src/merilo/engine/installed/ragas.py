@@ -1,0 +1,101 @@
+"""Prompts of the installed ragas: their texts, and the conversation in which its client would send them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.engine.installed.prompts import Prompt
+
+_LOCK: Final = Lock()
+_MOST_TURNS: Final = 100
+
+
+class _Recorded(BaseException):
+    """Ends a request that is only recorded; packages pass on what is no Exception."""
+
+
+def prompt_text(prompt: Prompt, values: Mapping[str, str]) -> str:
+    """Return the text of a prompt object of the package, filled with the values of merilo's request."""
+    arguments = tuple((name, values[value]) for name, value in prompt.arguments.items())
+    made = _made(prompt.source, arguments, prompt.attribute)
+    if prompt.fields.keys() == {"**"}:
+        given = made.input_model(**_value(values, prompt.fields["**"]))
+    else:
+        given = made.input_model(**{name: _value(values, value) for name, value in prompt.fields.items()})
+    if hasattr(made, "process_input"):
+        given = made.process_input(given)
+    text: str = made.to_string(given)
+    return text
+
+
+def conversation(prompt: Prompt, text: str, replies: Sequence[str]) -> list[tuple[str, str]]:
+    """Return role and text of the messages that ragas sends through instructor after these unreadable replies.
+
+    ragas's own client runs on a transport that gives the replies and sends nothing.
+    """
+    model = _made(prompt.source, (), prompt.attribute).output_model
+    with _LOCK:
+        return _recorder()(text, model, replies)
+
+
+def load(prompt: Prompt) -> None:
+    """Import what makes a prompt. Raises whatever the package raises at import."""
+    _class(prompt.source)
+    if prompt.structured:
+        _recorder()
+
+
+@cache
+def _recorder() -> Any:  # Any: objects of packages that merilo does not depend on
+    import httpx  # noqa: PLC0415  of the package's environment
+    from openai import OpenAI
+    from ragas.llms.adapters import get_adapter
+
+    sent: list[list[dict[str, str]]] = []
+    coming: list[str] = []
+
+    def reply(request: Any) -> Any:
+        sent.append(json.loads(request.content)["messages"])
+        if len(sent) > len(coming):
+            raise _Recorded
+        message = {"role": "assistant", "content": coming[len(sent) - 1]}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        body = {"id": "recorded", "object": "chat.completion", "created": 0, "model": "gpt-4o", "choices": [choice]}
+        return httpx.Response(200, json=body)
+
+    http = httpx.Client(transport=httpx.MockTransport(reply), trust_env=False)
+    client = OpenAI(api_key="none", base_url="http://127.0.0.1:9/v1", http_client=http, max_retries=0)
+    llm = get_adapter("instructor").create_llm(client, "gpt-4o", "openai", max_retries=_MOST_TURNS)
+
+    def messages(text: str, model: object, replies: Sequence[str]) -> list[tuple[str, str]]:
+        sent.clear()
+        coming[:] = replies
+        try:
+            llm.generate(text, model)
+        except _Recorded:
+            return [(each["role"], each["content"]) for each in sent[-1]]
+        raise ValueError("The installed instructor accepts a reply that this definition cannot read.")
+
+    return messages
+
+
+@cache
+def _made(source: str, arguments: tuple[tuple[str, str], ...], attribute: str) -> Any:
+    made = _class(source)(**dict(arguments))
+    return getattr(made, attribute) if attribute else made
+
+
+def _class(source: str) -> Any:
+    module, _, name = source.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _value(values: Mapping[str, str], value: str) -> Any:
+    return json.loads(values[value[1:-1]]) if value.startswith("[") else values[value]
