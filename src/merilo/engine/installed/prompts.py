@@ -14,12 +14,20 @@ ANSWERED: Final = "answered"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+class Helper(NamedTuple):
+    """A function of the package, called with values, and the fields that its results are; none if it returns both."""
+
+    source: str
+    values: tuple[str, ...]
+    fields: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """One prompt object of a package and the values of merilo's request that its input is filled with.
 
-    A value is a text. Written as `[name]` it is a list, from its JSON. The only field of an input may be `**`: its value
-    is then an object whose fields are those of the input.
+    A value is a text of the request, the text after a `=`, or a parameter of the metric. Written as `[name]` it is a list: the texts that merilo lists, or its
+    JSON. The only field of an input may be `**`: its value is then an object whose fields are those of the input.
     """
 
     source: str
@@ -29,7 +37,10 @@ class Prompt:
     arguments: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Argument of the class → value; most classes take none."""
     attribute: str = ""
-    """The attribute of the made object that holds the prompt; empty if it is the object itself."""
+    """The attribute of the made object that holds the prompt, or the template of the class; empty for the object itself.
+    """
+    helpers: tuple[Helper, ...] = ()
+    """Functions of the package that make more fields."""
     structured: bool = False
     """True if the package sends it through instructor, which adds the schema of the reply and words the re-asks."""
 
@@ -123,21 +134,148 @@ class Package:
         return f"{self.name} {self.release}"
 
 
+ONE_TEXT: Final = "text only"
+"""The value that says that no image is asked about."""
+_FAITHFULNESS: Final = "deepeval.metrics.faithfulness.faithfulness"
+_RELEVANCY: Final = "deepeval.metrics.answer_relevancy.answer_relevancy"
+_PRECISION_OF: Final = "deepeval.metrics.contextual_precision.contextual_precision"
+_RECALL_OF: Final = "deepeval.metrics.contextual_recall.contextual_recall"
+_RELEVANCY_OF: Final = "deepeval.metrics.contextual_relevancy.contextual_relevancy"
+
+
+def _template(source: str, name: str, *helpers: Helper, **fields: str) -> Prompt:
+    return Prompt(source, fields, attribute=f"generate_{name}", helpers=helpers)
+
+
+def _templates(module: str, class_name: str, **rows: tuple[Mapping[str, str], tuple[Helper, ...]]) -> dict[str, Prompt]:
+    """Return the templates of a metric of DeepEval by merilo's rubric, such as `faithfulness.verdicts`."""
+    folder = module.rpartition(".")[2]
+    source = f"{module}:{class_name}"
+    return {f"{folder}.{name}": _template(source, name, *helpers, **fields) for name, (fields, helpers) in rows.items()}
+
+
+_DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
+    "faithfulness": _templates(
+        _FAITHFULNESS,
+        "FaithfulnessMetric",
+        truths=(
+            {"retrieval_context": "retrieval_context"},
+            (
+                Helper(f"{_FAITHFULNESS}:_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)),
+                Helper(
+                    f"{_FAITHFULNESS}:_faithfulness_truths_multimodal_instruction",
+                    (ONE_TEXT,),
+                    ("multimodal_instruction",),
+                ),
+            ),
+        ),
+        claims=(
+            {"actual_output": "actual_output"},
+            (
+                Helper(
+                    f"{_FAITHFULNESS}:_faithfulness_claims_multimodal_instruction",
+                    (ONE_TEXT,),
+                    ("multimodal_instruction",),
+                ),
+            ),
+        ),
+        verdicts=({"claims": "[claims]", "retrieval_context": "facts"}, ()),
+        reason=({"contradictions": "[contradictions]", "score": "score"}, ()),
+    ),
+    "answer_relevancy": _templates(
+        _RELEVANCY,
+        "AnswerRelevancyMetric",
+        statements=({"actual_output": "actual_output"}, ()),
+        verdicts=({"input": "user_input", "statements": "[statements]"}, ()),
+        reason=({"input": "user_input", "irrelevant_statements": "[irrelevant]", "score": "score"}, ()),
+    ),
+    "contextual_precision": _templates(
+        _PRECISION_OF,
+        "ContextualPrecisionMetric",
+        verdicts=(
+            {"input": "user_input", "expected_output": "expected_output"},
+            (
+                Helper(
+                    f"{_PRECISION_OF}:_contextual_precision_verdict_fields",
+                    ("[nodes]", ONE_TEXT),
+                    ("document_count_str", "context_to_display", "multimodal_note"),
+                ),
+            ),
+        ),
+        reason=({"input": "user_input", "verdicts": "[verdicts]", "score": "score"}, ()),
+    ),
+    "contextual_recall": _templates(
+        _RECALL_OF,
+        "ContextualRecallMetric",
+        verdicts=(
+            {"expected_output": "expected_output"},
+            (Helper(f"{_RECALL_OF}:_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),),
+        ),
+        reason=(
+            {
+                "expected_output": "expected_output",
+                "supportive_reasons": "[supportive]",
+                "unsupportive_reasons": "[unsupportive]",
+                "score": "score",
+                "content_type": "=sentence",
+            },
+            (),
+        ),
+    ),
+    "contextual_relevancy": _templates(
+        _RELEVANCY_OF,
+        "ContextualRelevancyMetric",
+        verdicts=(
+            {"input": "user_input", "context": "context"},
+            (Helper(f"{_RELEVANCY_OF}:_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),),
+        ),
+        reason=(
+            {
+                "input": "user_input",
+                "irrelevant_statements": "[irrelevant]",
+                "relevant_statements": "[relevant]",
+                "score": "score",
+            },
+            (),
+        ),
+    ),
+}
+"""The templates of DeepEval, by definition and merilo's rubric."""
+
+DEEPEVAL: Final = Package(
+    "deepeval",
+    "4.3.1",
+    MappingProxyType({"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "DEEPEVAL_UPDATE_WARNING_OPT_IN": "NO", "ERROR_REPORTING": "NO"}),
+)
 RAGAS: Final = Package("ragas", "0.4.3", MappingProxyType({"RAGAS_DO_NOT_TRACK": "true"}))
 
 
 class Wording(NamedTuple):
-    """What words the requests of a definition: a package, and its prompts by merilo's rubric."""
+    """What words the requests of a definition."""
 
     package: Package
     prompts: Mapping[str, Prompt]
+    """By merilo's rubric."""
+    fixed: Mapping[str, object]
+    """Parameters of the definition with other values of which the package does not send these requests."""
+
+
+_FIXED: Final[Mapping[str, Mapping[str, object]]] = {
+    "ragas": {"reasks": None},
+    "collections": {"repairs": 0},
+    "deepeval": {"verdict_rule": "leading_word"},
+}
 
 
 def wording_for(name: str) -> Wording | None:
     """Return what words the requests of a definition; None if no package is known to have its prompts."""
     system, _, metric = name.partition(":")
-    if system != f"{RAGAS.name}-{RAGAS.release}":
-        return None
     folder, dot, collected = metric.partition(".")
-    found = _COLLECTIONS.get(collected) if dot and folder == "collections" else _LEGACY
-    return None if found is None else Wording(RAGAS, found)
+    if system == f"{RAGAS.name}-{RAGAS.release}":
+        if not dot:
+            return Wording(RAGAS, _LEGACY, _FIXED["ragas"])
+        found = _COLLECTIONS.get(collected) if folder == "collections" else None
+        return None if found is None else Wording(RAGAS, found, _FIXED["collections"])
+    if system == f"{DEEPEVAL.name}-{DEEPEVAL.release}" and metric in _DEEPEVAL:
+        return Wording(DEEPEVAL, _DEEPEVAL[metric], _FIXED["deepeval"])
+    return None

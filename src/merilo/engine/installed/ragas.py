@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
+
+from merilo.engine.installed.values import imported, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,14 +22,14 @@ class _Recorded(BaseException):
     """Ends a request that is only recorded; packages pass on what is no Exception."""
 
 
-def prompt_text(prompt: Prompt, values: Mapping[str, str]) -> str:
+def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     """Return the text of a prompt object of the package, filled with the values of merilo's request."""
     arguments = tuple((name, values[value]) for name, value in prompt.arguments.items())
     made = _made(prompt.source, arguments, prompt.attribute)
     if prompt.fields.keys() == {"**"}:
-        given = made.input_model(**_value(values, prompt.fields["**"]))
+        given = made.input_model(**value_of(values, prompt.fields["**"]))
     else:
-        given = made.input_model(**{name: _value(values, value) for name, value in prompt.fields.items()})
+        given = made.input_model(**{name: value_of(values, value) for name, value in prompt.fields.items()})
     if hasattr(made, "process_input"):
         given = made.process_input(given)
     text: str = made.to_string(given)
@@ -47,7 +48,7 @@ def conversation(prompt: Prompt, text: str, replies: Sequence[str]) -> list[tupl
 
 def load(prompt: Prompt) -> None:
     """Import what makes a prompt. Raises whatever the package raises at import."""
-    _class(prompt.source)
+    imported(prompt.source)
     if prompt.structured:
         _recorder()
 
@@ -88,14 +89,5 @@ def _recorder() -> Any:  # Any: objects of packages that merilo does not depend 
 
 @cache
 def _made(source: str, arguments: tuple[tuple[str, str], ...], attribute: str) -> Any:
-    made = _class(source)(**dict(arguments))
+    made = imported(source)(**dict(arguments))
     return getattr(made, attribute) if attribute else made
-
-
-def _class(source: str) -> Any:
-    module, _, name = source.partition(":")
-    return getattr(import_module(module), name)
-
-
-def _value(values: Mapping[str, str], value: str) -> Any:
-    return json.loads(values[value[1:-1]]) if value.startswith("[") else values[value]

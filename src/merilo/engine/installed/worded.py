@@ -8,11 +8,12 @@ of that text, and no verdict is shared with merilo's wording.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from merilo.engine.installed import ragas
+from merilo.engine.installed import deepeval, ragas
 from merilo.engine.installed.prompts import ANSWERED, Package, Prompt, wording_for
 from merilo.engine.repeated import Repeated
 from merilo.errors import UsageError
@@ -21,13 +22,21 @@ from merilo.metrics.base import plan_of
 from merilo.metrics.published.replies import without_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.data.sample import Sample
     from merilo.engine.installed.prompts import Wording
     from merilo.judging.ask import Answer, Plan
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric, Score, Undefined
+
+
+
+class _Maker(Protocol):
+    """A module that makes the prompts of a package."""
+
+    def prompt_text(self, prompt: Prompt, values: Mapping[str, Any]) -> str: ...
+
+    def load(self, prompt: Prompt) -> None: ...
+
 
 OWN: Final = "merilo"
 INSTALLED: Final = "installed"
@@ -35,6 +44,7 @@ INSTALLED: Final = "installed"
 _RUBRIC: Final = "en/published/installed/prompt.v1"
 _RUBRIC_WITH_SYSTEM: Final = "en/published/installed/system_prompt.v1"
 _AUTHORS: Final = ("assistant", "user")
+_MAKERS: Final[Mapping[str, _Maker]] = {"ragas": ragas, "deepeval": deepeval}
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Worded:
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Run the metric's plan, with each request in the package's words."""
-        requests = Requests(self.wording.prompts)
+        requests = Requests(self.wording, _parameters(self.metric))
         plan = plan_of(self.metric, sample)
         try:
             step = next(plan)
@@ -69,7 +79,9 @@ class Worded:
 class Requests:
     """The requests of one plan in a package's words."""
 
-    prompts: Mapping[str, Prompt]
+    wording: Wording
+    parameters: Mapping[str, object]
+    """Those of the metric."""
     answered: dict[str, str] = field(default_factory=dict[str, str])
     """Reply → the prompt that it answered, the last one of equal replies: a repair shows both."""
 
@@ -78,13 +90,14 @@ class Requests:
         if not isinstance(question, Completion):
             return question
         rubric = question.rubric.rpartition("/")[2].rpartition(".v")[0]
-        prompt = self.prompts.get(rubric)
+        package, prompts, _ = self.wording
+        prompt = prompts.get(rubric)
         if prompt is None:
-            raise UsageError(f"The installed package has no prompt for the request {rubric!r}.")
-        values = dict(zip(question.names, question.values, strict=True))
+            raise UsageError(f"{package} has no prompt for the request {rubric!r}.")
+        values = {**self.parameters, **dict(zip(question.names, question.values, strict=True))}
         if ANSWERED in prompt.fields.values():
-            values[ANSWERED] = self.answered[values["reply"]]
-        text = ragas.prompt_text(prompt, values)
+            values[ANSWERED] = self.answered[str(values["reply"])]
+        text = _MAKERS[package.name].prompt_text(prompt, values)
         if prompt.structured:
             return _in_conversation(question, ragas.conversation(prompt, text, question.earlier[::2]))
         return replace(question, rubric=_RUBRIC, names=("prompt",), values=(text,))
@@ -134,10 +147,10 @@ def _wording(text: str, metric: Metric) -> Wording:
     wording = wording_for(metric.name)
     if wording is None:
         raise UsageError(f"--prompts installed: no package is known to have the prompts of {text}. Leave it out.")
-    package, prompts = wording
-    structured = any(each.structured for each in prompts.values())
-    if structured != (getattr(metric, "reasks", None) is not None):
-        raise UsageError(f"--prompts installed: {package} has no prompts for {text} with these reasks and repairs.")
+    package = wording.package
+    for name, value in wording.fixed.items():
+        if getattr(metric, name, value) != value:
+            raise UsageError(f"--prompts installed: {package} does not ask as {text}. Leave {name} out.")
     there = _installed(package)
     if there != package.release:
         found = f"{there} is" if there else "it is not"
@@ -157,16 +170,20 @@ def _installed(package: Package) -> str | None:
 
 def _load(text: str, wording: Wording) -> None:
     """Import the prompts of a metric, with the package's telemetry off. Raises UsageError if they cannot be."""
-    package, prompts = wording
+    package, prompts, _ = wording
     os.environ.update(package.quiet)
     try:
         for prompt in prompts.values():
-            ragas.load(prompt)
+            _MAKERS[package.name].load(prompt)
     except Exception as error:
         raise UsageError(
             f"--prompts installed: {package} is installed, but the prompts of {text} cannot be imported "
             f"({type(error).__name__}: {error})."
         ) from error
+
+
+def _parameters(metric: Metric) -> dict[str, object]:
+    return {each.name: getattr(metric, each.name) for each in fields(metric)} if is_dataclass(metric) else {}
 
 
 def _in_conversation(question: Completion, messages: list[tuple[str, str]]) -> Completion:

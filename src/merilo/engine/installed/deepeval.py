@@ -1,0 +1,39 @@
+"""Prompts of the installed DeepEval: its templates, rendered by its own function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.engine.installed.prompts import ONE_TEXT
+from merilo.engine.installed.values import imported, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.engine.installed.prompts import Helper, Prompt
+
+_RENDER: Final = "deepeval.templates.resolver:resolve_template"
+
+
+def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
+    """Return a template of the package, filled with the values of merilo's request."""
+    given = {**values, ONE_TEXT: False}
+    fields = {name: value_of(given, value) for name, value in prompt.fields.items()}
+    for helper in prompt.helpers:
+        fields |= _made(helper, given)
+    class_name = prompt.source.partition(":")[2]
+    text: str = imported(_RENDER)("metrics", class_name, prompt.attribute, multimodal=False, strict=True, **fields)
+    return text
+
+
+def load(prompt: Prompt) -> None:
+    """Import what makes a prompt. Raises whatever the package raises at import."""
+    for source in (_RENDER, prompt.source, *(helper.source for helper in prompt.helpers)):
+        imported(source)
+
+
+def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:
+    found = imported(helper.source)(*(value_of(values, value) for value in helper.values))
+    if not helper.fields:
+        return dict(found)
+    return dict(zip(helper.fields, found if len(helper.fields) > 1 else (found,), strict=True))
