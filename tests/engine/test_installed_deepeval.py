@@ -52,6 +52,15 @@ METRICS: Final[dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]]] = {
 """Definition → the class of DeepEval, the verdicts that its judge returns, and its options."""
 
 
+DIFFERENCES: Final = {
+    "messages": "DeepEval sends the same text as a list of one part",
+    "response_format": "the schema has the same fields; DeepEval's has the titles and definitions of pydantic too",
+    "stream": "DeepEval's client writes the default, false",
+    "max_tokens": "the judge's own limit; DeepEval sends none",
+}
+"""Fields in which the bodies differ, and why."""
+
+
 class Recording(ScriptedEndpoint):
     """An endpoint that replies by the fields of the schema that a request holds, and keeps the bodies."""
 
@@ -78,6 +87,24 @@ class Recording(ScriptedEndpoint):
             "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
             "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
         }
+
+
+def texts(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """Role and text of each message; a list of text parts is one text."""
+    return [
+        (
+            each["role"],
+            each["content"]
+            if isinstance(each["content"], str)
+            else "".join(part["text"] for part in each["content"] if part["type"] == "text"),
+        )
+        for each in body["messages"]
+    ]
+
+
+def differences(own: dict[str, Any], upstream: dict[str, Any]) -> set[str]:
+    """The fields of two bodies that differ."""
+    return {name for name in {*own, *upstream} if own.get(name) != upstream.get(name)}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -127,8 +154,9 @@ def merilo_bodies(definition: str, tmp_path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("definition", METRICS)
 def test_the_requests_are_those_of_deepeval(definition: str, tmp_path: Path) -> None:
-    """For each definition, the messages and the temperature of all requests are those that DeepEval sends, in order."""
+    """For each definition, the texts and the temperature of all requests are those that DeepEval sends, in order."""
     upstream, own = upstream_bodies(definition), merilo_bodies(definition, tmp_path)
     assert len(upstream) >= 2
-    assert [each["messages"] for each in own] == [each["messages"] for each in upstream]
-    assert [each["temperature"] for each in own] == [each["temperature"] for each in upstream]
+    assert [texts(each) for each in own] == [texts(each) for each in upstream]
+    for mine, theirs in zip(own, upstream, strict=True):
+        assert differences(mine, theirs) == DIFFERENCES.keys()

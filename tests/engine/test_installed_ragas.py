@@ -44,6 +44,16 @@ REPLIES: Final[dict[str, object]] = {
     "AspectCriticOutput": {"reason": "It does.", "verdict": 1},
 }
 """The reply to a request by the title of the schema that it shows."""
+_LIMIT: Final = {"max_tokens": "the judge's own limit"}
+DIFFERENCES: Final = {
+    "classes": {**_LIMIT, "stream": "LangChain writes the default, false"},
+    "collections": {
+        **_LIMIT,
+        "response_format": "merilo has no JSON mode for free text; the system message asks for JSON",
+        "top_p": "merilo sends no top_p",
+    },
+}
+"""Fields in which the bodies differ, and why. `n` is 1 where it is not sent."""
 Asks = Callable[[str], Any]
 
 
@@ -190,7 +200,19 @@ def test_the_requests_are_those_of_ragas(definition: str, tmp_path: Path) -> Non
     """For each definition, messages, temperature and number of samples are those that the installed ragas sends."""
     upstream = bodies_of(UPSTREAM[definition])
     assert upstream
-    assert messages(bodies_of(merilo_asks(definition, tmp_path))) == messages(upstream)
+    own = bodies_of(merilo_asks(definition, tmp_path))
+    assert messages(own) == messages(upstream)
+    different = {
+        name
+        for mine, theirs in zip(sorted(own, key=_text), sorted(upstream, key=_text), strict=True)
+        for name in {*mine, *theirs} - {"n"}
+        if mine.get(name) != theirs.get(name)
+    }
+    assert different == DIFFERENCES["collections" if "collections." in definition else "classes"].keys()
+
+
+def _text(body: dict[str, Any]) -> str:
+    return json.dumps(body["messages"])
 
 
 @pytest.mark.parametrize("definition", ["faithfulness", "collections.faithfulness"])

@@ -128,7 +128,7 @@ class Package:
     name: str
     release: str
     quiet: Mapping[str, str]
-    """Environment variables that turn its telemetry off."""
+    """Environment variables with which it sends nothing and reads no settings, set before its import."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.release}"
@@ -245,7 +245,13 @@ _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
 DEEPEVAL: Final = Package(
     "deepeval",
     "4.3.1",
-    MappingProxyType({"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "DEEPEVAL_UPDATE_WARNING_OPT_IN": "NO", "ERROR_REPORTING": "NO"}),
+    MappingProxyType(
+        {
+            "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+            "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0",  # its import would ask a server for a newer version
+            "DEEPEVAL_DISABLE_DOTENV": "1",  # its import would read the keys in .env files
+        }
+    ),
 )
 RAGAS: Final = Package("ragas", "0.4.3", MappingProxyType({"RAGAS_DO_NOT_TRACK": "true"}))
 
