@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
     from merilo.engine.installed.prompts import Helper, Prompt
 
+_WORDS: Final = "deepeval.metrics.base_metric:Verdict"
 _RENDER: Final = "deepeval.templates.resolver:resolve_template"
 
 
 def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     """Return a template of the package, filled with the values of merilo's request."""
     given = {**values, ONE_TEXT: False}
-    fields = {name: value_of(given, value) for name, value in prompt.fields.items()}
+    fields = {name: _with_words(value_of(given, value)) for name, value in prompt.fields.items()}
     for helper in prompt.helpers:
         fields |= _made(helper, given)
     class_name = prompt.source.partition(":")[2]
@@ -30,6 +31,14 @@ def load(prompt: Prompt) -> None:
     """Import what makes a prompt. Raises whatever the package raises at import."""
     for source in (_RENDER, prompt.source, *(helper.source for helper in prompt.helpers)):
         imported(source)
+
+
+def _with_words(value: Any) -> Any:
+    """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
+    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+        return value
+    words = imported(_WORDS)
+    return [{**each, "verdict": words(each["verdict"])} for each in value]
 
 
 def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:

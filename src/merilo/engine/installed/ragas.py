@@ -91,3 +91,9 @@ def _recorder() -> Any:  # Any: objects of packages that merilo does not depend 
 def _made(source: str, arguments: tuple[tuple[str, str], ...], attribute: str) -> Any:
     made = imported(source)(**dict(arguments))
     return getattr(made, attribute) if attribute else made
+
+
+def forget() -> None:
+    """Drop all objects of the package that were made."""
+    _made.cache_clear()
+    _recorder.cache_clear()
