@@ -41,6 +41,9 @@ REPLIES: Final[dict[str, object]] = {
     "EntitiesList": {"entities": ["Paris", "tower"]},
     "ClassificationWithReason": {"TP": [_ITEM], "FP": [], "FN": []},
     "ClaimDecompositionOutput": {"claims": _STATEMENTS["statements"]},
+    "ContextRelevanceOutput": {"rating": 2},
+    "ResponseGroundednessOutput": {"rating": 1},
+    "AnswerAccuracyOutput": {"rating": 4},
     "AspectCriticOutput": {"reason": "It does.", "verdict": 1},
 }
 """The reply to a request by the title of the schema that it shows."""
@@ -67,6 +70,7 @@ class Recording(ScriptedEndpoint):
                 {"has": [f'"title": "{title}"'], "replies": [*([odd[title]] if title in odd else []), *[reply] * 50]}
                 for title, reply in REPLIES.items()
             ]
+            + [{"lacks": ['"title": "'], "replies": ["2"]}]
         )
         self.bodies: list[dict[str, Any]] = []
 
@@ -141,6 +145,12 @@ UPSTREAM: Final[dict[str, Asks]] = {
     "collections.answer_relevancy": _collected("AnswerRelevancy", _Q, _R, embeds=True),
     "collections.noise_sensitivity": _collected("NoiseSensitivity", _Q, _R, _REF, _C),
     "collections.answer_correctness": _collected("AnswerCorrectness", _Q, _R, _REF, embeds=True),
+    "nv_context_relevance": _legacy("ContextRelevance"),
+    "nv_response_groundedness": _legacy("ResponseGroundedness"),
+    "nv_accuracy": _legacy("AnswerAccuracy"),
+    "collections.context_relevance": _collected("ContextRelevance", _Q, _C),
+    "collections.response_groundedness": _collected("ResponseGroundedness", _R, _C),
+    "collections.answer_accuracy": _collected("AnswerAccuracy", _Q, _R, _REF),
     "collections.factual_correctness": _collected("FactualCorrectness", _R, _REF),
 }
 """Each definition of ragas 0.4.3 that sends prompts, and the upstream metric of that name."""

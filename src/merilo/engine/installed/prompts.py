@@ -53,6 +53,20 @@ def _collected(folder: str, class_name: str, **fields: str) -> Prompt:
     return Prompt(f"ragas.metrics.collections.{folder}.util:{class_name}", fields, structured=True)
 
 
+def _rating(class_name: str, template: str, **fields: str) -> Prompt:
+    return Prompt(f"ragas.metrics._nv_metrics:{class_name}", fields, attribute=template)
+
+
+def _judges(folder: str, class_name: str, **fields: str) -> dict[str, Prompt]:
+    """Return the prompts of both ratings of a metric of the collections."""
+    return {
+        f"{folder}_first": _collected(folder, f"{class_name}Judge1Prompt", **fields),
+        f"{folder}_second": _collected(folder, f"{class_name}Judge2Prompt", **fields),
+    }
+
+
+_RELEVANCE: Final = {"query": "user_input", "context": "contexts"}
+_GROUNDEDNESS: Final = {"response": "response", "context": "contexts"}
 _STATEMENTS: Final = {"question": "user_input", "answer": "answer"}
 _VERDICTS: Final = {"context": "text", "statements": "[statements]"}
 _PRECISION: Final = {"question": "user_input", "context": "context", "answer": "answer"}
@@ -79,6 +93,28 @@ _LEGACY: Final[Mapping[str, Prompt]] = {
         {"**": "[submission]"},
         {"name": "definition", "definition": "definition"},  # the name is not part of the prompt
         "single_turn_prompt",
+    ),
+    "context_relevance_first": _rating("ContextRelevance", "template_relevance1", **_RELEVANCE),
+    "context_relevance_second": _rating("ContextRelevance", "template_relevance2", **_RELEVANCE),
+    "response_groundedness_first": _rating("ResponseGroundedness", "template_groundedness1", **_GROUNDEDNESS),
+    "response_groundedness_second": _rating("ResponseGroundedness", "template_groundedness2", **_GROUNDEDNESS),
+    "answer_accuracy_first": _rating(
+        "AnswerAccuracy",
+        "template_accuracy1",
+        query="user_input",
+        answer0="=User Answer",
+        answer1="=Reference Answer",
+        sentence_inference="answer",
+        sentence_true="reference",
+    ),
+    "answer_accuracy_second": _rating(
+        "AnswerAccuracy",
+        "template_accuracy2",
+        query="user_input",
+        answer0="=Reference Answer",
+        answer1="=User Answer",
+        sentence_inference="reference",
+        sentence_true="answer",
     ),
     "repair": Prompt(
         "ragas.prompt.pydantic_prompt:FixOutputFormat", {"output_string": "reply", "prompt_value": ANSWERED}
@@ -115,6 +151,13 @@ _COLLECTIONS: Final[Mapping[str, Mapping[str, Prompt]]] = {
         "claims": _collected("factual_correctness", "ClaimDecompositionPrompt", response="text", **_DETAIL),
         "verdicts": _collected("factual_correctness", "NLIStatementPrompt", **_VERDICTS),
     },
+    "context_relevance": _judges(
+        "context_relevance", "ContextRelevance", user_input="user_input", context="contexts"
+    ),
+    "response_groundedness": _judges("response_groundedness", "ResponseGroundedness", **_GROUNDEDNESS),
+    "answer_accuracy": _judges(
+        "answer_accuracy", "AnswerAccuracy", query="user_input", user_answer="answer", reference_answer="reference"
+    ),
 }
 """The classes of `ragas.metrics.collections`, by definition and merilo's rubric."""
 
@@ -267,8 +310,8 @@ class Wording(NamedTuple):
 
 
 _FIXED: Final[Mapping[str, Mapping[str, object]]] = {
-    "ragas": {"reasks": None},
-    "collections": {"repairs": 0},
+    "ragas": {"reasks": None, "second_prompt": "own", "swapped_labels": False},
+    "collections": {"repairs": 0, "second_prompt": "own", "swapped_labels": True},
     "deepeval": {"verdict_rule": "leading_word"},
 }
 

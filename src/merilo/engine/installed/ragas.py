@@ -26,6 +26,8 @@ def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     """Return the text of a prompt object of the package, filled with the values of merilo's request."""
     arguments = tuple((name, values[value]) for name, value in prompt.arguments.items())
     made = _made(prompt.source, arguments, prompt.attribute)
+    if isinstance(made, str):
+        return made.format(**{name: value_of(values, value) for name, value in prompt.fields.items()})
     if prompt.fields.keys() == {"**"}:
         given = made.input_model(**value_of(values, prompt.fields["**"]))
     else:
