@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from server import Asked, JudgeServer
 
 import merilo
 from merilo.data.sample import Sample
@@ -46,8 +47,8 @@ class Judge:
         self.sent: list[str] = []
         self.unreadable = unreadable
 
-    async def __call__(self, messages: list[dict[str, str]]) -> str:
-        text = "\n".join(each["content"] for each in messages)
+    def __call__(self, asked: Asked) -> str:
+        text = "\n".join(each["content"] for each in asked.messages)
         self.sent.append(text)
         if self.unreadable and len(self.sent) == 1:
             return "none"
@@ -78,10 +79,22 @@ def make_package(folder: Path, version: str = "0.4.3", *, broken: bool = False) 
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ragas\nVersion: {version}\n")
 
 
+ANSWERING: list[Judge] = []
+"""The judge behind the server: all runs have one address, since it is part of a judge's fingerprint."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def server() -> Iterator[None]:
+    with JudgeServer(lambda asked: ANSWERING[0](asked)) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def without_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leave no module of the package behind."""
     monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "false")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
         del sys.modules[name]
@@ -97,7 +110,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def evaluate(tmp_path: Path, name: str, judge: Judge, **options: Any) -> merilo.Run:
     """A run of one sample, with a cache of the test's own."""
     given = {"metrics": [FAITHFULNESS], "cache": tmp_path / "cache.sqlite", **options}
-    return merilo.evaluate([{"id": "a", **ROW}], judge=judge, out=tmp_path / name, **given)
+    ANSWERING[:] = [judge]
+    return merilo.evaluate([{"id": "a", **ROW}], judge="openai:test-model", out=tmp_path / name, **given)
 
 
 @pytest.mark.usefixtures("package")
