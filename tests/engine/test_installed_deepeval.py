@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,9 +107,8 @@ def differences(own: dict[str, Any], upstream: dict[str, Any]) -> set[str]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _deepeval() -> Iterator[None]:
+def _deepeval() -> None:
     pytest.importorskip("deepeval", reason="DeepEval is not installed")
-    yield
 
 
 def upstream_bodies(definition: str) -> list[dict[str, Any]]:

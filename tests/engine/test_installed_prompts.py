@@ -28,8 +28,13 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Question
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
-ROW = {"user_input": "Where?", "response": "In Paris.", "retrieved_contexts": ["It is in Paris."], "reference": "Paris."}
-CLASS = '''
+ROW = {
+    "user_input": "Where?",
+    "response": "In Paris.",
+    "retrieved_contexts": ["It is in Paris."],
+    "reference": "Paris.",
+}
+CLASS = """
 class {name}:
     def __init__(self, **arguments):
         self.{attribute} = self
@@ -37,7 +42,7 @@ class {name}:
         return fields
     def to_string(self, given):
         return "{name} of the package: " + repr(given)
-'''
+"""
 
 
 class Judge:
@@ -83,9 +88,13 @@ ANSWERING: list[Judge] = []
 """The judge behind the server: all runs have one address, since it is part of a judge's fingerprint."""
 
 
+def _answer(asked: Asked) -> str:
+    return ANSWERING[0](asked)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def server() -> Iterator[None]:
-    with JudgeServer(lambda asked: ANSWERING[0](asked)) as server, pytest.MonkeyPatch.context() as patch:
+    with JudgeServer(_answer) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.base_url)
         yield
 
@@ -148,7 +157,8 @@ def test_a_repair_is_worded_by_the_package(tmp_path: Path) -> None:
     """The repair of an unreadable reply shows the package's prompt and the reply."""
     judge = Judge(unreadable=True)
     run = evaluate(tmp_path, "run", judge, prompts="installed")
-    assert judge.sent[1] == f"FixOutputFormat of the package: {dict(output_string='none', prompt_value=judge.sent[0])}"
+    given = {"output_string": "none", "prompt_value": judge.sent[0]}
+    assert judge.sent[1] == f"FixOutputFormat of the package: {given}"
     assert run.metrics[FAITHFULNESS].mean == 1.0
 
 
@@ -200,8 +210,9 @@ def test_what_cannot_be_worded_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, metric: str, says: str
 ) -> None:
     """Another release, an absent or broken package and a metric without prompts are errors before any request."""
-    monkeypatch.setattr("merilo.engine.installed.worded._installed", lambda package: None) if version is None else None
-    if version is not None:
+    if version is None:
+        monkeypatch.setattr("merilo.engine.installed.worded._installed", {}.get)
+    else:
         make_package(tmp_path / "packages", "0.4.3" if version == "broken" else version, broken=version == "broken")
         monkeypatch.syspath_prepend(tmp_path / "packages")
     judge = Judge()
@@ -237,7 +248,8 @@ def test_each_request_of_a_definition_has_a_prompt(name: str) -> None:
             sent.append(question)
         return question.guess()
 
-    drive(metric.plan(Sample("a", **{field: ROW[field] for field in ROW})), answer) if metric.needs <= {*ROW} else None
+    if metric.needs <= ROW.keys():
+        drive(metric.plan(Sample("a", **ROW)), answer)
     if Completion in metric.asks:
         assert wording is not None
         assert sent

@@ -5,7 +5,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -157,9 +157,8 @@ UPSTREAM: Final[dict[str, Asks]] = {
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _ragas() -> Iterator[None]:
+def _ragas() -> None:
     pytest.importorskip("ragas", reason="ragas is not installed")
-    yield
 
 
 def bodies_of(asks: Asks, unreadable: dict[str, str] | None = None) -> list[dict[str, Any]]:

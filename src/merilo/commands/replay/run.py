@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, question_text
 from merilo.engine.answer_store import SPECIAL
-from merilo.engine.plan_run import PlanRun
 from merilo.engine.installed.worded import worded, wordings_of
+from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds

@@ -151,17 +151,13 @@ _COLLECTIONS: Final[Mapping[str, Mapping[str, Prompt]]] = {
         "claims": _collected("factual_correctness", "ClaimDecompositionPrompt", response="text", **_DETAIL),
         "verdicts": _collected("factual_correctness", "NLIStatementPrompt", **_VERDICTS),
     },
-    "context_relevance": _judges(
-        "context_relevance", "ContextRelevance", user_input="user_input", context="contexts"
-    ),
+    "context_relevance": _judges("context_relevance", "ContextRelevance", user_input="user_input", context="contexts"),
     "response_groundedness": _judges("response_groundedness", "ResponseGroundedness", **_GROUNDEDNESS),
     "answer_accuracy": _judges(
         "answer_accuracy", "AnswerAccuracy", query="user_input", user_answer="answer", reference_answer="reference"
     ),
 }
 """The classes of `ragas.metrics.collections`, by definition and merilo's rubric."""
-
-
 
 
 @dataclass(frozen=True, slots=True)

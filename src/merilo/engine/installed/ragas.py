@@ -57,7 +57,7 @@ def load(prompt: Prompt) -> None:
 
 @cache
 def _recorder() -> Any:  # Any: objects of packages that merilo does not depend on
-    import httpx  # noqa: PLC0415  of the package's environment
+    import httpx
     from openai import OpenAI
     from ragas.llms.adapters import get_adapter
 

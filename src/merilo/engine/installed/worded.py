@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric, Score, Undefined
 
 
-
 class _Maker(Protocol):
     """A module that makes the prompts of a package."""
 
