@@ -75,6 +75,7 @@ class Recording(ScriptedEndpoint):
         }
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        del path
         self.bodies.append(body)
         (field,) = body["response_format"]["json_schema"]["schema"]["properties"]
         message = {"role": "assistant", "content": json.dumps({field: self._by_field[field]})}

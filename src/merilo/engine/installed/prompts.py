@@ -26,8 +26,9 @@ class Helper(NamedTuple):
 class Prompt:
     """One prompt object of a package and the values of merilo's request that its input is filled with.
 
-    A value is a text of the request, the text after a `=`, or a parameter of the metric. Written as `[name]` it is a list: the texts that merilo lists, or its
-    JSON. The only field of an input may be `**`: its value is then an object whose fields are those of the input.
+    A value is a text of the request, the text after a `=`, or a parameter of the metric. Written as `[name]` it is a
+    list: the texts that merilo lists, or its JSON. The only field of an input may be `**`: its value is then an object
+    whose fields are those of the input.
     """
 
     source: str
@@ -37,8 +38,7 @@ class Prompt:
     arguments: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Argument of the class → value; most classes take none."""
     attribute: str = ""
-    """The attribute of the made object that holds the prompt, or the template of the class; empty for the object itself.
-    """
+    """The attribute of the made object that holds the prompt, or the class's template; empty for the object itself."""
     helpers: tuple[Helper, ...] = ()
     """Functions of the package that make more fields."""
     structured: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +46,8 @@ def conversation(prompt: Prompt, text: str, replies: Sequence[str]) -> list[tupl
     """
     model = _made(prompt.source, (), prompt.attribute).output_model
     with _LOCK:
-        return _recorder()(text, model, replies)
+        found: list[tuple[str, str]] = _recorder()(text, model, replies)
+    return found
 
 
 def load(prompt: Prompt) -> None:
@@ -57,10 +59,9 @@ def load(prompt: Prompt) -> None:
 
 @cache
 def _recorder() -> Any:  # Any: objects of packages that merilo does not depend on
-    import httpx
-    from openai import OpenAI
-    from ragas.llms.adapters import get_adapter
-
+    httpx: Any = import_module("httpx")  # a dependency of the package
+    client_class = imported("openai:OpenAI")
+    adapter = imported("ragas.llms.adapters:get_adapter")("instructor")
     sent: list[list[dict[str, str]]] = []
     coming: list[str] = []
 
@@ -74,8 +75,8 @@ def _recorder() -> Any:  # Any: objects of packages that merilo does not depend 
         return httpx.Response(200, json=body)
 
     http = httpx.Client(transport=httpx.MockTransport(reply), trust_env=False)
-    client = OpenAI(api_key="none", base_url="http://127.0.0.1:9/v1", http_client=http, max_retries=0)
-    llm = get_adapter("instructor").create_llm(client, "gpt-4o", "openai", max_retries=_MOST_TURNS)
+    client = client_class(api_key="none", base_url="http://127.0.0.1:9/v1", http_client=http, max_retries=0)
+    llm = adapter.create_llm(client, "gpt-4o", "openai", max_retries=_MOST_TURNS)
 
     def messages(text: str, model: object, replies: Sequence[str]) -> list[tuple[str, str]]:
         sent.clear()

@@ -1,14 +1,13 @@
 """A metric whose requests are worded by an installed package instead of merilo.
 
-The plan is the metric's own: it gives the same steps, reads the same replies, and computes the same number. Each request
-is replaced by one whose rubric is nothing but the package's text. So keys, cached answers and stored questions are those
-of that text, and no verdict is shared with merilo's wording.
+The plan is the metric's own: it gives the same steps, reads the same replies, and computes the same number. Each
+request is replaced by one whose rubric is nothing but the package's text. So keys, cached answers and stored questions
+are those of that text, and no verdict is shared with merilo's wording.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -22,6 +21,8 @@ from merilo.metrics.base import plan_of
 from merilo.metrics.published.replies import without_halves
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.data.sample import Sample
     from merilo.engine.installed.prompts import Wording
     from merilo.judging.ask import Answer, Plan
