@@ -211,7 +211,7 @@ def test_what_cannot_be_worded_is_refused(
 ) -> None:
     """Another release, an absent or broken package and a metric without prompts are errors before any request."""
     if version is None:
-        monkeypatch.setattr("merilo.engine.installed.worded._installed", {}.get)
+        monkeypatch.setattr("merilo.engine.installed.worded._installed", lambda _package: None)
     else:
         make_package(tmp_path / "packages", "0.4.3" if version == "broken" else version, broken=version == "broken")
         monkeypatch.syspath_prepend(tmp_path / "packages")

@@ -20,7 +20,7 @@ _MOST_TURNS: Final = 100
 
 
 class _Recorded(BaseException):
-    """Ends a request that is only recorded; packages pass on what is no Exception."""
+    """Ends a request that is only recorded. Packages do not catch it, unlike an Exception."""
 
 
 def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
