@@ -187,7 +187,7 @@ def _parameters(metric: Metric) -> dict[str, object]:
 
 
 def _in_conversation(question: Completion, messages: list[tuple[str, str]]) -> Completion:
-    """Return a question that is asked by these messages: the prompt, turns after it, and a system part if there is one."""
+    """Return a question asked by these messages: the prompt, turns after it, and a system part if there is one."""
     system = messages.pop(0)[1] if messages[0][0] == "system" else None
     (_, prompt), *turns = messages
     if [role for role, _ in turns] != [_AUTHORS[place % 2] for place in range(len(turns))]:
