@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.engine.installed.prompts import ONE_TEXT
 from merilo.engine.installed.values import imported, value_of
@@ -37,8 +37,8 @@ def _with_words(value: Any) -> Any:
     """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
         return value
-    words = imported(_WORDS)
-    return [{**each, "verdict": words(each["verdict"])} for each in value]
+    words, verdicts = imported(_WORDS), cast("list[dict[str, Any]]", value)
+    return [{**each, "verdict": words(each["verdict"])} for each in verdicts]
 
 
 def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     made = _made(prompt.source, arguments, prompt.attribute)
     if isinstance(made, str):
         return made.format(**{name: value_of(values, value) for name, value in prompt.fields.items()})
-    if prompt.fields.keys() == {"**"}:
+    if "**" in prompt.fields:
         given = made.input_model(**value_of(values, prompt.fields["**"]))
     else:
         given = made.input_model(**{name: value_of(values, value) for name, value in prompt.fields.items()})
