@@ -35,10 +35,11 @@ def load(prompt: Prompt) -> None:
 
 def _with_words(value: Any) -> Any:
     """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
-    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
-        return value
-    words, verdicts = imported(_WORDS), cast("list[dict[str, Any]]", value)
-    return [{**each, "verdict": words(each["verdict"])} for each in verdicts]
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    if not (listed and isinstance(listed[0], dict)):
+        return cast("object", value)
+    words = imported(_WORDS)
+    return [{**each, "verdict": words(each["verdict"])} for each in listed]
 
 
 def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:
