@@ -35,7 +35,7 @@ def load(prompt: Prompt) -> None:
 
 def _with_words(value: Any) -> Any:
     """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
-    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    listed: list[Any] = value if isinstance(value, list) else []
     if not (listed and isinstance(listed[0], dict)):
         return cast("object", value)
     words = imported(_WORDS)
