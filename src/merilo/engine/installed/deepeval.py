@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.installed.prompts import ONE_TEXT
 from merilo.engine.installed.values import imported, value_of
+from merilo.judging.json_types import as_list, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,11 +36,12 @@ def load(prompt: Prompt) -> None:
 
 def _with_words(value: Any) -> Any:
     """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
-    listed: list[Any] = value if isinstance(value, list) else []
-    if not (listed and isinstance(listed[0], dict)):
-        return cast("object", value)
+    listed = [as_object(each) for each in as_list(value) or ()]
+    verdicts = [each for each in listed if each is not None]
+    if not verdicts:
+        return value
     words = imported(_WORDS)
-    return [{**each, "verdict": words(each["verdict"])} for each in listed]
+    return [{**each, "verdict": words(each["verdict"])} for each in verdicts]
 
 
 def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:
