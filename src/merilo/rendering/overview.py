@@ -41,7 +41,7 @@ from merilo.runs.weak import weak_metrics
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from merilo.runs.manifest import Aggregate
+    from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
@@ -93,6 +93,7 @@ def overview_record(
             each.metric: aggregate_record(each, known.get(each.metric), weak=each.metric in weak) for each in aggregates
         },
         **({"judge_noise": noise_record(run, noise)} if (noise := judge_noise(run)) else {}),
+        **({"wordings": dict(manifest.wordings)} if manifest.wordings else {}),
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
@@ -383,6 +384,7 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
     rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
     rows += cascade_rows(run.cascades)
+    rows += _wordings(manifest)
     rows += [("cost", spent_text(run.usage))]
     rows += [("price", text) for text in unpriced(run)]
     rows += [("data", note) for note in manifest.notes]
@@ -390,6 +392,16 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
     rows += [("stored in", str(run.path))] if kept else []
     page.entries(rows)
+
+
+def _wordings(manifest: Manifest) -> list[tuple[str, str]]:
+    """Return one row for each package that worded requests; none if merilo worded all."""
+    packages: dict[str, list[str]] = {}
+    for text, package in manifest.wordings.items():
+        packages.setdefault(package, []).append(text)
+    rows = [("wording", f"{package} (installed): {', '.join(texts)}") for package, texts in packages.items()]
+    rest = [text for text in manifest.metrics if text not in manifest.wordings and asks_judge(text)]
+    return [*rows, ("wording", f"merilo: {', '.join(rest)}")] if rows and rest else rows
 
 
 def unpriced(run: Run) -> list[str]:

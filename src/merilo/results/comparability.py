@@ -35,6 +35,12 @@ def score_affecting_differences(first: Manifest, second: Manifest, *, metrics: S
         for text in metrics
         if first.metrics.get(text) != second.metrics.get(text) and text in first.metrics and text in second.metrics
     ]
+    found += [
+        f"{text} was asked in the words of {first.wordings.get(text, 'merilo')} there and of "
+        f"{second.wordings.get(text, 'merilo')} here"
+        for text in metrics
+        if first.wordings.get(text) != second.wordings.get(text)
+    ]
     asked = _asked(metrics, {*first.judges, *second.judges})
     found += [
         phrase

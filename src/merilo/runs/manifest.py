@@ -121,6 +121,9 @@ class Manifest:
     """The package and release that computed imported scores, as the user stated it at the import; otherwise empty."""
     definitions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of an imported metric → the published definition that computes it, by `source`; otherwise empty."""
+    wordings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Text of each metric whose requests an installed package worded → that package and its release; empty if merilo
+    worded all."""
     shard: Mapping[str, object] | None = None
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
@@ -128,7 +131,7 @@ class Manifest:
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
         """Return this manifest as it is stored. What older runs do not have is omitted if it is empty."""
         fields = asdict(self)
-        for name in ("draws", "source", "definitions", "shard"):
+        for name in ("draws", "source", "definitions", "wordings", "shard"):
             if not fields[name]:
                 del fields[name]
         return fields
@@ -145,6 +148,7 @@ class Manifest:
             "cluster",
             "until",
             "draws",
+            "wordings",
             "shard",
         )
         # Older runs do not record rubrics, and only language models read them.

@@ -321,6 +321,7 @@ MANIFEST_FIELDS: Final = record(
         "draws": mapping(whole),
         "source": text,
         "definitions": mapping(text),
+        "wordings": mapping(text),
         "shard": record({"index": whole, "of": whole, "samples": whole, "fingerprint": text}),
         "format": whole,
     },

@@ -34,6 +34,7 @@ def for_one_judge(options: Options, judge: Judge) -> Options:
         max_error=None,
         cascade_pilot=None,
         draws=1,
+        prompts="merilo",
         mapping=None,
         limit=None,
         language=None,

@@ -36,6 +36,7 @@ ABOUT_DATA: Final = (
     "metrics",
     "cross_encoder",
     "draws",
+    "prompts",
     "limit",
     "shard",
     "language",
@@ -54,7 +55,7 @@ ABOUT_DATA: Final = (
 class CheckOptions(Options):
     """The labelled records with which a judge is compared, and the options of the evaluation.
 
-    Of these, `metrics`, `draws`, `mapping`, `limit` and `language` have no effect.
+    Of these, `metrics`, `draws`, `prompts`, `mapping`, `limit` and `language` have no effect.
     """
 
     labels: Sequence[str | PathLike[str]] = field(

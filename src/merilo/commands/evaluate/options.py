@@ -213,6 +213,20 @@ class Options:
             ),
         ),
     )
+    prompts: str = field(
+        default="merilo",
+        metadata=option(
+            'who words the requests of published metrics, such as "ragas-0.4.3:faithfulness". "merilo": merilo. '
+            '"installed": the prompt objects of the package, which must be installed here in that release. A published '
+            "metric without such prompts is then refused. Metrics of merilo keep their own words.",
+            Flag(
+                help="Words of published metrics: merilo's, or those of the installed package (installed).",
+                metavar="WHOSE",
+                default="merilo",
+                group=_JUDGES,
+            ),
+        ),
+    )
     limit: int | None = field(
         default=None,
         metadata=option(

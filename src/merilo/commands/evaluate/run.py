@@ -27,6 +27,7 @@ from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.gc_tuning import rare_collections
+from merilo.engine.installed.worded import INSTALLED, worded, wordings_of
 from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.repeated import draws_for, draws_of, repeated
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
@@ -131,7 +132,8 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     roles = JudgeRoles(judges)
     selection = select(options.metrics, intake, roles, lenient=options.lenient)
     draws = draws_for(selection.metrics, roles, options.draws)
-    return Prepared(intake, roles, replace(selection, metrics=repeated(selection.metrics, draws)))
+    metrics = worded(selection.metrics) if options.prompts == INSTALLED else selection.metrics
+    return Prepared(intake, roles, replace(selection, metrics=repeated(metrics, draws)))
 
 
 def _limited(judges: Mapping[str, Judge]) -> Judge | None:
@@ -554,6 +556,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Jud
         rubrics=rubric_versions(selection.kinds),
         scales=scales_of(selection.metrics),
         draws=draws_of(selection.metrics),
+        wordings=wordings_of(selection.metrics),
         shard=intake.shard,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merilo.engine.installed.worded import INSTALLED, OWN
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
 from merilo.judges.cascade import Cascade
@@ -35,6 +36,8 @@ def checked(options: Options) -> Options:
         raise UsageError("No metric given. Leave metrics out to compute all that the data and the judge support.")
     if not 1 <= options.draws <= MOST_DRAWS:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
+    if options.prompts not in (OWN, INSTALLED):
+        raise UsageError(f"prompts must be {OWN} or {INSTALLED}, got {options.prompts!r} (--prompts).")
     _ = options.request_limits, options.budget
     if options.record is not None:
         check_tape_path(Path(options.record))

@@ -48,6 +48,7 @@ _WRITES_NOTHING = (
         "metrics",
         "shard",
         "draws",
+        "prompts",
         "max_cost_usd",
         "max_requests",
         "max_seconds",

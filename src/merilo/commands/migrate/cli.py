@@ -35,6 +35,7 @@ Examples:
     without=(
         "metrics",
         "draws",
+        "prompts",
         "limit",
         "cluster",
         "skip_invalid",

@@ -33,7 +33,7 @@ def _limits(texts: list[str] | None) -> dict[str, float]:
 class ProbeOptions(Options):
     """The probes of a judge, the data that they edit, and the options of the evaluation.
 
-    Of these, `metrics`, `draws`, `limit` and `language` have no effect; `mapping` applies to `data`.
+    Of these, `metrics`, `draws`, `prompts`, `limit` and `language` have no effect; `mapping` applies to `data`.
     """
 
     probes: Sequence[str] = field(

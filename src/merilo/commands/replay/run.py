@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, question_text
 from merilo.engine.answer_store import SPECIAL
+from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated
 from merilo.errors import RunError, UsageError
@@ -191,7 +192,7 @@ class Replaying:
         try:
             recorded = Recorded(store, self.run.manifest, again=self.reread)
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
-            selection = replace(selection, metrics=repeated(selection.metrics, self.run.manifest.draws))
+            selection = replace(selection, metrics=_as_asked(selection.metrics, self.run.manifest))
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
             summary = self._stream(store, recorded, selection, manifest)
             if self.run.file(SUMMARY).exists() and self.run.cascades:  # a replay does not run the cascade again
@@ -293,6 +294,12 @@ class Replaying:
         return Store.open(target)
 
 
+def _as_asked(metrics: Mapping[str, Metric], stored: Manifest) -> dict[str, Metric]:
+    """Return the metrics with the wordings and the draws of the stored run. Raises UsageError as `worded` does."""
+    own = {text: metric for text, metric in metrics.items() if text in stored.wordings}
+    return repeated({**metrics, **(worded(own) if own else {})}, stored.draws)
+
+
 def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Manifest:
     return replace(
         stored,
@@ -302,6 +309,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
         scales=scales_of(selection.metrics),
         left_out=stored.left_out if everything else {},
         draws=draws_of(selection.metrics),
+        wordings=wordings_of(selection.metrics),
         judges=_judges(stored, selection),
     )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
 
 from merilo.judging.json_types import as_list, as_object
 
@@ -30,6 +30,20 @@ _HALVES: Final = re.compile(
 
 class ReplyFault(ValueError):
     """A reply that does not have the form asked for; the message is a whole sentence."""
+
+
+class Listed(str):
+    """A list as the text that a prompt shows; `items` are what it was made of, for the prompts of other packages."""
+
+    __slots__ = ("items",)
+    items: tuple[object, ...]
+
+    @classmethod
+    def of(cls, text: str, items: Sequence[object]) -> Self:
+        """Return a text with its items."""
+        made = cls(text)
+        made.items = tuple(items)
+        return made
 
 
 def without_halves(text: str) -> str:

@@ -94,7 +94,7 @@ class ContextualRelevancy(WithThreshold):
             return nothing
         reason = {
             "user_input": user_input,
-            "irrelevant": listed([item.reason or "" for item in items if item.word == NO]),
+            "irrelevant": listed([item.reason for item in items if item.word == NO]),
             "relevant": listed(relevant),
         }
         counts = {"contexts": len(contexts), "statements": len(items), "relevant": len(relevant)}
@@ -149,7 +149,9 @@ class ContextualPrecision(WithThreshold):
             for item in found.items
             if item.place < len(contexts)
         ]
-        reason = {"user_input": user_input, "verdicts": listed([f"{i.word}: {i.reason}" for i in found.items], "Node")}
+        judged = [{"verdict": item.word, "reason": item.reason} for item in found.items]
+        shown = listed([f"{item.word}: {item.reason}" for item in found.items], "Node", judged)
+        reason = {"user_input": user_input, "verdicts": shown}
         counts = {"contexts": len(contexts), "verdicts": len(flags), "useful": sum(flags)}
         score = average_precision(flags)
         return (yield from self.scored(judging, score, counts, ("contextual_precision.reason", reason)))
@@ -260,7 +262,9 @@ class Faithfulness(WithThreshold):
         if not items and (nothing := self.empty(judging, "there was no claim with a verdict", 1)) is not None:
             return nothing
         counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
-        reason = {"contradictions": listed(_against(items, ambiguous=self.penalize_ambiguous_claims))}
+        ambiguous = self.penalize_ambiguous_claims
+        against = [item for item in items if item.word == NO or (ambiguous and item.word == BORDERLINE)]
+        reason = {"contradictions": listed(_against(items, ambiguous=ambiguous), items=[*map(_contradiction, against)])}
         score = fraction(sum(item.word in passing for item in items), len(items), of_nothing=1.0)
         return (yield from self.scored(judging, score, counts, ("faithfulness.reason", reason)))
 
@@ -324,13 +328,18 @@ class AnswerRelevancy(WithThreshold):
 
 
 def _reasons(items: Sequence[DeepEvalVerdict], words: set[str]) -> str:
-    return listed([item.reason or "" for item in items if item.word in words])
+    return listed([item.reason for item in items if item.word in words])
 
 
 def _against(items: Sequence[DeepEvalVerdict], *, ambiguous: bool) -> list[str]:
     """Return the reasons why claims do not pass; with `ambiguous`, also for claims that the facts do not settle."""
     found = [item.reason or "" for item in items if item.word == NO]
     return found + [f"(ambiguous) {item.reason or ''}" for item in items if ambiguous and item.word == BORDERLINE]
+
+
+def _contradiction(item: DeepEvalVerdict) -> str | None:
+    """Return why a claim does not pass, as DeepEval's own prompt lists it."""
+    return item.reason if item.word == NO else f"(Ambiguous) {item.reason}"
 
 
 def _tallied(items: Sequence[DeepEvalVerdict]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
-from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in, texts_in
+from merilo.metrics.published.replies import Fields, Listed, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -327,10 +327,14 @@ def object_of(text: str) -> Fields:
     raise ReplyFault("The reply holds no valid JSON object.")
 
 
-def listed(texts: Sequence[str], label: str = "") -> str:
-    """Return the texts one per line, numbered from 1: `Node 1: ...` with the label `Node`; (none) if there are none."""
+def listed(texts: Sequence[str | None], label: str = "", items: Sequence[object] | None = None) -> str:
+    """Return the texts one per line, numbered from 1: `Node 1: ...` with the label `Node`; (none) if there are none.
+
+    `items`: what DeepEval lists in its own prompt, if not these texts.
+    """
     head = f"{label} " if label else ""
-    return "\n".join(f"{head}{place}: {text}" for place, text in enumerate(texts, start=1)) or "(none)"
+    shown = "\n".join(f"{head}{place}: {text or ''}" for place, text in enumerate(texts, start=1)) or "(none)"
+    return Listed.of(shown, texts if items is None else items)
 
 
 def each_text(fields: Fields, name: str) -> list[str]:

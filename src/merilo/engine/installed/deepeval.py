@@ -1,0 +1,51 @@
+"""Prompts of the installed DeepEval: its templates, rendered by its own function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.engine.installed.prompts import ONE_TEXT
+from merilo.engine.installed.values import imported, value_of
+from merilo.judging.json_types import as_list, as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.engine.installed.prompts import Helper, Prompt
+
+_WORDS: Final = "deepeval.metrics.base_metric:Verdict"
+_RENDER: Final = "deepeval.templates.resolver:resolve_template"
+
+
+def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
+    """Return a template of the package, filled with the values of merilo's request."""
+    given = {**values, ONE_TEXT: False}
+    fields = {name: _with_words(value_of(given, value)) for name, value in prompt.fields.items()}
+    for helper in prompt.helpers:
+        fields |= _made(helper, given)
+    class_name = prompt.source.partition(":")[2]
+    text: str = imported(_RENDER)("metrics", class_name, prompt.attribute, multimodal=False, strict=True, **fields)
+    return text
+
+
+def load(prompt: Prompt) -> None:
+    """Import what makes a prompt. Raises whatever the package raises at import."""
+    for source in (_RENDER, prompt.source, *(helper.source for helper in prompt.helpers)):
+        imported(source)
+
+
+def _with_words(value: Any) -> Any:
+    """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
+    listed = [as_object(each) for each in as_list(value) or ()]
+    verdicts = [each for each in listed if each is not None]
+    if not verdicts:
+        return value
+    words = imported(_WORDS)
+    return [{**each, "verdict": words(each["verdict"])} for each in verdicts]
+
+
+def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:
+    found = imported(helper.source)(*(value_of(values, value) for value in helper.values))
+    if not helper.fields:
+        return dict(found)
+    return dict(zip(helper.fields, found if len(helper.fields) > 1 else (found,), strict=True))

@@ -1,0 +1,326 @@
+"""The table of upstream prompts: for each definition and each of its requests, the object that words it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ANSWERED: Final = "answered"
+"""The value that is the whole prompt which the value `reply` answered."""
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Helper(NamedTuple):
+    """A function of the package, called with values, and the fields that its results are; none if it returns both."""
+
+    source: str
+    values: tuple[str, ...]
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt object of a package and the values of merilo's request that its input is filled with.
+
+    A value is a text of the request, the text after a `=`, or a parameter of the metric. Written as `[name]` it is a
+    list: the texts that merilo lists, or its JSON. The only field of an input may be `**`: its value is then an object
+    whose fields are those of the input.
+    """
+
+    source: str
+    """Module and class, as `module:Class`."""
+    fields: Mapping[str, str]
+    """Field of the input → value."""
+    arguments: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Argument of the class → value; most classes take none."""
+    attribute: str = ""
+    """The attribute of the made object that holds the prompt, or the class's template; empty for the object itself."""
+    helpers: tuple[Helper, ...] = ()
+    """Functions of the package that make more fields."""
+    structured: bool = False
+    """True if the package sends it through instructor, which adds the schema of the reply and words the re-asks."""
+
+
+def _legacy(file: str, class_name: str, **fields: str) -> Prompt:
+    return Prompt(f"ragas.metrics.{file}:{class_name}", fields)
+
+
+def _collected(folder: str, class_name: str, **fields: str) -> Prompt:
+    return Prompt(f"ragas.metrics.collections.{folder}.util:{class_name}", fields, structured=True)
+
+
+def _rating(class_name: str, template: str, **fields: str) -> Prompt:
+    return Prompt(f"ragas.metrics._nv_metrics:{class_name}", fields, attribute=template)
+
+
+def _judges(folder: str, class_name: str, **fields: str) -> dict[str, Prompt]:
+    """Return the prompts of both ratings of a metric of the collections."""
+    return {
+        f"{folder}_first": _collected(folder, f"{class_name}Judge1Prompt", **fields),
+        f"{folder}_second": _collected(folder, f"{class_name}Judge2Prompt", **fields),
+    }
+
+
+_RELEVANCE: Final = {"query": "user_input", "context": "contexts"}
+_GROUNDEDNESS: Final = {"response": "response", "context": "contexts"}
+_STATEMENTS: Final = {"question": "user_input", "answer": "answer"}
+_VERDICTS: Final = {"context": "text", "statements": "[statements]"}
+_PRECISION: Final = {"question": "user_input", "context": "context", "answer": "answer"}
+_RECALL: Final = {"question": "user_input", "context": "contexts", "answer": "answer"}
+_CORRECTNESS: Final = {"question": "user_input", "answer": "[answer]", "ground_truth": "[reference]"}
+_DETAIL: Final = {"atomicity": "atomicity", "coverage": "coverage"}
+
+_LEGACY: Final[Mapping[str, Prompt]] = {
+    "statements": _legacy("_faithfulness", "StatementGeneratorPrompt", **_STATEMENTS),
+    "verdicts": _legacy("_faithfulness", "NLIStatementPrompt", **_VERDICTS),
+    "answer_relevancy": _legacy("_answer_relevance", "ResponseRelevancePrompt", response="response"),
+    "context_precision": _legacy("_context_precision", "ContextPrecisionPrompt", **_PRECISION),
+    "context_recall": _legacy("_context_recall", "ContextRecallClassificationPrompt", **_RECALL),
+    "entities": _legacy("_context_entities_recall", "ExtractEntitiesPrompt", text="text"),
+    "correctness": _legacy("_answer_correctness", "CorrectnessClassifier", **_CORRECTNESS),
+    "claims": Prompt(
+        "ragas.metrics._factual_correctness:FactualCorrectness",
+        {"response": "text"},
+        _DETAIL,
+        "claim_decomposition_prompt",
+    ),
+    "aspect": Prompt(
+        "ragas.metrics._aspect_critic:AspectCritic",
+        {"**": "[submission]"},
+        {"name": "definition", "definition": "definition"},  # the name is not part of the prompt
+        "single_turn_prompt",
+    ),
+    "context_relevance_first": _rating("ContextRelevance", "template_relevance1", **_RELEVANCE),
+    "context_relevance_second": _rating("ContextRelevance", "template_relevance2", **_RELEVANCE),
+    "response_groundedness_first": _rating("ResponseGroundedness", "template_groundedness1", **_GROUNDEDNESS),
+    "response_groundedness_second": _rating("ResponseGroundedness", "template_groundedness2", **_GROUNDEDNESS),
+    "answer_accuracy_first": _rating(
+        "AnswerAccuracy",
+        "template_accuracy1",
+        query="user_input",
+        answer0="=User Answer",
+        answer1="=Reference Answer",
+        sentence_inference="answer",
+        sentence_true="reference",
+    ),
+    "answer_accuracy_second": _rating(
+        "AnswerAccuracy",
+        "template_accuracy2",
+        query="user_input",
+        answer0="=Reference Answer",
+        answer1="=User Answer",
+        sentence_inference="reference",
+        sentence_true="answer",
+    ),
+    "repair": Prompt(
+        "ragas.prompt.pydantic_prompt:FixOutputFormat", {"output_string": "reply", "prompt_value": ANSWERED}
+    ),
+}
+"""The classes of `ragas.metrics`, by merilo's rubric."""
+
+_COLLECTED_PRECISION: Final = {
+    "context_precision": _collected("context_precision", "ContextPrecisionPrompt", **_PRECISION)
+}
+_COLLECTIONS: Final[Mapping[str, Mapping[str, Prompt]]] = {
+    "context_precision_with_reference": _COLLECTED_PRECISION,
+    "context_precision_without_reference": _COLLECTED_PRECISION,
+    "context_precision": _COLLECTED_PRECISION,
+    "context_utilization": _COLLECTED_PRECISION,
+    "context_recall": {"context_recall": _collected("context_recall", "ContextRecallPrompt", **_RECALL)},
+    "context_entity_recall": {"entities": _collected("context_entity_recall", "ExtractEntitiesPrompt", text="text")},
+    "faithfulness": {
+        "statements": _collected("faithfulness", "StatementGeneratorPrompt", **_STATEMENTS),
+        "verdicts": _collected("faithfulness", "NLIStatementPrompt", **_VERDICTS),
+    },
+    "answer_relevancy": {
+        "answer_relevancy": _collected("answer_relevancy", "AnswerRelevancePrompt", response="response")
+    },
+    "noise_sensitivity": {
+        "statements": _collected("noise_sensitivity", "StatementGeneratorPrompt", question="user_input", text="answer"),
+        "verdicts": _collected("noise_sensitivity", "StatementFaithfulnessPrompt", **_VERDICTS),
+    },
+    "answer_correctness": {
+        "statements": _collected("answer_correctness", "StatementGeneratorPrompt", **_STATEMENTS),
+        "correctness": _collected("answer_correctness", "CorrectnessClassifierPrompt", **_CORRECTNESS),
+    },
+    "factual_correctness": {
+        "claims": _collected("factual_correctness", "ClaimDecompositionPrompt", response="text", **_DETAIL),
+        "verdicts": _collected("factual_correctness", "NLIStatementPrompt", **_VERDICTS),
+    },
+    "context_relevance": _judges("context_relevance", "ContextRelevance", user_input="user_input", context="contexts"),
+    "response_groundedness": _judges("response_groundedness", "ResponseGroundedness", **_GROUNDEDNESS),
+    "answer_accuracy": _judges(
+        "answer_accuracy", "AnswerAccuracy", query="user_input", user_answer="answer", reference_answer="reference"
+    ),
+}
+"""The classes of `ragas.metrics.collections`, by definition and merilo's rubric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An upstream package in the one release that its definitions are named after."""
+
+    name: str
+    release: str
+    quiet: Mapping[str, str]
+    """Environment variables with which it sends nothing and reads no settings, set before its import."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.release}"
+
+
+ONE_TEXT: Final = "text only"
+"""The value that says that no image is asked about."""
+_FAITHFULNESS: Final = "deepeval.metrics.faithfulness.faithfulness"
+_RELEVANCY: Final = "deepeval.metrics.answer_relevancy.answer_relevancy"
+_PRECISION_OF: Final = "deepeval.metrics.contextual_precision.contextual_precision"
+_RECALL_OF: Final = "deepeval.metrics.contextual_recall.contextual_recall"
+_RELEVANCY_OF: Final = "deepeval.metrics.contextual_relevancy.contextual_relevancy"
+
+
+def _template(source: str, name: str, *helpers: Helper, **fields: str) -> Prompt:
+    return Prompt(source, fields, attribute=f"generate_{name}", helpers=helpers)
+
+
+def _templates(module: str, class_name: str, **rows: tuple[Mapping[str, str], tuple[Helper, ...]]) -> dict[str, Prompt]:
+    """Return the templates of a metric of DeepEval by merilo's rubric, such as `faithfulness.verdicts`."""
+    folder = module.rpartition(".")[2]
+    source = f"{module}:{class_name}"
+    return {f"{folder}.{name}": _template(source, name, *helpers, **fields) for name, (fields, helpers) in rows.items()}
+
+
+_DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
+    "faithfulness": _templates(
+        _FAITHFULNESS,
+        "FaithfulnessMetric",
+        truths=(
+            {"retrieval_context": "retrieval_context"},
+            (
+                Helper(f"{_FAITHFULNESS}:_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)),
+                Helper(
+                    f"{_FAITHFULNESS}:_faithfulness_truths_multimodal_instruction",
+                    (ONE_TEXT,),
+                    ("multimodal_instruction",),
+                ),
+            ),
+        ),
+        claims=(
+            {"actual_output": "actual_output"},
+            (
+                Helper(
+                    f"{_FAITHFULNESS}:_faithfulness_claims_multimodal_instruction",
+                    (ONE_TEXT,),
+                    ("multimodal_instruction",),
+                ),
+            ),
+        ),
+        verdicts=({"claims": "[claims]", "retrieval_context": "facts"}, ()),
+        reason=({"contradictions": "[contradictions]", "score": "score"}, ()),
+    ),
+    "answer_relevancy": _templates(
+        _RELEVANCY,
+        "AnswerRelevancyMetric",
+        statements=({"actual_output": "actual_output"}, ()),
+        verdicts=({"input": "user_input", "statements": "[statements]"}, ()),
+        reason=({"input": "user_input", "irrelevant_statements": "[irrelevant]", "score": "score"}, ()),
+    ),
+    "contextual_precision": _templates(
+        _PRECISION_OF,
+        "ContextualPrecisionMetric",
+        verdicts=(
+            {"input": "user_input", "expected_output": "expected_output"},
+            (
+                Helper(
+                    f"{_PRECISION_OF}:_contextual_precision_verdict_fields",
+                    ("[nodes]", ONE_TEXT),
+                    ("document_count_str", "context_to_display", "multimodal_note"),
+                ),
+            ),
+        ),
+        reason=({"input": "user_input", "verdicts": "[verdicts]", "score": "score"}, ()),
+    ),
+    "contextual_recall": _templates(
+        _RECALL_OF,
+        "ContextualRecallMetric",
+        verdicts=(
+            {"expected_output": "expected_output"},
+            (Helper(f"{_RECALL_OF}:_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),),
+        ),
+        reason=(
+            {
+                "expected_output": "expected_output",
+                "supportive_reasons": "[supportive]",
+                "unsupportive_reasons": "[unsupportive]",
+                "score": "score",
+                "content_type": "=sentence",
+            },
+            (),
+        ),
+    ),
+    "contextual_relevancy": _templates(
+        _RELEVANCY_OF,
+        "ContextualRelevancyMetric",
+        verdicts=(
+            {"input": "user_input", "context": "context"},
+            (Helper(f"{_RELEVANCY_OF}:_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),),
+        ),
+        reason=(
+            {
+                "input": "user_input",
+                "irrelevant_statements": "[irrelevant]",
+                "relevant_statements": "[relevant]",
+                "score": "score",
+            },
+            (),
+        ),
+    ),
+}
+"""The templates of DeepEval, by definition and merilo's rubric."""
+
+DEEPEVAL: Final = Package(
+    "deepeval",
+    "4.3.1",
+    MappingProxyType(
+        {
+            "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+            "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0",  # its import would ask a server for a newer version
+            "DEEPEVAL_DISABLE_DOTENV": "1",  # its import would read the keys in .env files
+        }
+    ),
+)
+RAGAS: Final = Package("ragas", "0.4.3", MappingProxyType({"RAGAS_DO_NOT_TRACK": "true"}))
+
+
+class Wording(NamedTuple):
+    """What words the requests of a definition."""
+
+    package: Package
+    prompts: Mapping[str, Prompt]
+    """By merilo's rubric."""
+    fixed: Mapping[str, object]
+    """Parameters of the definition with other values of which the package does not send these requests."""
+
+
+_FIXED: Final[Mapping[str, Mapping[str, object]]] = {
+    "ragas": {"reasks": None, "second_prompt": "own", "swapped_labels": False},
+    "collections": {"repairs": 0, "second_prompt": "own", "swapped_labels": True},
+    "deepeval": {"verdict_rule": "leading_word"},
+}
+
+
+def wording_for(name: str) -> Wording | None:
+    """Return what words the requests of a definition; None if no package is known to have its prompts."""
+    system, _, metric = name.partition(":")
+    folder, dot, collected = metric.partition(".")
+    if system == f"{RAGAS.name}-{RAGAS.release}":
+        if not dot:
+            return Wording(RAGAS, _LEGACY, _FIXED["ragas"])
+        found = _COLLECTIONS.get(collected) if folder == "collections" else None
+        return None if found is None else Wording(RAGAS, found, _FIXED["collections"])
+    if system == f"{DEEPEVAL.name}-{DEEPEVAL.release}" and metric in _DEEPEVAL:
+        return Wording(DEEPEVAL, _DEEPEVAL[metric], _FIXED["deepeval"])
+    return None
