@@ -220,7 +220,7 @@ class Options:
             '"installed": the prompt objects of the package, which must be installed here in that release. A published '
             "metric without such prompts is then refused. Metrics of merilo keep their own words.",
             Flag(
-                help="Words of published metrics: merilo's, or those of the installed package (installed).",
+                help="Prompts of published metrics: merilo, or installed (those of the package).",
                 metavar="WHOSE",
                 default="merilo",
                 group=_JUDGES,
