@@ -179,7 +179,7 @@ def test_runs_with_other_labels_are_not_compared(tmp_path: Path, documents: Path
         labels = written(tmp_path / f"{number}.jsonl", *lines)
         source = load_judged(str(data), str(labels), str(documents))
         found.append(merilo.evaluate(source, metrics=["span_recall(unjudged=low)"], out=tmp_path / f"r{number}"))
-    with pytest.raises(DataError, match="reference_contexts"):
+    with pytest.raises(DataError, match="other span labels"):
         merilo.api.compare(found[0].path, found[1].path)
 
 
