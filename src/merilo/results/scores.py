@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
-from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
+from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
 from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.store_errors import truncated_error
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from merilo.runs.outcome_lines import ShortOutcome
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
-_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_NUMBERS = rb"\{(?:" + _TEXT + rb":(?:-?[0-9]+|null),?)+\}"
-_LINE: Final = re.compile(
-    rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb'),"outcome":"(?:score","value":(-?[0-9][^,]*)'
-    rb'(?:,"counts":(' + _NUMBERS + rb'))?,"evidence":|(undefined)"|failed")'
-)
-"""The beginning of a line as this merilo writes it; whatever else is JSON is read as such."""
 _SLACK = 1e-9
 _SHOWN = 5
-_SCORED, _UNDEFINED, _FAILED = 0, 1, 2
-_STATES: Final = {"score": _SCORED, "undefined": _UNDEFINED, "failed": _FAILED}
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,15 +142,14 @@ class _Gathered:
 def _read(path: Path, wanted: Sequence[str], *, with_counts: bool) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return the ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
     try:
-        with path.open("rb") as lines:
-            return _gather(_outcomes(lines, frozenset(wanted), with_counts=with_counts), wanted)
+        return _gather(short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts), wanted)
     except FileNotFoundError:
         raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
     except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
 
 
-def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
+def _gather(outcomes: Iterator[ShortOutcome], wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return ids and outcomes for `_read`. Raises ValueError unless each sample has one outcome of each metric."""
     gathered = {metric: _Gathered() for metric in wanted}
     ids: list[str] = []
@@ -186,70 +174,6 @@ def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[
     return tuple(ids), gathered
 
 
-class _Outcome(NamedTuple):
-    """The parts of a line that are used."""
-
-    sample: str
-    metric: str | None
-    """None for a metric that is not wanted; the rest is then not read."""
-    state: int
-    value: float
-    counts: Mapping[str, int | None] | None
-
-
-def _outcomes(lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bool) -> Iterator[_Outcome]:
-    """Yield the outcome in each line. Raises ValueError for a line that is not an outcome."""
-    metrics: dict[bytes, str | None] = {}
-    raw, sample = b"", ""
-    for line in lines:
-        found = _LINE.match(line)
-        if found is None or not line.endswith(b"}\n"):
-            outcome = _from_json(line, wanted)
-            raw, sample = b"", outcome.sample
-            yield outcome
-            continue
-        if found[1] != raw:
-            raw = found[1]
-            sample = _text(raw)
-        if found[2] not in metrics:
-            name = _text(found[2])
-            metrics[found[2]] = name if name in wanted else None
-        metric, value, counts = metrics[found[2]], found[3], None
-        if metric is not None and with_counts and found[4]:
-            counts = _counts(found[4])
-        if value is not None:
-            yield _Outcome(sample, metric, _SCORED, float(value), counts)
-        else:
-            yield _Outcome(sample, metric, _UNDEFINED if found[5] else _FAILED, 0.0, None)
-
-
-@lru_cache(maxsize=4_096)
-def _counts(text: bytes) -> dict[str, int | None]:
-    """Parse counts; cached, because many samples have the same counts."""
-    found: dict[str, int | None] = json.loads(text)
-    return found
-
-
-def _text(quoted: bytes) -> str:
-    """Return the text of a JSON string."""
-    return str(json.loads(quoted)) if b"\\" in quoted else quoted[1:-1].decode()
-
-
-def _from_json(line: bytes, wanted: frozenset[str]) -> _Outcome:
-    """Return the outcome in a line that this merilo would lay out differently. Raises ValueError."""
-    try:
-        record: dict[str, Any] = json.loads(line)  # Any: JSON that has not been checked
-        sample, metric = str(record["sample"]), str(record["metric"])
-        state = _STATES[record["outcome"]]
-        value = float(record["value"]) if state == _SCORED else 0.0
-        counts: dict[str, int | None] | None = record.get("counts")
-    except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"a line is not an outcome: {type(error).__name__} {error}") from error
-    if counts is not None and (bad := shapes.COUNTS(counts)):
-        raise ValueError(f"the count {bad} of a score is not a number")
-    return _Outcome(sample, metric if metric in wanted else None, state, value, counts)
-
-
 def _wanted(run: Run, metrics: Sequence[str] | None) -> tuple[str, ...]:
     """Return the full texts of the requested metrics, in the run's order. Raises UsageError."""
     there = tuple(run.manifest.metrics)
@@ -267,7 +191,7 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
     states = np.frombuffer(gathered.states, dtype=np.uint8)
     low, high = scale.span
     slack = _SLACK * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
-    scored = states == _SCORED
+    scored = states == SCORED
     wrong = scored & ~(np.isfinite(values) & (values >= low - slack) & (values <= high + slack))
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -275,7 +199,7 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
             f"{metric} of sample {ids[place]!r} is {values[place]}, not a finite number from {low:g} to {high:g}. "
             "Fix the metric and run it again, or choose other metrics."
         )
-    return Column(values, scored, states == _FAILED, scale.span, scale.higher_is_better)
+    return Column(values, scored, states == FAILED, scale.span, scale.higher_is_better)
 
 
 def _clusters(run: Run, name: str, ids: Sequence[str]) -> tuple[Hashable, ...]:

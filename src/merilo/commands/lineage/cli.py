@@ -53,6 +53,7 @@ _WRITES_NOTHING = (
         "max_seconds",
         "unanswered",
         "record",
+        "outcomes",
         "prices",
         "until_decided",
         "batch",

@@ -19,6 +19,7 @@ from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, RUN_FILES, STORE, SUMMARY
 from merilo.runs.lock import RunLock
 from merilo.runs.merged_store import ShardStore, StoreMerge
+from merilo.runs.outcome_lines import is_table
 from merilo.runs.publish import PART, sync_directory
 from merilo.runs.run import Run, json_text
 from merilo.runs.seal import inspect_seal, publish
@@ -73,7 +74,8 @@ def _build(path: Path, parts: Sequence[Part]) -> None:
                 part.run.file(name)
         texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
         store.put_copy(MANIFEST, texts[MANIFEST])
-        publish(path, texts, streamed=True, usage=usage, store=store)
+        table = all(is_table(part.run.file(OUTCOMES)) for part in parts)
+        publish(path, texts, streamed=True, usage=usage, store=store, table=table)
 
 
 def _check_target(path: Path) -> None:
