@@ -245,16 +245,19 @@ def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) ->
     if debug:
         import traceback
 
-        traceback.print_exception(error)
+        from merilo.data.remote import without_secrets
+
+        sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))
     _print_error(message)
     return code
 
 
 def _print_error(message: str) -> None:
+    from merilo.data.remote import without_secrets
     from merilo.rendering.terminal import tell
 
     try:
-        tell(message)
+        tell(without_secrets(message))
     except BrokenPipeError:
         _no_reader()
 

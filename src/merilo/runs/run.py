@@ -33,6 +33,7 @@ from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.renderers import Drawing, render
 from merilo.runs import shapes
+from merilo.runs.fetched import local_run
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE, check_regular
 from merilo.runs.manifest import Aggregate, Manifest, Share
 from merilo.runs.metric_names import resolve_metric
@@ -165,7 +166,7 @@ class Run:
 
     def __init__(self, path: str | PathLike[str], *, labels: bool = True) -> None:
         """Open the run in this directory, as `Run.open` does."""
-        object.__setattr__(self, "path", Path(path))  # the class is frozen
+        object.__setattr__(self, "path", local_run(path))  # the class is frozen
         _check_files(self.path)
         if fault := broken_seal(self._inspected, labels=labels):
             raise fault
@@ -173,7 +174,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, labels: bool = True) -> Run:
-        """Return the run in this directory.
+        """Return the run in this directory, or at an address such as s3://bucket/runs/first (a copy is read).
 
         `labels`: False if the attached labels are not read, so that they may differ from the seal. Raises RunError if
         there is no run, or if one of its files differs from its seal.
@@ -468,7 +469,7 @@ def unchecked_run(path: Path) -> Run:
 
 def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
     """Return the run, opened if a directory was given; `labels` as in `Run.open`. Raises RunError."""
-    return run if isinstance(run, Run) else Run.open(Path(run), labels=labels)
+    return run if isinstance(run, Run) else Run.open(run, labels=labels)
 
 
 def metric_in(run: Run, name: str) -> str:

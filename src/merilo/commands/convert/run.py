@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from merilo.data.remote import refuse_url
 from merilo.errors import RunError, UsageError
 from merilo.runs.files import OUTCOMES
 from merilo.runs.lock import RunLock
@@ -23,6 +24,7 @@ def convert_run(run: str | PathLike[str], form: str) -> Path:
     Raises UsageError for another form, without pyarrow, or for a run without a seal; RunError if it cannot be read or
     written.
     """
+    refuse_url(run)
     wanted = bool(as_table(form))
     found = Run.open(run)
     if not found.sealed:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.merge.fitting import parts_of, whole_manifest
 from merilo.commands.merge.results import merge_outcomes, merge_usage
+from merilo.data.remote import refuse_url
 from merilo.engine.gc_tuning import rare_collections
 from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, RUN_FILES, STORE, SUMMARY
@@ -44,6 +45,7 @@ class Merged(NamedTuple):
 
 def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Merged:
     """Merge the runs over all shards into a new run; see `merilo.api.merge`."""
+    refuse_url(out)
     parts = parts_of(runs)
     target = Path(out)
     staged = target.with_name(target.name + PART)

@@ -32,6 +32,7 @@ from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
 from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
+from merilo.runs.fetched import local_run
 from merilo.runs.files import LEDGER
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
@@ -100,7 +101,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
 
     Raises RunError if there is no run, or it cannot be read.
     """
-    path = Path(source)
+    path = local_run(source)
     if not path.is_dir() or not ((path / MANIFEST).exists() or (path / SEAL).exists()):
         raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
     if any(path.glob(f"*{PART}")):
