@@ -1,7 +1,7 @@
 """Reading large runs: CPU seconds and peak memory of each command, for a run of N outcomes (`--outcomes N`).
 
-The run has two metrics that need no judge, so that it can be written at 20,000 outcomes per second and `verify`
-computes every one of them again. It is written with the classes that a run uses, but without the event loop. Each
+The run has metrics that need no judge (`--metrics N`), so that it is written fast and `verify` computes every outcome
+again. It is written with the classes that a run uses, but without the event loop. Each
 command runs in its own process. `--folder` keeps the runs, so that a second call measures without writing them.
 """
 
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,9 +37,12 @@ from merilo.runs.store import Store
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from merilo.metrics.base import Outcome
+    from merilo.metrics.base import Metric, Outcome
 
-METRICS = {text: parse_metric(text) for text in ("precision@5", "recall@5")}
+METRICS = {
+    text: parse_metric(text)
+    for text in ("precision@5", "recall@5", "reciprocal_rank", "average_precision", "nDCG@5", "hit_rate@5")
+}
 PATTERNS: Final = 997
 """Different lists of ids, so that outcomes differ but each list is evaluated once."""
 LIMIT_MB: Final = 1_000
@@ -55,10 +59,11 @@ COMMANDS: Final = {
 }
 
 
-def write(path: Path, samples: int, shift: int) -> None:
+def write(path: Path, samples: int, metrics: int, shift: int) -> None:
     """Write a finished run over this many samples. `shift`: another one gives other ids to retrieve."""
+    chosen = dict(islice(METRICS.items(), metrics))
     path.mkdir(parents=True)
-    tallies, own = Tallies(spans_of(METRICS), {}, ""), Fingerprint()
+    tallies, own = Tallies(spans_of(chosen), {}, ""), Fingerprint()
     known: dict[int, dict[str, Outcome]] = {}
     with closing(Store.open(path / STORE, create=True)) as store, part_of(path / OUTCOMES).open("w") as out:
         store.expect_samples()
@@ -68,7 +73,7 @@ def write(path: Path, samples: int, shift: int) -> None:
             store.add_new(sample)
             pattern = number % PATTERNS
             if pattern not in known:
-                plans = [PlanRun(metric, text, sample).start() for text, metric in METRICS.items()]
+                plans = [PlanRun(metric, text, sample).start() for text, metric in chosen.items()]
                 known[pattern] = {plan.text: plan.result().outcome for plan in plans}
             outcomes = known[pattern]
             tallies.add(outcomes)
@@ -78,7 +83,7 @@ def write(path: Path, samples: int, shift: int) -> None:
         store.accept_samples()
         rows = [each.to_fields() for each in tallies.aggregates()]
         texts = {
-            MANIFEST: json_text(_manifest(own.hexdigest(), samples).to_fields()),
+            MANIFEST: json_text(_manifest(own.hexdigest(), samples, chosen).to_fields()),
             SUMMARY: json_text({"complete": True, "samples": samples, "metrics": rows}),
         }
         store.put_copy(MANIFEST, texts[MANIFEST])
@@ -95,24 +100,24 @@ def _sample(number: int, shift: int) -> Sample:
     return Sample(id=f"s{number}", user_input=question, retrieved_context_ids=ids, reference_context_ids=relevant)
 
 
-def _manifest(fingerprint: str, samples: int) -> Manifest:
+def _manifest(fingerprint: str, samples: int, metrics: dict[str, Metric]) -> Manifest:
     return Manifest(
         merilo=version(),
         data="rivers",
         fingerprint=fingerprint,
         samples=samples,
         skipped=(),
-        metrics={text: metric.version for text, metric in METRICS.items()},
+        metrics={text: metric.version for text, metric in metrics.items()},
         left_out={},
         judges={},
         splitter="1",
-        scales=scales_of(METRICS),
+        scales=scales_of(metrics),
     )
 
 
 def measured(words: list[str]) -> tuple[float, float, int]:
     """Run a command of merilo in its own process; return CPU seconds, peak MB and its exit code."""
-    done = subprocess.run([sys.executable, __file__, "command", *words], stdout=subprocess.PIPE, check=True)  # noqa: S603  our own words
+    done = subprocess.run([sys.executable, __file__, "command", *words], stdout=subprocess.PIPE, check=True)
     cpu, peak, code = json.loads(done.stdout.splitlines()[-1])
     return cpu, peak, code
 
@@ -129,19 +134,25 @@ def main() -> None:
     """Write the runs unless they are there, and print what each command took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outcomes", type=int, default=1_000_000)
+    parser.add_argument("--metrics", type=int, default=2, choices=range(2, len(METRICS) + 1))
+    parser.add_argument("--outcomes-as", default="jsonl", choices=("jsonl", "parquet"))
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--only", nargs="*", default=[*COMMANDS])
     chosen = parser.parse_args()
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="merilo-large-"))
-    samples = chosen.outcomes // len(METRICS)
+    samples = chosen.outcomes // chosen.metrics
     places = {"run": folder / "run", "other": folder / "other", "folder": folder}
     try:
         for shift, name in enumerate(("run", "other")):
             if not places[name].exists():
-                subprocess.run([sys.executable, __file__, "write", places[name], str(samples), str(shift)], check=True)
+                size = (str(samples), str(chosen.metrics), str(shift))
+                subprocess.run([sys.executable, __file__, "write", places[name], *size], check=True)
+            subprocess.run(
+                [sys.executable, "-m", "merilo", "convert", places[name], "--outcomes", chosen.outcomes_as], check=True
+            )
         for name in chosen.only:
             cpu, peak, code = measured([each.format(**places) for each in COMMANDS[name]])
-            title = f"{name}, {chosen.outcomes:,} outcomes"
+            title = f"{name}, {chosen.outcomes:,} outcomes, {samples:,} samples, {chosen.outcomes_as}"
             report(f"{title}, CPU s", round(cpu, 1))
             report(f"{title}, peak memory, MB", round(peak), at_most=LIMIT_MB)
             if code > (name != "verify"):
@@ -153,7 +164,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["write"]:
-        write(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+        write(Path(sys.argv[2]), *map(int, sys.argv[3:6]))
     elif sys.argv[1:2] == ["command"]:
         command(sys.argv[2:])
     else:

@@ -7,7 +7,6 @@ import json
 import shutil
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from merilo.errors import DataError, RunError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -109,7 +109,7 @@ def test_a_run_that_was_changed_at_its_address_is_refused(memory: Any, run: Path
 
 def test_what_is_not_there_is_named(memory: Any, run: Path) -> None:
     """Missing data, a missing run and a run without a seal are refused with the address."""
-    with pytest.raises(DataError, match="No such file: memory://bucket/none.jsonl"):
+    with pytest.raises(DataError, match=r"No such file: memory://bucket/none\.jsonl"):
         merilo.evaluate("memory://bucket/none.jsonl", metrics=METRICS, cache=False)
     url = upload(memory, run, "runs/first")
     memory.rm("/runs/first/seal.json")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from edits import byte_edits, printed, readers
@@ -19,6 +18,9 @@ from merilo.runs.outcome_lines import outcome_lines
 from merilo.runs.outcome_table import ROWS, write_table
 from merilo.runs.publish import PART
 from merilo.runs.seal import recover
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -77,7 +79,9 @@ def test_every_reader_prints_the_same_for_both_forms(here: Path, tmp_path: Path)
         found[form]["export"] = printed("export", tmp_path / "run", "-o", tmp_path / "table.csv")
         shutil.rmtree(tmp_path / "run")
     assert {name: code for name, (code, _) in found["table"].items() if code not in {0, 1, 3}} == {}
-    assert {name: (found["lines"][name], text) for name, text in found["table"].items() if text != found["lines"][name]} == {}
+    assert {
+        name: (found["lines"][name], text) for name, text in found["table"].items() if text != found["lines"][name]
+    } == {}
 
 
 def test_a_run_is_verified_in_both_forms(here: Path) -> None:
@@ -121,10 +125,10 @@ def _named(path: Path) -> Path:
 
 def test_verify_finds_columns_that_contradict_the_records(table: Path) -> None:
     """A table whose columns differ from its records is found, even if its digest was computed again."""
-    import pyarrow
+    import pyarrow as pa
 
     found = parquet.read_table(table / TABLE)
-    values = pyarrow.array([1.0] * len(found), pyarrow.float64())
+    values = pa.array([1.0] * len(found), pa.float64())
     parquet.write_table(found.set_column(3, "value", values), table / TABLE, row_group_size=ROWS)
     _seal_again(table)
     code, text = printed("verify", table)

@@ -117,7 +117,9 @@ def _copy(url: str, path: Path, error: Callable[[str], MeriloError]) -> bool:
 def _library(url: str) -> Any:  # Any: fsspec has no types
     found = _URL.match(url)
     if found is None or found[1].lower() in _LOCAL or "::" in url:
-        raise UsageError(f"{redacted(url)} is not an address that merilo reads. Name a path, or an address of one scheme.")
+        raise UsageError(
+            f"{redacted(url)} is not an address that merilo reads. Name a path, or an address of one scheme."
+        )
     return optional_module("fsspec", wanted_by=f"Reading {redacted(url)}", install="merilo[fsspec]")
 
 

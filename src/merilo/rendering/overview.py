@@ -238,7 +238,7 @@ def agreement(run: Run) -> str | None:
 
 
 def command(*words: str) -> str:
-    """Return a quoted command line that the user can copy and run; passwords and signatures of addresses are left out."""
+    """Return a quoted command line that the user can copy and run, without passwords and signatures in addresses."""
     return shlex.join([_program(), *map(without_secrets, words)])
 
 

@@ -1,4 +1,4 @@
-"""Finished runs at an address, such as s3://bucket/runs/first: copied to a temporary directory, then read as any run."""
+"""Finished runs at an address, such as s3://bucket/runs/first: copied to a temporary directory, then read there."""
 
 from __future__ import annotations
 

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
@@ -51,6 +50,7 @@ from merilo.short_repr import short_repr
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
+    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
@@ -196,7 +196,8 @@ class Run:
     def file(self, name: str) -> Path:
         """Return the path with the content of a file of the run, such as `outcomes.jsonl`.
 
-        It may be a part file, see `runs/seal.py`; of OUTCOMES, it may be a table, which `outcome_lines` reads. Raises RunError if the file was changed since the run was opened.
+        It may be a part file, see `runs/seal.py`; of OUTCOMES, it may be a table, which `outcome_lines` reads. Raises
+        RunError if the file was changed since the run was opened.
         """
         was = self._inspected
         own = TABLE if name == OUTCOMES and TABLE in was.files else name

@@ -54,8 +54,8 @@ class Seal:
     """Digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached.
 
     STORE is included if the store is that of another run; a run's own store names the results instead. TABLE is
-    included if the outcomes are Parquet; the digest of OUTCOMES is then that of their lines, so equal results have equal
-    digests in both forms.
+    included if the outcomes are Parquet; the digest of OUTCOMES is then that of their lines, so equal results have
+    equal digests in both forms.
     """
 
     digests: Mapping[str, str]
@@ -63,7 +63,9 @@ class Seal:
     @property
     def files(self) -> tuple[str, ...]:
         """The names of the files that are compared with the seal, without the usage."""
-        return tuple(name for name in self.digests if name != STORE and not (name == OUTCOMES and TABLE in self.digests))
+        return tuple(
+            name for name in self.digests if name != STORE and not (name == OUTCOMES and TABLE in self.digests)
+        )
 
     @property
     def results(self) -> str:
@@ -108,8 +110,8 @@ def publish(
     `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
     `store`: an open store, which records the results it belongs to; None if it did so before, or if it is another
     run's. `linked`: the store is a link to that of another run, which the seal then names. `same`: refuse to replace
-    earlier results by different ones, since a repeated command must give equal results. `table`: write streamed outcomes
-    as Parquet; None: as the run has them.
+    earlier results by different ones, since a repeated command must give equal results. `table`: write streamed
+    outcomes as Parquet; None: as the run has them.
 
     The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
     """
@@ -120,13 +122,13 @@ def publish(
     was_table = earlier is not None and TABLE in earlier.digests
     staged = [*new, *([OUTCOMES] if streamed else [])]
     digests = {name: _digest_now(directory, name, staged, earlier) for name in RESULTS}
-    as_table = _write_outcomes(directory, was_table if table is None else table) if streamed else None
-    if as_table is not None:
+    if streamed and _write_outcomes(directory, was_table if table is None else table):
         staged[-1] = TABLE
-    labels = _labels_digest(directory, earlier, staged)
-    if not streamed:
-        as_table = _table_digest(directory, earlier)
-    others = {LABELS: labels, STORE: state_of(directory / STORE).identity if linked else None, TABLE: as_table}
+    others = {
+        LABELS: _labels_digest(directory, earlier, staged),
+        STORE: state_of(directory / STORE).identity if linked else None,
+        TABLE: None if OUTCOMES in staged else _table_digest(directory, earlier, staged),
+    }
     seal = Seal({**digests, **{name: digest for name, digest in others.items() if digest is not None}})
     if same and earlier is not None and earlier.results != seal.results:
         for name in (*staged, OUTCOMES):
@@ -143,8 +145,7 @@ def publish(
     write_file(directory / SEAL, seal.text())
     for name in staged:
         part_of(directory / name).replace(directory / name)
-    if streamed and earlier is not None and was_table != (as_table is not None):
-        (directory / (TABLE if was_table else OUTCOMES)).unlink(missing_ok=True)
+    _drop_other_form(directory, earlier, seal)
     sync_directory(directory)
     if store is not None:
         store.record_results(seal.results)
@@ -315,11 +316,22 @@ def _has_table_only(directory: Path) -> bool:
     return (directory / TABLE).exists() and not (directory / OUTCOMES).exists()
 
 
-def _table_digest(directory: Path, earlier: Seal | None) -> str | None:
-    """Return the digest of outcomes as Parquet that are not written again; None if they are lines.
+def _drop_other_form(directory: Path, earlier: Seal | None, now: Seal) -> None:
+    """Remove the outcomes that the earlier seal named if they now have the other form."""
+    if earlier is None:
+        return
+    was, new = (TABLE if TABLE in each.digests else OUTCOMES for each in (earlier, now))
+    if was != new:
+        (directory / was).unlink(missing_ok=True)
 
-    A table that was changed keeps its earlier digest, so it stays broken.
+
+def _table_digest(directory: Path, earlier: Seal | None, staged: Sequence[str]) -> str | None:
+    """Return the digest of outcomes as Parquet; None if they are lines.
+
+    A table that was changed and is not written again keeps its earlier digest, so it stays broken.
     """
+    if TABLE in staged:
+        return digest_of_file(part_of(directory / TABLE))
     if earlier is not None:
         return earlier.digests.get(TABLE)
     return digest_of_file(directory / TABLE) if _has_table_only(directory) else None
@@ -339,19 +351,19 @@ def _digest_now(directory: Path, name: str, staged: Sequence[str], earlier: Seal
     return digest_of_file(directory / name)
 
 
-def _write_outcomes(directory: Path, as_table: bool) -> str | None:  # noqa: FBT001  the form
-    """Flush the outcomes in their part file; as a table, write that from them and return its digest."""
+def _write_outcomes(directory: Path, as_table: bool) -> bool:  # noqa: FBT001  the form
+    """Flush the outcomes in their part file; as a table, write that from them first. Return True for a table."""
     part = part_of(directory / OUTCOMES)
     if not as_table:
         with part.open("rb+") as out:
             flush(out)
-        return None
+        return False
     from merilo.runs.outcome_table import write_table
 
     write_table(outcome_lines(part), part_of(directory / TABLE))
     with part_of(directory / TABLE).open("rb+") as out:
         flush(out)
-    return digest_of_file(part_of(directory / TABLE))
+    return True
 
 
 def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:

@@ -101,7 +101,7 @@ class RowTotals:
             yield row
 
     def bins_of(self, metric: int) -> tuple[int, ...]:
-        """Return the number of scores in each of ten equal parts of a metric's range; empty without a score or a range."""
+        """Return the scores in each of ten equal parts of a metric's range; empty without a score or a range."""
         return tuple(self._bins[metric]) if any(self._bins[metric]) else ()
 
 
