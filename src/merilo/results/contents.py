@@ -265,7 +265,7 @@ def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> 
 
 def has_order(stored: Iterator[str], ids: Sequence[str]) -> bool:
     """Return True if `stored` yields all of these ids in their order, with others between them or not."""
-    return all(sample in stored for sample in ids)  # each search goes on where the last one ended
+    return all(sample in stored for sample in ids)  # each search begins where the last one ended
 
 
 def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
