@@ -72,7 +72,7 @@ def test_lines_are_whole_whatever_the_block(
     path = runs["first"].file(OUTCOMES)
     with path.open("rb") as lines:
         expected = [*lines][:6]
-    found = outcome_lines(path)
+    found = outcome_lines(path, reopen=True)
     assert [next(found) for _ in expected] == expected
 
 

@@ -198,3 +198,23 @@ def test_another_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="jsonl or parquet"):
         evaluated(tmp_path / "run", outcomes="csv")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_opened_again_gives_the_same_lines(here: Path) -> None:
+    """Both ways to read, with the file kept open or not, yield the same lines in both forms."""
+    paths = (here / "lines" / OUTCOMES, here / "table" / TABLE)
+    found = [[*outcome_lines(path, reopen=reopen)] for path in paths for reopen in (False, True)]
+    assert found[0]
+    assert found == [found[0]] * 4
+
+
+def test_a_reader_keeps_the_outcomes_that_it_opened(table: Path, here: Path) -> None:
+    """A run that is published again while it is read does not mix its earlier and its later outcomes."""
+    for path, part in ((table / TABLE, here / "table" / TABLE), (table / OUTCOMES, here / "lines" / OUTCOMES)):
+        shutil.copy(part, path)
+        reader = outcome_lines(path)
+        first = next(reader)
+        shutil.copy(part, path.with_name("new"))
+        (path.with_name("new")).write_bytes(b"other")
+        path.with_name("new").replace(path)
+        assert [first, *reader] == (here / "lines" / OUTCOMES).read_bytes().splitlines(keepends=True)

@@ -161,8 +161,8 @@ def _gather(
     ids: list[str] = []
     for sample, metric, state, value, counts in outcomes:
         if not ids or sample != ids[-1]:
-            known = like[len(ids)] if len(ids) < len(like) else None
-            ids.append(known if known == sample else sample)  # one text instead of two equal ones
+            place = len(ids)  # of two equal texts, one is held
+            ids.append(like[place] if place < len(like) and like[place] == sample else sample)
         if metric is None:
             continue
         found = gathered[metric]

@@ -63,16 +63,24 @@ def as_table(form: str | None) -> bool | None:
     return None if form is None else form == "parquet"
 
 
-def outcome_lines(path: Path) -> Iterator[bytes]:
+def outcome_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
     """Yield the line of every outcome with its end. Raises OSError and, for a damaged table, ValueError.
 
-    The file is not kept open: a process may open fewer files than there are shards.
+    `reopen`: do not keep the file open, for a reader of more files than a process may open. It must make sure that no
+    file was replaced meanwhile.
     """
     if is_table(path):
         from merilo.runs.outcome_table import table_lines
 
-        yield from table_lines(path)
-        return
+        yield from table_lines(path, reopen=reopen)
+    elif reopen:
+        yield from _lines_of_blocks(path)
+    else:
+        with path.open("rb") as lines:
+            yield from lines
+
+
+def _lines_of_blocks(path: Path) -> Iterator[bytes]:
     start, rest = 0, b""
     while True:
         with path.open("rb") as file:

@@ -38,17 +38,16 @@ def write_table(lines: Iterable[bytes], path: Path) -> None:
             writer.write_table(arrow.table(_columns(group, arrow), schema=schema), row_group_size=ROWS)
 
 
-def table_lines(path: Path) -> Iterator[bytes]:
+def table_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
     """Yield the lines that `write_table` wrote. Raises OSError or ValueError for another file.
 
-    The file is not kept open: a process may open fewer files than there are shards.
+    `reopen`: as in `outcome_lines`.
     """
-    arrow, parquet = _modules()
-    metadata = parquet.read_metadata(path)
-    for number in range(metadata.num_row_groups):
-        group = _group(parquet, path, metadata, number, ["record"]).column("record").cast(arrow.binary())
-        for start in range(0, len(group), _LINES):
-            for line in group.slice(start, _LINES).to_pylist():
+    arrow, _ = _modules()
+    for group in _groups(path, ["record"], reopen=reopen):
+        records = group.column("record").cast(arrow.binary())
+        for start in range(0, len(records), _LINES):
+            for line in records.slice(start, _LINES).to_pylist():
                 yield _ended(line)
 
 
@@ -57,19 +56,27 @@ def table_fault(path: Path) -> str | None:
 
     Raises OSError or ValueError if the file cannot be read.
     """
-    arrow, parquet = _modules()
-    metadata = parquet.read_metadata(path)
-    for number in range(metadata.num_row_groups):
-        found = _group(parquet, path, metadata, number, None)
-        lines = [_ended(line) for line in found.column("record").cast(arrow.binary()).to_pylist()]
-        if not found.equals(arrow.table(_columns(lines, arrow), schema=_schema(arrow))):
+    arrow, _ = _modules()
+    for number, group in enumerate(_groups(path, None)):
+        lines = [_ended(line) for line in group.column("record").cast(arrow.binary()).to_pylist()]
+        if not group.equals(arrow.table(_columns(lines, arrow), schema=_schema(arrow))):
             return f"the columns of row group {number:,} do not follow from its records"
     return None
 
 
-def _group(parquet: Any, path: Path, metadata: Any, number: int, columns: list[str] | None) -> Any:  # Any: pyarrow
-    with parquet.ParquetFile(path, metadata=metadata, pre_buffer=False) as file:
-        return file.read_row_group(number, columns=columns, use_threads=False)
+def _groups(path: Path, columns: list[str] | None, *, reopen: bool = False) -> Iterator[Any]:  # Any: tables of pyarrow
+    """Yield these columns of each row group; None: all columns."""
+    _, parquet = _modules()
+    with path.open("rb") as file:
+        source = parquet.ParquetFile(file)
+        metadata = source.metadata
+        for number in range(0 if reopen else metadata.num_row_groups):
+            yield source.read_row_group(number, columns=columns, use_threads=False)
+    for number in range(metadata.num_row_groups if reopen else 0):
+        with path.open("rb") as file:
+            source = parquet.ParquetFile(file, metadata=metadata)
+            group = source.read_row_group(number, columns=columns, use_threads=False)
+        yield group
 
 
 def _ended(line: bytes | None) -> bytes:

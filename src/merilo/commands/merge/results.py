@@ -38,7 +38,7 @@ def merge_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, store:
     spans = {text: recorded_scale(manifest, text).span for text in manifest.metrics}
     tallies = Tallies(spans, _composites(parts[0], manifest), manifest.fingerprint)
     clusters = cluster_numbers(store, manifest.cluster)
-    lines = [outcome_lines(part.run.file(OUTCOMES)) for part in parts]
+    lines = [outcome_lines(part.run.file(OUTCOMES), reopen=True) for part in parts]
     metrics, done = [*manifest.metrics], 0
     with part_of(path / OUTCOMES).open("wb") as out:
         for done, sample in enumerate(store.sample_ids(), start=1):
