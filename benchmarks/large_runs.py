@@ -59,8 +59,12 @@ COMMANDS: Final = {
 }
 
 
-def write(path: Path, samples: int, metrics: int, shift: int) -> None:
-    """Write a finished run over this many samples. `shift`: another one gives other ids to retrieve."""
+def write(path: Path, samples: int, metrics: int, shift: int, stored: int) -> None:
+    """Write a finished run over this many samples. `shift`: another one gives other ids to retrieve.
+
+    `stored`: only the first samples are put in the store, for a run that is written in a third of the time. Only `show`
+    and `report` can read it, whose worst samples are among them.
+    """
     chosen = dict(islice(METRICS.items(), metrics))
     path.mkdir(parents=True)
     tallies, own = Tallies(spans_of(chosen), {}, ""), Fingerprint()
@@ -68,16 +72,17 @@ def write(path: Path, samples: int, metrics: int, shift: int) -> None:
     with closing(Store.open(path / STORE, create=True)) as store, part_of(path / OUTCOMES).open("w") as out:
         store.expect_samples()
         for number in range(samples):
-            sample = _sample(number, shift)
-            own.add(sample)
-            store.add_new(sample)
-            pattern = number % PATTERNS
+            pattern, name = number % PATTERNS, f"s{number}"
+            if number < stored:
+                sample = _sample(number, shift)
+                own.add(sample)
+                store.add_new(sample)
             if pattern not in known:
                 plans = [PlanRun(metric, text, sample).start() for text, metric in chosen.items()]
                 known[pattern] = {plan.text: plan.result().outcome for plan in plans}
             outcomes = known[pattern]
             tallies.add(outcomes)
-            out.writelines(Result(sample.id, text, outcome).line() for text, outcome in outcomes.items())
+            out.writelines(Result(name, text, outcome).line() for text, outcome in outcomes.items())
             if store.due():
                 store.commit()
         store.accept_samples()
@@ -136,6 +141,7 @@ def main() -> None:
     parser.add_argument("--outcomes", type=int, default=1_000_000)
     parser.add_argument("--metrics", type=int, default=2, choices=range(2, len(METRICS) + 1))
     parser.add_argument("--outcomes-as", default="jsonl", choices=("jsonl", "parquet"))
+    parser.add_argument("--stored", type=int, default=0, help="samples in the store, at least 10,000; 0: all")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--only", nargs="*", default=[*COMMANDS])
     chosen = parser.parse_args()
@@ -145,7 +151,7 @@ def main() -> None:
     try:
         for shift, name in enumerate(("run", "other")):
             if not places[name].exists():
-                size = (str(samples), str(chosen.metrics), str(shift))
+                size = map(str, (samples, chosen.metrics, shift, min(samples, chosen.stored or samples)))
                 subprocess.run([sys.executable, __file__, "write", places[name], *size], check=True)
             subprocess.run(
                 [sys.executable, "-m", "merilo", "convert", places[name], "--outcomes", chosen.outcomes_as], check=True
@@ -164,7 +170,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["write"]:
-        write(Path(sys.argv[2]), *map(int, sys.argv[3:6]))
+        write(Path(sys.argv[2]), *map(int, sys.argv[3:7]))
     elif sys.argv[1:2] == ["command"]:
         command(sys.argv[2:])
     else:
