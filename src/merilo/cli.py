@@ -22,6 +22,7 @@ from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
 from merilo.commands.config.cli import COMMAND as CONFIG
+from merilo.commands.convert.cli import COMMAND as CONVERT
 from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
@@ -63,6 +64,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     RUNS,
     SHOW,
     EXPORT,
+    CONVERT,
     REPORT,
     VIEW,
     LINEAGE,
@@ -252,16 +254,19 @@ def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) ->
     if debug:
         import traceback
 
-        traceback.print_exception(error)
+        from merilo.data.remote import without_secrets
+
+        sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))
     _print_error(message)
     return code
 
 
 def _print_error(message: str) -> None:
+    from merilo.data.remote import without_secrets
     from merilo.rendering.terminal import tell
 
     try:
-        tell(message)
+        tell(without_secrets(message))
     except BrokenPipeError:
         _no_reader()
 

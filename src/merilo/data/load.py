@@ -16,6 +16,7 @@ from merilo.data.conversations import unfolded
 from merilo.data.foreign import ForeignRecords, adapted
 from merilo.data.lines import RawRecord
 from merilo.data.problem_report import mapping_advice
+from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
 from merilo.data.shapes import plain_record, unwrapped
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
@@ -47,7 +48,8 @@ def load(
     """Return the data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, .gz accepted) or in memory.
 
     Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
-    data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
+    data set in memory keeps its name. A file at an address such as s3://bucket/data.jsonl is copied first (fsspec).
+    "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
     memory. The text of a .json file, up to 256 MiB, is held whole: an array of objects, or an object that contains
     one as "samples", "data" or "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id
     gets its number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and
@@ -63,6 +65,8 @@ def load(
     otherwise while iterating. Raises UsageError for an invalid argument.
     """
     _check_arguments(language, limit)
+    if is_url(source):
+        source = fetched_file(str(source))
     columns = Columns()
     rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore))
     if isinstance(source, (str, PathLike)):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.data import check
 from merilo.data.documents import load_documents
 from merilo.data.load import load
+from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord, Context, Dataset, Sample
 from merilo.data.span_labels import by_sample, read_span_labels
 from merilo.data.span_view import LOCATED, SPAN_LABELS
@@ -40,6 +41,8 @@ def load_judged(
     With documents and no qrels, the reference contexts are the evidence. Raises DataError for an invalid file,
     UsageError if the documents of span labels are missing.
     """
+    if is_url(data):
+        data = str(fetched_file(data))
     is_spans = qrels is not None and qrels.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     if documents is None:
         if is_spans:

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text
@@ -238,8 +239,8 @@ def agreement(run: Run) -> str | None:
 
 
 def command(*words: str) -> str:
-    """Return a quoted command line that the user can copy and run."""
-    return shlex.join([_program(), *words])
+    """Return a quoted command line that the user can copy and run, without passwords and signatures in addresses."""
+    return shlex.join([_program(), *map(without_secrets, words)])
 
 
 def _program() -> str:

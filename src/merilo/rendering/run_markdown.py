@@ -63,7 +63,7 @@ def _worst(run: Run) -> list[str]:
     metric = metric_to_inspect(run.manifest, run.metrics)
     if metric is None:
         return []
-    found = worst_scores(run.manifest, run.records(), metric, _WORST)
+    found = worst_scores(run.manifest, run.brief_records([metric]), metric, _WORST)
     if len(found.samples) < 2:
         return []
     blocks = [f"**Worst samples** by {code(metric)}"]

@@ -139,7 +139,7 @@ def _worst(page: Page, run: Run, size: int) -> None:
     metric = metric_to_inspect(run.manifest, run.metrics)
     if metric is None:
         return
-    found = worst_scores(run.manifest, run.records(), metric, _WORST)
+    found = worst_scores(run.manifest, run.brief_records([metric]), metric, _WORST)
     if len(found.samples) < 2:
         return
     page.heading(f"Worst samples by {WeakMarks.of(run.manifest).name(metric)}")

@@ -9,6 +9,7 @@ the metrics use. *Outputs* are what the evaluated system returned: `retrieved_co
 from __future__ import annotations
 
 import json
+from array import array
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -23,7 +24,10 @@ from merilo.runs.run import open_store
 from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     Record = Mapping[str, Any]  # Any: a sample's JSON
 
 D = TypeVar("D")
+R = TypeVar("R")
 
 _TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
 _ASKED: Final = ("user_input", "history")
@@ -63,7 +68,7 @@ class _Labelled(NamedTuple):
 class EqualQuestions:
     """The samples whose question is equal in all runs."""
 
-    positions: tuple[int, ...]
+    positions: Sequence[int]
     """Positions among the common samples, in their order."""
     other: int
     """Number of common samples that are left out because their questions differ."""
@@ -85,28 +90,28 @@ def equal_questions(
     """
     ids = scores[0].ids
     if len({each.run.manifest.fingerprint for each in scores}) == 1:  # equal samples in equal order
-        return EqualQuestions(tuple(range(len(ids))), 0, ())
+        return EqualQuestions(range(len(ids)), 0, ())
+    import numpy as np
+
     fields = _question_fields(metrics)
-    described = [
-        _described(each.run, set(ids), lambda record: (_digest(_values(record, fields)), _context_count(record)))
-        for each in scores
-    ]
-    found = [{sample: digest for sample, (digest, _) in each.items()} for each in described]
-    first = found[0]
+    described = [_Described.of(each.run, ids, fields) for each in scores]
+    first = described[0].questions
+    unlike = [(each.questions != first).any(axis=1) for each in described]
     messages: list[str] = []
     advice = _STABLE_IDS
     for place, name in enumerate(names[1:], start=1):
-        unlike = [sample for sample in ids if found[place][sample] != first[sample]]
-        if unlike:
-            what, contents = _difference((scores[0].run, scores[place].run), unlike[0], fields)
+        if count := int(unlike[place].sum()):
+            example = ids[int(np.argmax(unlike[place]))]
+            what, contents = _difference((scores[0].run, scores[place].run), example, fields)
             advice = _SAME_TRUTH.get(what, _STABLE_IDS) if not messages else advice
             another = f"other {what.replace('_', ' ')}" if what in _SAME_TRUTH else f"another {what}"
             messages.append(
-                f"{len(unlike):,} of {len(ids):,} samples have {another} in {name} than in {names[0]} under the "
-                f"same id, such as {unlike[0]!r}: {contents}"
+                f"{count:,} of {len(ids):,} samples have {another} in {name} than in {names[0]} under the "
+                f"same id, such as {example!r}: {contents}"
             )
-    equal = [at for at, sample in enumerate(ids) if all(digests[sample] == first[sample] for digests in found[1:])]
-    other = len(ids) - len(equal)
+    differ = np.logical_or.reduce(unlike)
+    other = int(differ.sum())
+    equal: Sequence[int] = np.flatnonzero(~differ).tolist() if other else range(len(ids))
     if not equal:
         raise DataError(f"{messages[0]}. No question is equal in all runs. {advice}")
     if other > MAX_OTHER * len(ids) and not across_data:
@@ -115,11 +120,37 @@ def equal_questions(
             f"To compare only the {len(equal):,} equal questions, use --across-data."
         )
     return EqualQuestions(
-        tuple(equal),
+        equal,
         other,
         tuple(f"{each}. They are not compared." for each in messages),
-        tuple(tuple([each[ids[at]][1] for at in equal]) for each in described),
+        tuple(each.contexts_at(equal) for each in described),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Described:
+    """The samples of a run as numbers, in the order of their ids: 24 bytes a sample."""
+
+    questions: NDArray[np.uint64]
+    """The digest of each question, as two numbers."""
+    contexts: array[int]
+    """The number of its retrieved contexts, -1 without the field."""
+
+    @classmethod
+    def of(cls, run: Run, ids: Sequence[str], fields: Sequence[str]) -> _Described:
+        import numpy as np
+
+        digests, contexts = bytearray(), array("q")
+        for digest, count in _in_order(
+            run, ids, lambda record: (_digest(_values(record, fields)), _context_count(record))
+        ):
+            digests += digest
+            contexts.append(-1 if count is None else count)
+        return cls(np.frombuffer(digests, np.uint64).reshape(-1, 2), contexts)
+
+    def contexts_at(self, positions: Sequence[int]) -> tuple[int | None, ...]:
+        """Return the number of contexts of the samples at these positions."""
+        return tuple([None if (count := self.contexts[at]) < 0 else count for at in positions])
 
 
 def other_questions(base: Run, records: Iterable[str], metrics: Sequence[str]) -> list[str]:
@@ -165,17 +196,17 @@ def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) ->
         metric
         for place, metric in enumerate(metrics)
         if all(
-            (found := by_run[0][sample][place]) is not None and found == by_run[1][sample][place]
-            for sample in first.ids
+            (found := inputs[place]) is not None and found == others[place]
+            for inputs, others in zip(*by_run, strict=True)
         )
     )
 
 
-def _inputs(scores: RunScores, metrics: Sequence[str]) -> dict[str, tuple[bytes | None, ...]]:
+def _inputs(scores: RunScores, metrics: Sequence[str]) -> list[tuple[bytes | None, ...]]:
     known = [known_metric(text) for text in metrics]
     needs = [(None, ()) if metric is None else (metric.needs, _truth_in_metadata(metric)) for metric in known]
-    return _described(
-        scores.run, set(scores.ids), lambda record: tuple([_input_digest(record, *each) for each in needs])
+    return list(
+        _in_order(scores.run, scores.ids, lambda record: tuple([_input_digest(record, *each) for each in needs]))
     )
 
 
@@ -247,23 +278,63 @@ def _digest(value: object) -> bytes:
     return blake2b(repr(value).encode(), digest_size=16).digest()  # of JSON values; three times as fast as their JSON
 
 
-def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
-    """Return the description of every wanted sample by its id. Raises RunError."""
-    found: dict[str, D] = {}
+def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> Iterator[D]:
+    """Yield the description of each sample, in the order of `ids`. Raises RunError.
+
+    Nothing is held if the run has the samples in that order, with others between them or not, as nearly all have.
+    """
     store = open_store(run)
     try:
-        for text in store.sample_records():
-            try:
-                record: Record = _DECODE(text)[0]
-                if record["id"] in wanted:
-                    found[record["id"]] = describe(record)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise RunError(f"A sample of {run.path} is damaged ({error}); start a new run.") from error
+        ordered = has_order(store.sample_ids(), ids)
     finally:
         store.close()
+    if ordered:
+        wanted = iter(ids)
+        following = next(wanted, None)
+        for record in _records(run):
+            if following is not None and record["id"] == following:
+                yield _safely(run, describe, record)
+                following = next(wanted, None)
+    else:
+        found = _described(run, set(ids), describe)
+        yield from (found[sample] for sample in ids)
+
+
+def has_order(stored: Iterator[str], ids: Sequence[str]) -> bool:
+    """Return True if `stored` yields all of these ids in their order, with others between them or not."""
+    return all(sample in stored for sample in ids)  # each search begins where the last one ended
+
+
+def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
+    """Return the description of every wanted sample by its id. Raises RunError."""
+    found = {record["id"]: _safely(run, describe, record) for record in _records(run) if record["id"] in wanted}
     if lacking := [sample for sample in wanted if sample not in found]:
         raise missing_text_error(run.path, min(lacking))
     return found
+
+
+def _records(run: Run) -> Iterator[Record]:
+    """Yield the stored samples of a run. Raises RunError."""
+    store = open_store(run)
+    try:
+        for text in store.sample_records():
+            yield _safely(run, _with_id, text)
+    finally:
+        store.close()
+
+
+def _with_id(text: str) -> Record:
+    record: Record = _DECODE(text)[0]
+    _ = record["id"]
+    return record
+
+
+def _safely(run: Run, read: Callable[[R], D], value: R) -> D:
+    """Return what `read` makes of a value. Raises RunError if it is damaged."""
+    try:
+        return read(value)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"A sample of {run.path} is damaged ({error}); start a new run.") from error
 
 
 def _difference(runs: tuple[Run, Run], sample: str, fields: Sequence[str]) -> tuple[str, str]:

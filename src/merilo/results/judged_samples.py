@@ -20,6 +20,7 @@ from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
+from merilo.runs.outcome_lines import outcome_lines
 from merilo.runs.run import OUTCOMES, Run, open_store
 from merilo.runs.store_errors import missing_text_error
 
@@ -279,14 +280,13 @@ def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> It
     """Yield the records of scores by these metrics of these samples, in the run's order; others are not decoded."""
     path = run.file(OUTCOMES)
     try:
-        with path.open("rb") as lines:
-            for line in lines:
-                start = _START.match(line)
-                if start is not None and not (_in(start[1], ids) and _in(start[2], metrics)):
-                    continue
-                record = run.record(line)
-                if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
-                    yield record
+        for line in outcome_lines(path):
+            start = _START.match(line)
+            if start is not None and not (_in(start[1], ids) and _in(start[2], metrics)):
+                continue
+            record = run.record(line)
+            if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
+                yield record
     except FileNotFoundError:
         raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
-from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
+from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
 from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.store_errors import truncated_error
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from merilo.runs.outcome_lines import ShortOutcome
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
-_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_NUMBERS = rb"\{(?:" + _TEXT + rb":(?:-?[0-9]+|null),?)+\}"
-_LINE: Final = re.compile(
-    rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb'),"outcome":"(?:score","value":(-?[0-9][^,]*)'
-    rb'(?:,"counts":(' + _NUMBERS + rb'))?,"evidence":|(undefined)"|failed")'
-)
-"""The beginning of a line as this merilo writes it; whatever else is JSON is read as such."""
 _SLACK = 1e-9
 _SHOWN = 5
-_SCORED, _UNDEFINED, _FAILED = 0, 1, 2
-_STATES: Final = {"score": _SCORED, "undefined": _UNDEFINED, "failed": _FAILED}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +77,18 @@ def read_scores(
     metrics: Sequence[str] | None = None,
     cluster: str | None = None,
     with_counts: bool = False,
+    like: Sequence[str] = (),
 ) -> RunScores:
     """Return the scores of a run; for an interrupted run, those of the samples so far.
 
     `metrics`: full texts, or unambiguous names; None: all. `cluster`: a field of the samples or a key of their
-    metadata; None: the one that the run was made with, if any; "": none.
-    Raises UsageError for a metric that the run does not have, and DataError if samples have no cluster. Raises
-    RunError if the run cannot be read or has no outcome.
+    metadata; None: the one that the run was made with, if any; "": none. `like`: the ids of another run; where they are
+    equal, their texts are used, so that two large runs hold them once. Raises UsageError for a metric that the run does
+    not have, DataError if samples have no cluster, and RunError if the run cannot be read or has no outcome.
     """
     this = opened(run)
     wanted = _wanted(this, metrics)
-    ids, gathered = _read(this.file(OUTCOMES), wanted, with_counts=with_counts)
+    ids, gathered = _read(this.file(OUTCOMES), wanted, with_counts=with_counts, like=like)
     if not ids:
         raise RunError(f"{this.path} has no outcomes yet. To resume the run, repeat its command.")
     if len(ids) != this.done:
@@ -150,24 +140,29 @@ class _Gathered:
         return found
 
 
-def _read(path: Path, wanted: Sequence[str], *, with_counts: bool) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
+def _read(
+    path: Path, wanted: Sequence[str], *, with_counts: bool, like: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return the ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
     try:
-        with path.open("rb") as lines:
-            return _gather(_outcomes(lines, frozenset(wanted), with_counts=with_counts), wanted)
+        outcomes = short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts)
+        return _gather(outcomes, wanted, like)
     except FileNotFoundError:
         raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
     except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
 
 
-def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
+def _gather(
+    outcomes: Iterator[ShortOutcome], wanted: Sequence[str], like: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return ids and outcomes for `_read`. Raises ValueError unless each sample has one outcome of each metric."""
     gathered = {metric: _Gathered() for metric in wanted}
     ids: list[str] = []
     for sample, metric, state, value, counts in outcomes:
         if not ids or sample != ids[-1]:
-            ids.append(sample)
+            place = len(ids)  # of two equal texts, one is held
+            ids.append(like[place] if place < len(like) and like[place] == sample else sample)
         if metric is None:
             continue
         found = gathered[metric]
@@ -177,7 +172,7 @@ def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[
         found.states.append(state)
         if counts:
             found.count(counts)
-    if len(set(ids)) < len(ids):
+    if _may_repeat(ids) and len(set(ids)) < len(ids):
         twice = next(sample for sample, times in Counter(ids).items() if times > 1)
         raise ValueError(f"sample {twice!r} occurs twice")
     if any(len(each.states) != len(ids) for each in gathered.values()):
@@ -186,68 +181,12 @@ def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[
     return tuple(ids), gathered
 
 
-class _Outcome(NamedTuple):
-    """The parts of a line that are used."""
+def _may_repeat(ids: Sequence[str]) -> bool:
+    """Return False if no two ids are equal, from their hashes: an eighth of the memory of a set."""
+    import numpy as np
 
-    sample: str
-    metric: str | None
-    """None for a metric that is not wanted; the rest is then not read."""
-    state: int
-    value: float
-    counts: Mapping[str, int | None] | None
-
-
-def _outcomes(lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bool) -> Iterator[_Outcome]:
-    """Yield the outcome in each line. Raises ValueError for a line that is not an outcome."""
-    metrics: dict[bytes, str | None] = {}
-    raw, sample = b"", ""
-    for line in lines:
-        found = _LINE.match(line)
-        if found is None or not line.endswith(b"}\n"):
-            outcome = _from_json(line, wanted)
-            raw, sample = b"", outcome.sample
-            yield outcome
-            continue
-        if found[1] != raw:
-            raw = found[1]
-            sample = _text(raw)
-        if found[2] not in metrics:
-            name = _text(found[2])
-            metrics[found[2]] = name if name in wanted else None
-        metric, value, counts = metrics[found[2]], found[3], None
-        if metric is not None and with_counts and found[4]:
-            counts = _counts(found[4])
-        if value is not None:
-            yield _Outcome(sample, metric, _SCORED, float(value), counts)
-        else:
-            yield _Outcome(sample, metric, _UNDEFINED if found[5] else _FAILED, 0.0, None)
-
-
-@lru_cache(maxsize=4_096)
-def _counts(text: bytes) -> dict[str, int | None]:
-    """Parse counts; cached, because many samples have the same counts."""
-    found: dict[str, int | None] = json.loads(text)
-    return found
-
-
-def _text(quoted: bytes) -> str:
-    """Return the text of a JSON string."""
-    return str(json.loads(quoted)) if b"\\" in quoted else quoted[1:-1].decode()
-
-
-def _from_json(line: bytes, wanted: frozenset[str]) -> _Outcome:
-    """Return the outcome in a line that this merilo would lay out differently. Raises ValueError."""
-    try:
-        record: dict[str, Any] = json.loads(line)  # Any: JSON that has not been checked
-        sample, metric = str(record["sample"]), str(record["metric"])
-        state = _STATES[record["outcome"]]
-        value = float(record["value"]) if state == _SCORED else 0.0
-        counts: dict[str, int | None] | None = record.get("counts")
-    except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"a line is not an outcome: {type(error).__name__} {error}") from error
-    if counts is not None and (bad := shapes.COUNTS(counts)):
-        raise ValueError(f"the count {bad} of a score is not a number")
-    return _Outcome(sample, metric if metric in wanted else None, state, value, counts)
+    hashes = np.sort(np.fromiter(map(hash, ids), np.int64, len(ids)))
+    return bool((hashes[1:] == hashes[:-1]).any())
 
 
 def _wanted(run: Run, metrics: Sequence[str] | None) -> tuple[str, ...]:
@@ -267,7 +206,7 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
     states = np.frombuffer(gathered.states, dtype=np.uint8)
     low, high = scale.span
     slack = _SLACK * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
-    scored = states == _SCORED
+    scored = states == SCORED
     wrong = scored & ~(np.isfinite(values) & (values >= low - slack) & (values <= high + slack))
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -275,7 +214,7 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
             f"{metric} of sample {ids[place]!r} is {values[place]}, not a finite number from {low:g} to {high:g}. "
             "Fix the metric and run it again, or choose other metrics."
         )
-    return Column(values, scored, states == _FAILED, scale.span, scale.higher_is_better)
+    return Column(values, scored, states == FAILED, scale.span, scale.higher_is_better)
 
 
 def _clusters(run: Run, name: str, ids: Sequence[str]) -> tuple[Hashable, ...]:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merilo.data.remote import refuse_url
 from merilo.errors import RunError
 from merilo.runs.files import STORE
 from merilo.runs.lock import RunLock
@@ -33,6 +34,7 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
     """
     if out is None:
         return _new_directory(name), True
+    refuse_url(out)
     path = Path(out)
     if path.is_file():
         raise RunError(f"{path} is a file, but a run needs a directory. Choose another name.")

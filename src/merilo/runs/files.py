@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "manifest.json"
 OUTCOMES: Final = "outcomes.jsonl"
+TABLE: Final = "outcomes.parquet"
+"""The outcomes as Parquet, instead of OUTCOMES (`runs/outcome_table.py`)."""
 SUMMARY: Final = "summary.json"
 USAGE: Final = "usage.json"
 STORE: Final = "store.sqlite"
@@ -22,7 +24,7 @@ LEDGER: Final = "ledger.jsonl"
 BATCHES: Final = "batches.sqlite"
 LOCK: Final = ".lock"
 
-_WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
+_WRITTEN: Final = (MANIFEST, OUTCOMES, TABLE, SUMMARY, USAGE, SEAL, STORE)
 RUN_FILES: Final = (
     *_WRITTEN,
     *(name + PART for name in _WRITTEN),

@@ -5,6 +5,7 @@
     RUN/
       manifest.json    what was evaluated: data, metrics, judges, versions (same input, same bytes)
       outcomes.jsonl   one line for each sample and metric, in dataset order, then metric order
+      outcomes.parquet the same outcomes as a table, instead of outcomes.jsonl, if the user wants it
       summary.json     the aggregates
       seal.json        digests that tie the other files together (runs/seal.py)
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
@@ -23,17 +24,19 @@ import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from pathlib import Path
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.renderers import Drawing, render
 from merilo.runs import shapes
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
+from merilo.runs.fetched import local_run
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE, check_regular
 from merilo.runs.manifest import Aggregate, Manifest, Share
 from merilo.runs.metric_names import resolve_metric
+from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -47,6 +50,7 @@ from merilo.short_repr import short_repr
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
+    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
@@ -162,7 +166,7 @@ class Run:
 
     def __init__(self, path: str | PathLike[str], *, labels: bool = True) -> None:
         """Open the run in this directory, as `Run.open` does."""
-        object.__setattr__(self, "path", Path(path))  # the class is frozen
+        object.__setattr__(self, "path", local_run(path))  # the class is frozen
         _check_files(self.path)
         if fault := broken_seal(self._inspected, labels=labels):
             raise fault
@@ -170,7 +174,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, labels: bool = True) -> Run:
-        """Return the run in this directory.
+        """Return the run in this directory, or at an address such as s3://bucket/runs/first (a copy is read).
 
         `labels`: False if the attached labels are not read, so that they may differ from the seal. Raises RunError if
         there is no run, or if one of its files differs from its seal.
@@ -192,13 +196,15 @@ class Run:
     def file(self, name: str) -> Path:
         """Return the path with the content of a file of the run, such as `outcomes.jsonl`.
 
-        It may be a part file, see `runs/seal.py`. Raises RunError if the file was changed since the run was opened.
+        It may be a part file, see `runs/seal.py`; of OUTCOMES, it may be a table, which `outcome_lines` reads. Raises
+        RunError if the file was changed since the run was opened.
         """
         was = self._inspected
-        if name in was.stamps and stamp(self.path / name) != was.stamps[name]:
+        own = TABLE if name == OUTCOMES and TABLE in was.files else name
+        if own in was.stamps and stamp(self.path / own) != was.stamps[own]:
             now = inspect_seal(self.path)
-            if name in now.broken:
-                raise RunError(now.broken[name])
+            if own in now.broken:
+                raise RunError(now.broken[own])
             if now.seal != was.seal:
                 raise RunError(f"{self.path} was written again since it was opened. Open it again.")
         return was.files.get(name, self.path / name)
@@ -301,15 +307,17 @@ class Run:
         wanted = metric_to_inspect(self.manifest, self.metrics) if metric is None else metric_in(self, metric)
         if wanted is None:
             return []
-        found = worst_scores(self.manifest, self.records(), wanted, count)
+        found = worst_scores(self.manifest, self.brief_records([wanted]), wanted, count)
         return [self.sample(sample) for sample, _ in found.samples]
 
-    def read_samples(self) -> Iterator[SampleResult]:
-        """Yield every sample with outcomes, in dataset order; `samples` is the public way to them."""
+    def read_samples(self, wanted: Collection[str] | None = None) -> Iterator[SampleResult]:
+        """Yield every sample with outcomes, in dataset order; `samples` is the public way to them.
+
+        `wanted`: the ids of the samples to yield; the outcomes of others are not decoded. None: all.
+        """
         store = open_store(self)
         try:
-            lines = self._grouped()
-            for sample_id, records in lines:
+            for sample_id, records in _grouped(self.records() if wanted is None else self.records_of(wanted)):
                 sample = store.sample(sample_id)
                 if sample is None:
                     raise missing_text_error(self.path, sample_id)
@@ -319,15 +327,15 @@ class Run:
 
     def sample(self, sample_id: str) -> SampleResult:
         """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
-        for found, records in self._grouped():
-            if found == sample_id:
-                store = open_store(self)
-                try:
-                    sample = store.sample(sample_id)
-                finally:
-                    store.close()
-                if sample is not None:
-                    return SampleResult.of(sample, records)
+        records = list(islice(self.records_of([sample_id]), len(self.manifest.metrics)))
+        if records:
+            store = open_store(self)
+            try:
+                sample = store.sample(sample_id)
+            finally:
+                store.close()
+            if sample is not None:
+                return SampleResult.of(sample, records)
         raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
 
     def asked(self, keys: Sequence[str]) -> list[StoredQuestion]:
@@ -383,9 +391,8 @@ class Run:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
         path = self.file(OUTCOMES)
         try:
-            with path.open("rb") as lines:
-                records = map(self.record, lines)
-                yield from records if self.sealed else _once(records)
+            records = map(self.record, outcome_lines(path))
+            yield from records if self.sealed else _once(records)
         except FileNotFoundError:
             raise RunError(_unwritten(path)) from None
         except (OSError, ValueError, RecursionError) as error:
@@ -395,13 +402,42 @@ class Run:
         """Yield the outcomes of these samples as `records` does; the lines of other samples are not parsed."""
         path = self.file(OUTCOMES)
         try:
-            with path.open("rb") as lines:
-                records = (
-                    self.record(line) for line in lines if (found := _sample_of(line)) is None or found in samples
-                )
-                for record in records if self.sealed else _once(records):
-                    if record["sample"] in samples:
-                        yield record
+            lines = outcome_lines(path)
+            records = (self.record(line) for line in lines if (found := _sample_of(line)) is None or found in samples)
+            for record in records if self.sealed else _once(records):
+                if record["sample"] in samples:
+                    yield record
+        except FileNotFoundError:
+            raise RunError(_unwritten(path)) from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunError(f"{path} is damaged ({error}). {_RERUN}") from error
+
+    def brief_records(
+        self, metrics: Collection[str], *, whole: Collection[str] = frozenset()
+    ) -> Iterator[OutcomeRecord]:
+        """Yield the outcomes of these metrics, by full text, as `records` does but with their values alone.
+
+        For runs of any size: evidence, counts and trail are decoded of the metrics in `whole` only, which is a part of
+        `metrics`.
+        """
+        if not self.sealed:
+            yield from (record for record in self.records() if record["metric"] in metrics)
+            return
+        path, line = self.file(OUTCOMES), b""
+
+        def noted() -> Iterator[bytes]:
+            nonlocal line
+            for line in outcome_lines(path):  # noqa: UP028  the line is read below
+                yield line
+
+        try:
+            for sample, metric, state, value, _ in short_outcomes(noted(), frozenset(metrics)):
+                if metric in whole:
+                    yield self.record(line)
+                elif metric is not None and state == SCORED:
+                    yield {"sample": sample, "metric": metric, "outcome": "score", "value": value}
+                elif metric is not None:
+                    yield {"sample": sample, "metric": metric, "outcome": "failed" if state == FAILED else "undefined"}
         except FileNotFoundError:
             raise RunError(_unwritten(path)) from None
         except (OSError, ValueError, RecursionError) as error:
@@ -419,16 +455,6 @@ class Run:
     def _summary(self, name: str) -> Any:  # Any: JSON
         return self._summarised[name]
 
-    def _grouped(self) -> Iterator[tuple[str, list[OutcomeRecord]]]:
-        group: list[OutcomeRecord] = []
-        for record in self.records():
-            if group and record["sample"] != group[0]["sample"]:
-                yield group[0]["sample"], group
-                group = []
-            group.append(record)
-        if group:
-            yield group[0]["sample"], group
-
 
 def open_store(run: Run) -> Store:
     """Return the open store of a run, for reading. Raises RunError if it was changed since the run was opened."""
@@ -444,7 +470,7 @@ def unchecked_run(path: Path) -> Run:
 
 def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
     """Return the run, opened if a directory was given; `labels` as in `Run.open`. Raises RunError."""
-    return run if isinstance(run, Run) else Run.open(Path(run), labels=labels)
+    return run if isinstance(run, Run) else Run.open(run, labels=labels)
 
 
 def metric_in(run: Run, name: str) -> str:
@@ -458,6 +484,12 @@ def _sample_of(line: bytes) -> str | None:
     sample, quote, _ = rest.partition(b'","')
     plain = start == b"sample" and quote and b"\\" not in sample
     return sample.decode("utf-8", "replace") if plain else None
+
+
+def _grouped(records: Iterable[OutcomeRecord]) -> Iterator[tuple[str, list[OutcomeRecord]]]:
+    """Yield each sample's id with its outcomes."""
+    for sample, group in groupby(records, key=itemgetter("sample")):
+        yield sample, list(group)
 
 
 def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:

@@ -33,6 +33,7 @@ from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.json_types import compact
 from merilo.judging.later_fields import later_fields
 from merilo.judging.verdicts import Failure
+from merilo.runs.outcome_lines import outcome_lines
 from merilo.runs.publish import staged
 from merilo.runs.run import OUTCOMES, SUMMARY, Run, open_store
 from merilo.version import version
@@ -195,9 +196,8 @@ def _keys(run: Run, store: Store) -> Iterator[bytes]:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    with run.file(OUTCOMES).open(encoding="utf-8") as lines:
-        for line in lines:
-            yield line.rstrip("\n")
+    for line in outcome_lines(run.file(OUTCOMES)):
+        yield line.decode().rstrip("\n")
 
 
 def _untimed(reply: dict[str, Any]) -> dict[str, Any]:  # Any: JSON

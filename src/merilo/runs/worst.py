@@ -13,7 +13,7 @@ from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.outcomes import OutcomeRecord
@@ -58,12 +58,15 @@ def worst_scores(manifest: Manifest, records: Iterable[OutcomeRecord], metric: s
     """Return the `count` worst scores of a metric, in one pass over the run's outcomes."""
     higher = recorded_scale(manifest, metric).higher_is_better
     tally: Counter[str] = Counter()
-    found: list[tuple[float, int, str]] = []
-    for record in records:
-        if record["metric"] == metric:
-            tally[record["outcome"]] += 1
-            value = record.get("value")
-            if value is not None:
-                found.append((value if higher else -value, len(found), record["sample"]))
-    samples = tuple((sample, value if higher else -value) for value, _, sample in heapq.nsmallest(count, found))
+
+    def scored() -> Iterator[tuple[float, int, str]]:
+        for place, record in enumerate(records):
+            if record["metric"] == metric:
+                tally[record["outcome"]] += 1
+                value = record.get("value")
+                if value is not None:
+                    yield value if higher else -value, place, record["sample"]
+
+    found = heapq.nsmallest(count, scored())  # holds `count` scores, whatever the size of the run
+    samples = tuple((sample, value if higher else -value) for value, _, sample in found)
     return WorstScores(metric, higher, samples, tally["score"], tally["undefined"], tally["failed"])

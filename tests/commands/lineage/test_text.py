@@ -142,5 +142,5 @@ def test_lineage_takes_what_run_takes() -> None:
     assert missing == {
         *("metrics", "qrels", "max_failed", "record", "prices", "full", "github", "markdown"),
         *("max_cost", "max_requests", "max_seconds", "unanswered", "until_decided", "baseline", "draws"),
-        *("shard", "batch", "batch_files", "documents"),
+        *("shard", "batch", "batch_files", "outcomes", "documents"),
     }

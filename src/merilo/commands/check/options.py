@@ -43,6 +43,7 @@ ABOUT_DATA: Final = (
     "cluster",
     "skip_invalid",
     "record",
+    "outcomes",
     "until_decided",
     "batch",
     "batch_files",

@@ -32,7 +32,7 @@ from merilo.stats.intervals import LEVEL, check_level
 from merilo.stats.judge_errors import judge_error_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from merilo.commands.compare.metric_names import MetricNames
@@ -84,13 +84,11 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     chosen = metric_names(measured, names, wanted.metrics)
     metrics = chosen.metrics
     differing = _differing(measured, names, chosen.alike(), across_judges=wanted.across_judges)
-    scores = [
-        under_common_names(
-            read_scores(run, metrics=[*chosen.own(place)], cluster=wanted.cluster if not place else ""),
-            chosen.own(place),
-        )
-        for place, run in enumerate(measured)
-    ]
+    scores: list[RunScores] = []
+    for place, run in enumerate(measured):
+        own, cluster = chosen.own(place), "" if place else wanted.cluster
+        found_in = read_scores(run, metrics=[*own], cluster=cluster, like=scores[0].ids if scores else ())
+        scores.append(under_common_names(found_in, own))
     paired, sides = _paired(scores, names)
     questions = equal_questions(paired, names, metrics, across_data=wanted.across_data)
     matching = [each.at(questions.positions) for each in paired] if questions.other else paired
@@ -186,10 +184,11 @@ def _differing(
 
 def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[RunScores], tuple[Side, ...]]:
     """Return the scores of the samples that all runs have, in the first run's order. Raises DataError."""
-    known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
+    common: Collection[str]
     if all(each.ids == scores[0].ids for each in scores[1:]):
-        aligned, common = list(scores), known[0]
+        aligned, common = list(scores), scores[0].ids
     else:
+        known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
         common = {sample: place for sample, place in known[0].items() if all(sample in other for other in known[1:])}
         if not common:
             some = "; ".join(f"{name}: {', '.join(each.ids[:3])}" for each, name in zip(scores, names, strict=True))
@@ -203,7 +202,7 @@ def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[Run
             name=name,
             run=each.run,
             scored=len(each.ids),
-            absent=_first(sample for sample in each.ids if sample not in common),
+            absent=_first(sample for sample in each.ids if sample not in common) if len(each.ids) > len(common) else (),
             absences=len(each.ids) - len(common),
             complete=each.run.complete,
         )

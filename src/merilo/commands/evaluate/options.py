@@ -433,6 +433,18 @@ class Options:
             ),
         ),
     )
+    outcomes: str | None = field(
+        default=None,
+        metadata=option(
+            'how the outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). The outcomes are the same. '
+            "None: as the run has them; a new run has JSON Lines.",
+            Flag(
+                help="Store the outcomes as jsonl or parquet. [default: jsonl]",
+                metavar="FORM",
+                group=_OUTPUT,
+            ),
+        ),
+    )
     record: str | PathLike[str] | None = field(
         default=None,
         metadata=option(

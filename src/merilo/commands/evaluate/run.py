@@ -46,12 +46,13 @@ from merilo.runs.balance import balance_in
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory
 from merilo.runs.empty_runs import is_worthless
-from merilo.runs.files import LEDGER
+from merilo.runs.files import LEDGER, TABLE
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
 from merilo.runs.manifest import Manifest
 from merilo.runs.manifest_diff import resumed
+from merilo.runs.outcome_lines import as_table
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, json_text, write_json
 from merilo.runs.scales import scales_of
@@ -475,9 +476,10 @@ class _Work:
         texts = {SUMMARY: json_text(summary)}
         if self._rewrite:
             texts[MANIFEST] = json_text(self._manifest.to_fields())
-        if self._part.exists() or not (self._path / OUTCOMES).exists():
+        if self._part.exists() or not any((self._path / name).exists() for name in (OUTCOMES, TABLE)):
             self._part.touch()
-            publish(self._path, texts, streamed=True, usage=usage, store=self._store)
+            form = as_table(self._options.outcomes)
+            publish(self._path, texts, streamed=True, usage=usage, store=self._store, table=form)
 
     def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
         """Return what ended this call and how many samples are done; None if all is done."""

@@ -15,6 +15,7 @@ from merilo.judges.routed import parts_of
 from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
+from merilo.runs.outcome_lines import as_table
 from merilo.runs.shards import Shard
 from merilo.runs.tape_writer import check_tape_path
 
@@ -38,7 +39,7 @@ def checked(options: Options) -> Options:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     if options.prompts not in (OWN, INSTALLED):
         raise UsageError(f"prompts must be {OWN} or {INSTALLED}, got {options.prompts!r} (--prompts).")
-    _ = options.request_limits, options.budget
+    _ = options.request_limits, options.budget, as_table(options.outcomes)
     if options.record is not None:
         check_tape_path(Path(options.record))
     if options.log_json is not None:

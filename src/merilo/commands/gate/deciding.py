@@ -49,7 +49,7 @@ def deciding_samples(found: Gates, gate: Gate, count: int = SHOWN) -> tuple[Deci
     if gate.deciding:
         chosen: list[tuple[str, float | None, float | None]] = [(each, None, None) for each in gate.deciding[:count]]
     elif gate.kind is Kind.MINIMUM or found.baseline is None:
-        worst = worst_scores(run.manifest, run.records(), gate.metric, count)
+        worst = worst_scores(run.manifest, run.brief_records([gate.metric]), gate.metric, count)
         chosen = [(sample, value, None) for sample, value in worst.samples]
     else:
         chosen = list(_drops(run, Run.open(found.baseline), gate.metric, count))
@@ -89,5 +89,5 @@ def _drops(run: Run, baseline: Run, metric: str, count: int) -> list[tuple[str, 
 
 
 def _scores(run: Run, metric: str) -> dict[str, float]:
-    values = ((record["sample"], record.get("value")) for record in run.records() if record["metric"] == metric)
+    values = ((record["sample"], record.get("value")) for record in run.brief_records([metric]))
     return {sample: value for sample, value in values if value is not None}

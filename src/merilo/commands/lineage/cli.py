@@ -54,6 +54,7 @@ _WRITES_NOTHING = (
         "max_seconds",
         "unanswered",
         "record",
+        "outcomes",
         "prices",
         "until_decided",
         "batch",

@@ -14,13 +14,14 @@ from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import LEDGER, OUTCOMES
 from merilo.runs.ledger import Balance, Charges, Ledger, opening_of
+from merilo.runs.outcome_lines import outcome_lines
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.publish import part_of
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from merilo.commands.merge.fitting import Part
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.store import Store
 
-_BLOCK: Final = 64 * 1024
-"""Bytes of outcomes that are read from a shard at once."""
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines that the seal covers
 
 
@@ -39,7 +38,7 @@ def merge_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, store:
     spans = {text: recorded_scale(manifest, text).span for text in manifest.metrics}
     tallies = Tallies(spans, _composites(parts[0], manifest), manifest.fingerprint)
     clusters = cluster_numbers(store, manifest.cluster)
-    lines = [_lines(part.run.file(OUTCOMES)) for part in parts]
+    lines = [outcome_lines(part.run.file(OUTCOMES), reopen=True) for part in parts]
     metrics, done = [*manifest.metrics], 0
     with part_of(path / OUTCOMES).open("wb") as out:
         for done, sample in enumerate(store.sample_ids(), start=1):
@@ -65,23 +64,6 @@ def _composites(part: Part, manifest: Manifest) -> dict[str, tuple[Composite, tu
             raise UsageError(f"{text} has version {version} in the shards and {composite.version} here.")
         found[text] = (composite, part.run.metrics[text].parts)
     return found
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file. It is not kept open: a process may open fewer files than there are shards."""
-    start, rest = 0, b""
-    while True:
-        with path.open("rb") as file:
-            file.seek(start)
-            block = file.read(_BLOCK)
-        if not block:
-            break
-        start += len(block)
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-    if rest:
-        yield rest
 
 
 def _outcomes(lines: Sequence[bytes], sample: str, metrics: Sequence[str], part: Part) -> Mapping[str, Outcome]:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.merge.fitting import parts_of, whole_manifest
 from merilo.commands.merge.results import merge_outcomes, merge_usage
+from merilo.data.remote import refuse_url
 from merilo.engine.gc_tuning import rare_collections
 from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, RUN_FILES, STORE, SUMMARY
 from merilo.runs.lock import RunLock
 from merilo.runs.merged_store import ShardStore, StoreMerge
+from merilo.runs.outcome_lines import is_table
 from merilo.runs.publish import PART, sync_directory
 from merilo.runs.run import Run, json_text
 from merilo.runs.seal import inspect_seal, publish
@@ -43,6 +45,7 @@ class Merged(NamedTuple):
 
 def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Merged:
     """Merge the runs over all shards into a new run; see `merilo.api.merge`."""
+    refuse_url(out)
     parts = parts_of(runs)
     target = Path(out)
     staged = target.with_name(target.name + PART)
@@ -73,7 +76,8 @@ def _build(path: Path, parts: Sequence[Part]) -> None:
                 part.run.file(name)
         texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
         store.put_copy(MANIFEST, texts[MANIFEST])
-        publish(path, texts, streamed=True, usage=usage, store=store)
+        table = all(is_table(part.run.file(OUTCOMES)) for part in parts)
+        publish(path, texts, streamed=True, usage=usage, store=store, table=table)
 
 
 def _check_target(path: Path) -> None:

@@ -41,6 +41,7 @@ Examples:
         "skip_invalid",
         "retry_failed",
         "record",
+        "outcomes",
         "until_decided",
         "batch",
         "batch_files",

@@ -73,6 +73,7 @@ _OWN = {
         "max_seconds",
         "unanswered",
         "record",
+        "outcomes",
         "log_json",
         "until_decided",
         "baseline",

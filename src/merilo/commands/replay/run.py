@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, question_text
+from merilo.data.remote import refuse_url
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
@@ -36,6 +37,7 @@ from merilo.providers.secrets import DIGEST
 from merilo.results.planned_stopping import stop_of_record
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
+from merilo.runs.fetched import local_run
 from merilo.runs.files import RUN_FILES, SEAL
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import part_of
@@ -124,10 +126,11 @@ def replay_run(
     reread: bool = False,
 ) -> Replay:
     """Recompute the scores of a run or a tape without asking a judge; see `merilo.replay`."""
-    path = Path(source)
+    path = local_run(source)
     asked = [metrics] if isinstance(metrics, str) else metrics
     if asked is not None and not asked:
         raise UsageError("metrics is empty; leave it out to use those of the run.")
+    refuse_url(out)
     kept = None if out is None else Path(out)
     work = Path(tempfile.mkdtemp(prefix="merilo-replay-"))
     try:

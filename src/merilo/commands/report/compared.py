@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
+from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +12,7 @@ from merilo.commands.report.details import Passages
 from merilo.commands.report.result import FAILED, MOST, WORST
 from merilo.commands.report.run import entries_of, rows_of
 from merilo.metrics.base import Score
+from merilo.results.contents import has_order
 from merilo.results.first_contexts import scores_at_depths
 from merilo.runs.scales import recorded_scale
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.report.result import Entry, Row, Value
     from merilo.metrics.base import Undefined
+    from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
     Outcomes = Mapping[str, Mapping[str, Sequence[Score | Undefined]]]
@@ -62,23 +66,40 @@ def compared_samples(found: RunComparison, *, most: int = MOST) -> ComparedSampl
     """
     metrics = tuple(dict.fromkeys(row.metric for row in found.rows))
     scales = tuple(recorded_scale(found.sides[0].run.manifest, metric) for metric in metrics)
-    wanted = frozenset(found.ids)
-    rows = [{row.id: row for row in rows_of(side.run, metrics) if row.id in wanted} for side in found.sides]
     by = metrics.index(found.moved_by) if found.moved_by in metrics else 0
 
-    def change(sample: str) -> tuple[float, float]:
-        changes = _changes([each[sample] for each in rows], scales)
+    def change(rows: Sequence[Row]) -> tuple[float, float]:
+        changes = _changes(rows, scales)
         return -changes[by], -max(changes)
 
-    ids = sorted(found.ids, key=change)  # equal changes stay in the order of the data
     fitting = most * 2 // len(found.sides)
-    shown = ids if len(ids) <= fitting else ids[: min(WORST, fitting)]
+    wanted = len(found.ids) if len(found.ids) <= fitting else min(WORST, fitting)
+    together = zip(*(_rows_in_order(side.run, metrics, found.ids) for side in found.sides), strict=True)
+    shown = heapq.nsmallest(wanted, together, key=change)  # equal changes stay in the order of the data
     passages = Passages()
     entries = tuple(
-        entries_of(side.run, [own[sample] for sample in shown], passages, replies=False)
-        for side, own in zip(found.sides, rows, strict=True)
+        entries_of(side.run, [rows[at] for rows in shown], passages, replies=False)
+        for at, side in enumerate(found.sides)
     )
     return ComparedSamples(metrics, scales, entries, passages.listed(), _curves(found, metrics))
+
+
+def _rows_in_order(run: Run, metrics: Sequence[str], ids: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of these samples, in this order.
+
+    Nothing is held if the run has the samples in that order, with others between them or not, as nearly all have.
+    """
+    if has_order((sample for sample, _ in groupby(each["sample"] for each in run.brief_records(metrics[:1]))), ids):
+        wanted = iter(ids)
+        following = next(wanted, None)
+        for row in rows_of(run, metrics):
+            if row.id == following:
+                yield row
+                following = next(wanted, None)
+    else:
+        known = frozenset(ids)
+        found = {row.id: row for row in rows_of(run, metrics) if row.id in known}
+        yield from (found[sample] for sample in ids)
 
 
 def _changes(rows: Sequence[Row], scales: Sequence[Scale]) -> list[float]:

@@ -24,6 +24,8 @@ SUFFICIENCY: Final = "context_sufficiency"
 FAITHFULNESS: Final = "faithfulness"
 ANSWERED: Final = ("answer_relevancy",)
 """Other metrics that ask whether the response declines."""
+JUDGED: Final = frozenset({Answering.name, SUFFICIENCY, FAITHFULNESS, *ANSWERED})
+"""Names of the metrics whose whole records `fault_of` reads."""
 
 
 class Held(StrEnum):

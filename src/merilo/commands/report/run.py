@@ -1,14 +1,19 @@
-"""Reads a run for its report: every outcome once for the table, then the details of the samples that are shown."""
+"""Reads a run for its report: every outcome once for the table, then the details of the samples that are shown.
+
+Only the samples that are shown are held, and for all others counts, so that runs of any size have a report.
+"""
 
 from __future__ import annotations
 
+import heapq
+from dataclasses import dataclass, field
 from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.attached_labels import corrected_of
 from merilo.commands.report.details import Passages, detail_of
-from merilo.commands.report.faults import FAULTS, fault_of
+from merilo.commands.report.faults import FAULTS, JUDGED, fault_of
 from merilo.commands.report.notes import run_notes
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.metrics.registry import asks_judge
@@ -24,7 +29,7 @@ from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.runs.run import Run, SampleResult
@@ -47,30 +52,69 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
-    rows = sorted(rows_of(this, metrics), key=lambda row: (row.fault, _quality(row.values, scales), row.place))
+    all_rows = RowTotals(scales)
+    rows = heapq.nsmallest(
+        most,
+        all_rows.counted(rows_of(this, metrics)),
+        key=lambda row: (row.fault, _quality(row.values, scales), row.place),
+    )
     corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
-    counts = [0] * len(FAULTS)
-    for row in rows:
-        counts[row.fault] += 1
-    shown = rows if len(rows) <= most else rows[: min(WORST, most)]
+    shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
     entries = entries_of(this, shown, passages, replies=len(shown) <= _REPLIES)
     return RunReport(
         run=this,
         facts=_facts(this),
         cautions=_cautions(this, corrections),
-        cards=_cards(this, rows, corrections),
-        counts=tuple(counts),
-        samples=len(rows),
+        cards=_cards(this, all_rows, corrections),
+        counts=tuple(all_rows.faults),
+        samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
         notes=tuple(run_notes(this, corrections)),
     )
 
 
+@dataclass(slots=True)
+class RowTotals:
+    """Counts over all samples of a run."""
+
+    scales: Sequence[Scale]
+    """One per metric."""
+    samples: int = 0
+    faults: list[int] = field(default_factory=lambda: [0] * len(FAULTS))
+    """Samples in each cell of `FAULTS`."""
+    _bins: list[list[int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._bins = [[0] * _BINS for _ in self.scales]
+
+    def counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows, and count each."""
+        ranges = [_finite(scale) for scale in self.scales]
+        for row in rows:
+            self.samples += 1
+            self.faults[row.fault] += 1
+            for value, ends, bins in zip(row.values, ranges, self._bins, strict=True):
+                if ends is not None and value is not None and value is not FAILED:
+                    bins[min(_BINS - 1, max(0, int((value - ends[0]) / (ends[1] - ends[0]) * _BINS)))] += 1
+            yield row
+
+    def bins_of(self, metric: int) -> tuple[int, ...]:
+        """Return the scores in each of ten equal parts of a metric's range; empty without a score or a range."""
+        return tuple(self._bins[metric]) if any(self._bins[metric]) else ()
+
+
+def _finite(scale: Scale) -> tuple[float, float] | None:
+    low, high = scale.span
+    return (low, high) if isfinite(high - low) and high > low else None
+
+
 def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
     """Yield each sample with its values of these metrics, in the order of the data."""
-    for place, (sample, group) in enumerate(groupby(run.records(), key=lambda record: record["sample"])):
+    judged = [metric for metric in run.manifest.metrics if metric.partition("(")[0] in JUDGED]
+    outcomes = run.brief_records([*dict.fromkeys((*metrics, *judged))], whole=judged)
+    for place, (sample, group) in enumerate(groupby(outcomes, key=lambda record: record["sample"])):
         records = {record["metric"]: record for record in group}
         values = tuple(
             FAILED if (each := records[metric])["outcome"] == "failed" else each.get("value") for metric in metrics
@@ -98,10 +142,9 @@ def entries_of(run: Run, rows: Sequence[Row], passages: Passages, *, replies: bo
     """
     wanted = {row.id: row for row in rows}
     found: dict[str, Entry] = {}
-    for result in run.read_samples():
-        row = wanted.get(result.sample.id)
-        if row is not None:
-            found[row.id] = _entry(run, row, result, passages, asked=len(wanted) <= _REPLIES, replies=replies)
+    for result in run.read_samples(wanted):
+        row = wanted[result.sample.id]
+        found[row.id] = _entry(run, row, result, passages, asked=len(wanted) <= _REPLIES, replies=replies)
     return tuple(found[row.id] for row in rows)
 
 
@@ -118,26 +161,15 @@ def _entry(run: Run, row: Row, result: SampleResult, passages: Passages, *, aske
     )
 
 
-def _cards(run: Run, rows: Sequence[Row], corrections: Mapping[str, Correction]) -> tuple[Card, ...]:
+def _cards(run: Run, rows: RowTotals, corrections: Mapping[str, Correction]) -> tuple[Card, ...]:
     weak, places = weak_metrics(run.manifest), {metric: at for at, metric in enumerate(run.manifest.metrics)}
     found: list[Card] = []
     for each in corrected_aggregates(tuple(run.metrics.values()), corrections):
         at = places.get(each.metric)  # None for a composite, which has no value per sample
         scale = NO_SCALE if at is None else recorded_scale(run.manifest, each.metric)
-        values = [] if at is None else [value for row in rows if (value := row.values[at]) is not FAILED]
-        bins = _bins([float(value) for value in values if value is not None], scale)
+        bins = () if at is None else rows.bins_of(at)
         name = row_name(each.metric, corrections.get(each.metric))
         found.append(Card(each.metric, name, each, scale, each.metric in weak, bins))
-    return tuple(found)
-
-
-def _bins(values: Sequence[float], scale: Scale) -> tuple[int, ...]:
-    low, high = scale.span
-    if not isfinite(high - low) or high <= low or not values:
-        return ()
-    found = [0] * _BINS
-    for value in values:
-        found[min(_BINS - 1, max(0, int((value - low) / (high - low) * _BINS)))] += 1
     return tuple(found)
 
 

@@ -60,7 +60,7 @@ def metric_of(run: Run, wanted: str | None) -> str:
 
 def worst(run: Run, metric: str, count: int) -> Worst:
     """Return the `count` worst samples of a metric with their user inputs."""
-    found = worst_scores(run.manifest, run.records(), metric, count)
+    found = worst_scores(run.manifest, run.brief_records([metric]), metric, count)
     store = open_store(run)
     try:
         samples = tuple(Ranked(sample, value, _user_input(store, sample)) for sample, value in found.samples)

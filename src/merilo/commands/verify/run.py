@@ -32,14 +32,16 @@ from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
 from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
+from merilo.runs.fetched import local_run
 from merilo.runs.files import LEDGER
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
+from merilo.runs.outcome_lines import is_table, outcome_lines
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.publish import PART
 from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, USAGE, Run, open_store, unchecked_run
 from merilo.runs.scales import recorded_scale
-from merilo.runs.seal import SEALED_FORMAT, digest_of_file, inspect_seal, publish, recover, results_of
+from merilo.runs.seal import SEALED_FORMAT, digest_of_outcomes, inspect_seal, publish, recover, results_of
 from merilo.runs.store import FORMAT, Store
 from merilo.version import version
 
@@ -99,7 +101,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
 
     Raises RunError if there is no run, or it cannot be read.
     """
-    path = Path(source)
+    path = local_run(source)
     if not path.is_dir() or not ((path / MANIFEST).exists() or (path / SEAL).exists()):
         raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
     if any(path.glob(f"*{PART}")):
@@ -158,8 +160,7 @@ def _replayed(found: Verification, run: Run) -> Verification:
         work = Replaying(run, run.path, folder, None, None, kept=False)
         work.do()
         now = Run.open(folder)
-        with now.file(OUTCOMES).open("rb") as lines:
-            recomputed = sum(1 for _ in lines)
+        recomputed = sum(1 for _ in outcome_lines(now.file(OUTCOMES)))
         summary = _json(now, SUMMARY)
         found = replace(found, recomputed=recomputed, different=work.different, differences=tuple(work.differences))
         if run.cascades:
@@ -204,7 +205,7 @@ def _concluded(found: Verification, run: Run, summary: JSON, manifest: JSON) -> 
     stored = _json(run, SUMMARY)
     rows = compared_rows(stored["metrics"], summary["metrics"], older=older)
     other, notes, unknown = [*found.other], [*found.notes], False
-    outcomes = sum(1 for _ in run.records())
+    outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
     if outcomes != (expected := run.done * len(run.manifest.metrics)):
         other.append(f"The run has {outcomes:,} outcomes, but should have {expected:,}.")
     rest = [*differing(*(_without(each, {"metrics", "cascades"}) for each in (stored, summary)), older=older)]
@@ -320,6 +321,7 @@ class _Reading:
                 "merilo 0.1.0 stored no copy of the manifest: its names, notes and skipped records were not checked."
             )
         wrong += self._unknown_judges()
+        wrong += self._table_problems(inspected)
         if run.manifest.origin is not None:
             wrong += self._import_problems(first=inspected.seal is None)
         if len(inspected.recorded) > 1:
@@ -341,6 +343,21 @@ class _Reading:
                     return [f"{self._run.path / MANIFEST} does not name {asked.judge}, which gave answers."]
         return []
 
+    def _table_problems(self, inspected: Inspected) -> list[str]:
+        """Return a sentence if outcomes as Parquet are not those of the seal, or their columns contradict them."""
+        path = self._run.file(OUTCOMES)
+        if not is_table(path):
+            return []
+        from merilo.runs.outcome_table import table_fault
+
+        try:
+            if inspected.seal is not None and digest_of_outcomes(path) != inspected.seal.digests[OUTCOMES]:
+                return [f"{path} does not hold the outcomes that the seal names."]
+            fault = table_fault(path)
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} is damaged ({error}).") from error
+        return [] if fault is None else [f"{path} is damaged: {fault}."]
+
     def _import_problems(self, *, first: bool) -> list[str]:
         """Return a sentence for each contradiction to the claim that the scores were imported."""
         run, wrong = self._run, list[str]()
@@ -350,7 +367,7 @@ class _Reading:
         copy = self._store.remark(OUTCOMES)
         if copy is None and not (first and run.manifest.format < SEALED_FORMAT):
             wrong.append(f"{run.path / STORE} lacks the digest of the imported scores.")
-        elif copy is not None and copy != digest_of_file(run.file(OUTCOMES)):
+        elif copy is not None and copy != digest_of_outcomes(run.file(OUTCOMES)):
             wrong.append(f"{run.path / OUTCOMES} does not hold the scores that were imported.")
         return wrong
 
@@ -396,7 +413,7 @@ def _seal(path: Path) -> None:
         try:
             store.put_copy(MANIFEST, run.file(MANIFEST).read_text(encoding="utf-8"))
             if run.manifest.origin is not None:
-                store.put_copy(OUTCOMES, digest_of_file(run.file(OUTCOMES)))
+                store.put_copy(OUTCOMES, digest_of_outcomes(run.file(OUTCOMES)))
             publish(path, {}, usage=run.usage, store=store)
         finally:
             store.close()

@@ -16,7 +16,7 @@ from merilo.commands.runs.run import listed_run, run_directories
 from merilo.commands.view.result import ViewedRun
 from merilo.errors import RunError
 from merilo.results.contents import questions_digest
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE
 from merilo.runs.lock import is_locked
 from merilo.runs.seal import stamp
 from merilo.runs.store import Store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Stamps = tuple[tuple[int, ...], ...]
-_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, STORE)
+_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, TABLE, STORE)
 _ID_BYTES: Final = 8
 
 

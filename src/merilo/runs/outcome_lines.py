@@ -1,0 +1,159 @@
+"""Outcomes as lines: the one way to read `outcomes.jsonl` or `outcomes.parquet`, whichever a run has.
+
+Every reader takes its lines from `outcome_lines`, a few at a time, so no reader holds all outcomes of a run.
+`short_outcomes` reads only what aggregates need of a line, without decoding its evidence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from merilo.errors import UsageError
+from merilo.runs import shapes
+from merilo.runs.files import TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+SCORED, UNDEFINED, FAILED = 0, 1, 2
+_STATES: Final = {"score": SCORED, "undefined": UNDEFINED, "failed": FAILED}
+_BLOCK: Final = 64 * 1024
+"""Bytes that are read from a file of lines at once."""
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_NUMBERS = rb"\{(?:" + _TEXT + rb":(?:-?[0-9]+|null),?)+\}"
+_LINE: Final = re.compile(
+    rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb'),"outcome":"(?:score","value":(-?[0-9][^,]*)'
+    rb'(?:,"counts":(' + _NUMBERS + rb'))?,"evidence":|(undefined)"|failed")'
+)
+"""The beginning of a line as this merilo writes it; whatever else is JSON is read as such."""
+
+
+class ShortOutcome(NamedTuple):
+    """The parts of a line that aggregates use."""
+
+    sample: str
+    metric: str | None
+    """None for a metric that is not wanted; the rest is then not read."""
+    state: int
+    """SCORED, UNDEFINED or FAILED."""
+    value: float
+    counts: Mapping[str, int | None] | None
+
+
+def is_table(path: Path) -> bool:
+    """Return True for the path of outcomes as Parquet, or of their part file."""
+    return path.name.startswith(TABLE)
+
+
+def as_table(form: str | None) -> bool | None:
+    """Return True for "parquet", False for "jsonl", None for None. Raises UsageError for another form, or if Parquet
+    cannot be written here.
+    """
+    if form not in {None, "jsonl", "parquet"}:
+        raise UsageError(f"Outcomes can be stored as jsonl or parquet, got {form!r} (--outcomes).")
+    if form == "parquet":
+        from merilo.runs.outcome_table import check_installed
+
+        check_installed()
+    return None if form is None else form == "parquet"
+
+
+def outcome_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
+    """Yield the line of every outcome with its end. Raises OSError and, for a damaged table, ValueError.
+
+    `reopen`: do not keep the file open, for a reader of more files than a process may open. It must make sure that no
+    file was replaced meanwhile.
+    """
+    if is_table(path):
+        from merilo.runs.outcome_table import table_lines
+
+        yield from table_lines(path, reopen=reopen)
+    elif reopen:
+        yield from _lines_of_blocks(path)
+    else:
+        with path.open("rb") as lines:
+            yield from lines
+
+
+def _lines_of_blocks(path: Path) -> Iterator[bytes]:
+    start, rest = 0, b""
+    while True:
+        with path.open("rb") as file:
+            file.seek(start)
+            block = file.read(_BLOCK)
+        if not block:
+            break
+        start += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def digest_of_lines(path: Path, size: int) -> str:
+    """Return the digest of `outcomes.jsonl` with the outcomes of a table, `size` bytes as hexadecimal digits."""
+    found = blake2b(digest_size=size)
+    for line in outcome_lines(path):
+        found.update(line)
+    return found.hexdigest()
+
+
+def short_outcomes(
+    lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bool = False
+) -> Iterator[ShortOutcome]:
+    """Yield the outcome in each line. Raises ValueError for a line that is not an outcome."""
+    metrics: dict[bytes, str | None] = {}
+    raw, sample = b"", ""
+    for line in lines:
+        found = _LINE.match(line)
+        if found is None or not line.endswith(b"}\n"):
+            outcome = _from_json(line, wanted)
+            raw, sample = b"", outcome.sample
+            yield outcome
+            continue
+        if found[1] != raw:
+            raw = found[1]
+            sample = _text(raw)
+        if found[2] not in metrics:
+            name = _text(found[2])
+            metrics[found[2]] = name if name in wanted else None
+        metric, value, counts = metrics[found[2]], found[3], None
+        if metric is not None and with_counts and found[4]:
+            counts = _counts(found[4])
+        if value is not None:
+            yield ShortOutcome(sample, metric, SCORED, float(value), counts)
+        else:
+            yield ShortOutcome(sample, metric, UNDEFINED if found[5] else FAILED, 0.0, None)
+
+
+@lru_cache(maxsize=4_096)
+def _counts(text: bytes) -> dict[str, int | None]:
+    """Parse counts; cached, because many samples have the same counts."""
+    found: dict[str, int | None] = json.loads(text)
+    return found
+
+
+def _text(quoted: bytes) -> str:
+    """Return the text of a JSON string."""
+    return str(json.loads(quoted)) if b"\\" in quoted else quoted[1:-1].decode()
+
+
+def _from_json(line: bytes, wanted: frozenset[str]) -> ShortOutcome:
+    """Return the outcome in a line that this merilo would lay out differently. Raises ValueError."""
+    try:
+        record: dict[str, Any] = json.loads(line)  # Any: JSON that has not been checked
+        sample, metric = str(record["sample"]), str(record["metric"])
+        state = _STATES[record["outcome"]]
+        value = float(record["value"]) if state == SCORED else 0.0
+        counts: dict[str, int | None] | None = record.get("counts")
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"a line is not an outcome: {type(error).__name__} {error}") from error
+    if counts is not None and (bad := shapes.COUNTS(counts)):
+        raise ValueError(f"the count {bad} of a score is not a number")
+    return ShortOutcome(sample, metric if metric in wanted else None, state, value, counts)
