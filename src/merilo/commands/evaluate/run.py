@@ -85,6 +85,10 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     are none, a directory that this call created is removed.
     """
     options = checked(options)
+    if options.runner is not None:
+        from merilo.commands.evaluate.distributed import run_distributed
+
+        return await run_distributed(data, options)
     judges = judges_of(options)
     check_shard(options, judges.values())
     check_prices(options.budget, judges.values(), options.price)
@@ -308,6 +312,7 @@ class _Work:
             ledger=self._ledger,
             elsewhere=_elsewhere(self._options),
             price=self._options.price,
+            shared=self._options.shared_limits,
             known=_known_adaptations(self._path),
             tell=self._progress.quote,
             listen=self._progress.listener,
