@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # otherwise Ray replaces 127.0.0.1 by an address that others can reach
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # Ray's own processes would write warnings into the progress line
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
 }
 _OBJECT_STORE_BYTES: Final = 100 * 2**20

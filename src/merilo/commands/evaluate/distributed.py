@@ -175,6 +175,7 @@ class _Evaluation:
             results = await self._evaluated()
             self._check_complete(results)
             run = await asyncio.to_thread(self._merged)
+            self._advance(self._samples)
             self._progress.spent(run.usage)
             return run
         except BaseException as error:
@@ -223,7 +224,10 @@ class _Evaluation:
         for text in self._status.notes:
             self._progress.quote(text)
         self._status = replace(self._status, notes=())
-        while self._shown < self._status.done:
+        self._advance(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
+
+    def _advance(self, done: int) -> None:
+        while self._shown < done:
             self._shown += 1
             self._progress.sample([])
 
