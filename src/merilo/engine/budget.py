@@ -174,7 +174,7 @@ class Spending:
         self._elsewhere = elsewhere or Balance()
         self._budget = budget
         self._shared = shared
-        self._granted = budget if shared is None else replace(budget, max_cost_usd=0.0, max_requests=0)
+        self._granted: dict[SharedLimit, float] = {}
         self._price = price
         self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
         self._earlier = self.ledger.requests
@@ -279,24 +279,25 @@ class Spending:
             return BudgetRefusal(BudgetDecision.OVER, self.time_limit_message)
         if free:
             return None
-        if budget.max_requests is not None and self.requests >= self._limit("max_requests", self.requests, 1):
-            return BudgetRefusal(BudgetDecision.OVER, self.requests_reached)
+        if (most := budget.max_requests) is not None:
+            limit = most if self._shared is None else self._part("max_requests", self.requests, 1)
+            if self.requests >= limit:
+                return BudgetRefusal(BudgetDecision.OVER, self.requests_reached)
         if budget.max_cost_usd is None:
             return None
-        used = self.cost_usd + self.unanswered_usd
-        limit = self._limit("max_cost_usd", used, self._reserved_usd + cost_usd)
+        used, limit = self.cost_usd + self.unanswered_usd, budget.max_cost_usd
+        if self._shared is not None:
+            limit = self._part("max_cost_usd", used, self._reserved_usd + cost_usd)
         left = limit * (1 + _ROUNDING) - used - cost_usd
         if left < 0:
             return BudgetRefusal(BudgetDecision.EXPENSIVE)
         return BudgetRefusal(BudgetDecision.LATER) if self._reserved_usd > left else None
 
-    def _limit(self, name: SharedLimit, used: float, more: float) -> float:
-        """Return the limit of this run directory. If it is a part of a shared one, ask for more if this is needed."""
-        limit: float = getattr(self._granted, name)
-        if self._shared is not None and used + more > limit:
-            limit = self._shared.grant(name, used, more)
-            self._granted = replace(self._granted, **{name: limit})
-        return limit
+    def _part(self, name: SharedLimit, used: float, more: float) -> float:
+        """Return the part of a shared limit that this run directory may use; ask for more if that is needed."""
+        if self._shared is not None and used + more > self._granted.get(name, 0.0):
+            self._granted[name] = self._shared.grant(name, used, more)
+        return self._granted.get(name, 0.0)
 
     def charge(self, provider: Provider, request: Request, reply_tokens: int, *, priced: bool) -> Charge:
         """Return the charge for a request that is sent and not answered; `reply_tokens`: of its longest reply."""

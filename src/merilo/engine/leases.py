@@ -22,8 +22,10 @@ _MINUTE_S: Final = 60.0
 class SharedLimits(Protocol):
     """The limits of several processes, as one of them sees them."""
 
-    workers: int
-    """Number of processes that share the limits."""
+    @property
+    def workers(self) -> int:
+        """Number of processes that share the limits."""
+        ...
 
     def reserve(self, endpoint: str, kind: str, per_minute: float, amount: float) -> float:
         """Reserve requests or tokens (`kind`) of an endpoint's rate; return the seconds until they may be sent."""

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 class Pool(Protocol):
     """The workers of a runner while they are in use."""
 
-    call: Call
-    """Calls a method of the shared object; may be used from any thread."""
+    @property
+    def call(self) -> Call:
+        """Calls a method of the shared object; may be used from any thread."""
+        ...
 
     def results(self, blocks: Sequence[int]) -> Iterator[Any]:  # Any: what the work returns
         """Run the work on each block; yield the results as they come, in any order."""

@@ -11,6 +11,7 @@ import logging
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.extras import optional_module
@@ -96,7 +97,7 @@ class RayPool:
             batch_size=1,
             compute=strategy,
             num_cpus=1,
-            fn_constructor_args=(self.work, self.call, os.getcwd()),
+            fn_constructor_args=(self.work, self.call, str(Path.cwd())),
         )
         for row in mapped.iter_rows():
             yield json.loads(row["result"])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.evaluate.board import Used
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.request_stats import Traffic
 from merilo.errors import DataError, MeriloError, ProviderDown, RunError, UsageError
@@ -17,7 +15,9 @@ from merilo.runs.balance import balance_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
+    from merilo.commands.evaluate.board import Used
     from merilo.commands.evaluate.options import Options
     from merilo.engine.budget import Unanswered
     from merilo.engine.leases import SharedLimit

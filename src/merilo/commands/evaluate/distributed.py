@@ -34,7 +34,6 @@ from merilo.runs.directory import run_directory
 from merilo.runs.files import MANIFEST
 from merilo.runs.ledger import Balance
 from merilo.runs.lock import RunLock
-from merilo.runs.run import Run
 from merilo.runs.tape_writer import write_tape
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from merilo.data.load import Records
     from merilo.data.sample import Dataset
     from merilo.runners.base import Pool, Runner
+    from merilo.runs.run import Run
 
 SHARDS: Final = ".shards"
 """Added to the name of a run, for the directory with the runs of its shards."""
@@ -175,12 +175,13 @@ class _Evaluation:
             results = await self._evaluated()
             self._check_complete(results)
             run = await asyncio.to_thread(self._merged)
-            self._advance(self._samples)
-            self._progress.spent(run.usage)
-            return run
         except BaseException as error:
             self._progress.stopped(error)
             raise
+        else:
+            self._advance(self._samples)
+            self._progress.spent(run.usage)
+            return run
         finally:
             self._progress.end()
 
