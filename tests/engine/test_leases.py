@@ -153,6 +153,6 @@ def test_spending_of_several_processes_stops_at_the_shared_limit(limits: dict[st
             continue
         entry = account.begin(0.001, Charge(1, 0, 0.001))
         account.ledger.replied(entry, Charge(1, 1, 0.001))
-        account._release(0.001)  # noqa: SLF001  without a provider and its usage
+        account._release(0.001)
         requests += 1
     assert requests == 40

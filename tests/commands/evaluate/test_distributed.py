@@ -14,18 +14,19 @@ import merilo
 from merilo.commands.evaluate import distributed
 from merilo.commands.evaluate.board import Board
 from merilo.commands.evaluate.distributed import planned_blocks
+from merilo.commands.evaluate.options import Options
 from merilo.engine.budget import Budget
 from merilo.engine.request_stats import Traffic
 from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from command_line import Here
-
     from merilo.judging.questions import Question
     from merilo.runners.base import Call, Work
 
+RUNNER_OF = distributed.runner_of
 METRICS = ["context_relevance", "faithfulness"]
 
 
@@ -60,7 +61,7 @@ def here_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Ge
 
 @pytest.fixture(autouse=True)
 def runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "_runner", lambda options: here_pool)
+    monkeypatch.setattr(distributed, "runner_of", lambda _: here_pool)
 
 
 @dataclass
@@ -183,7 +184,9 @@ def test_the_error_of_a_worker_is_raised_as_it_was(tmp_path: Path) -> None:
 def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
     """The seconds of the call count for all workers, from its beginning."""
     with pytest.raises(LimitReached, match="Time limit of 0 s reached"):
-        evaluated(data(tmp_path, 3), tmp_path / "many", Judge(), runner="ray", workers=1, max_seconds=0)
+        merilo.evaluate(
+            data(tmp_path, 3), judge=Calls(), out=tmp_path / "many", cache=False, runner="ray", workers=1, max_seconds=0
+        )
 
 
 @pytest.mark.parametrize(
@@ -246,20 +249,21 @@ def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
     assert not board.begin(2)
 
 
-def test_ray_that_is_missing_is_named(here: Here) -> None:
-    """The command says what to install."""
-    here.write("data.jsonl", rows(2))
-    done = here.merilo("run", "data.jsonl", "--runner", "ray")
-    assert done.returncode == 2
-    assert "pip install 'merilo[ray]'" in done.stderr.replace("\n", " ")
+def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
+
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr("merilo.extras.import_module", missing)
+    with pytest.raises(UsageError, match=r"--runner ray needs ray, .* pip install 'merilo\[ray\]'"):
+        RUNNER_OF(Options(runner="ray"))
 
 
-def test_an_unknown_runner_is_refused(here: Here) -> None:
+def test_an_unknown_runner_is_refused() -> None:
     """The message names the one that exists."""
-    here.write("data.jsonl", rows(2))
-    done = here.merilo("run", "data.jsonl", "--runner", "dask")
-    assert done.returncode == 2
-    assert "Unknown runner 'dask'. The only one is ray (--runner)." in done.stderr
+    with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
+        RUNNER_OF(Options(runner="dask"))
 
 
 def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:

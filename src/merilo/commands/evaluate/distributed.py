@@ -63,7 +63,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
 
     A run that one process has begun is resumed in this process. Raises what `run_evaluation` raises, and LimitReached.
     """
-    start = _runner(options)
+    start = runner_of(options)
     source = _check(data, options)
     dataset = load(source, mapping=options.mapping, language=options.language, limit=options.limit)
     path, made = run_directory(options.out, dataset.name)
@@ -98,7 +98,8 @@ def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
     return found.pop() if found else max(1, min(samples, workers * BLOCKS_PER_WORKER))
 
 
-def _runner(options: Options) -> Runner:
+def runner_of(options: Options) -> Runner:
+    """Return the runner of these options. Raises UsageError if it is unknown or not installed."""
     if options.runner != "ray":
         raise UsageError(f"Unknown runner {options.runner!r}. The only one is ray (--runner).")
     from merilo.extras import optional_module
