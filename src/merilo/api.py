@@ -56,6 +56,7 @@ def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
         UsageError: a metric, judge or argument cannot be used as named.
         ProviderDown: no request can succeed; the same call resumes the run.
         RunError: the directory cannot be used.
+        LimitReached: a limit stopped a run with `runner`; the same call with a higher limit resumes it.
         Interrupted: Ctrl-C was pressed; the same call resumes the run.
     """
     return run_blocking(run_evaluation(data, options))
