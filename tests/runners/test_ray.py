@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
     from merilo.runners.base import Call
 
-pytestmark = [pytest.mark.extras, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.extras,
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed here"),  # it must not be imported first
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),
+]
 LISTENING = "0A"
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
 
@@ -55,7 +61,6 @@ def files_of(pid: int) -> Iterator[str]:
 
 def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_machine() -> None:
     """Each block has one result, only that of the killed worker was begun twice, and all sockets are local."""
-    pytest.importorskip("ray.data", reason="ray is not installed here")
     from merilo.runners.ray import ray_pool
 
     def square(block: int, call: Call) -> dict[str, int]:
@@ -83,7 +88,6 @@ def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_
 
 def test_a_run_on_ray_has_the_bytes_of_one_process(tmp_path: Path) -> None:
     """With the embedded judge, on two workers."""
-    pytest.importorskip("ray.data", reason="ray is not installed here")
     data = tmp_path / "data.jsonl"
     rows = [
         {"id": str(n), "user_input": f"How long is river {n}?", "retrieved_contexts": [f"River {n} is {n} km long."]}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.errors import UsageError
 from merilo.extras import optional_module
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _ENVIRONMENT: Final = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # Ray's own processes would write warnings into the progress line
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
 }
+_LOOPBACK: Final = "127.0.0.1"
 _OBJECT_STORE_BYTES: Final = 100 * 2**20
 """Memory for objects that processes exchange: numbers of blocks and results only."""
 _CALL_S: Final = 60.0
@@ -48,7 +50,7 @@ class _Call:
 
 
 def _call(shared: object) -> _Call:
-    return _Call(_ray(), shared)
+    return _Call(optional_module("ray", wanted_by="--runner ray", install="merilo[ray]"), shared)
 
 
 class _Shared:
@@ -109,7 +111,7 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
 
     A Ray that the caller has initialised is used and stays open.
     """
-    ray = _ray()
+    ray = checked_ray()
     own = not ray.is_initialized()
     if own:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -120,7 +122,7 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
                 num_cpus=workers,
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,
-                _node_ip_address="127.0.0.1",
+                _node_ip_address=_LOOPBACK,
                 **quiet,
             )
     shared = ray.remote(num_cpus=0)(_Shared).remote(make_shared)
@@ -132,8 +134,16 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
             ray.shutdown()
 
 
-def _ray() -> Any:
-    if not os.environ.get("RAY_ADDRESS"):
+def checked_ray() -> Any:
+    """Return Ray. Raises UsageError if it is not installed, or would listen beyond this machine."""
+    local = not os.environ.get("RAY_ADDRESS")
+    if local:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-    return optional_module("ray", wanted_by="--runner ray", install="merilo[ray]")
+    ray: Any = optional_module("ray", wanted_by="--runner ray", install="merilo[ray]")
+    if local and not ray.is_initialized() and ray.util.get_node_ip_address() != _LOOPBACK:
+        raise UsageError(
+            "Ray was imported before merilo could keep it to this machine. Call ray.init() yourself, or set "
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 before the import."
+        )
+    return ray

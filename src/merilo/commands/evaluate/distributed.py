@@ -102,11 +102,9 @@ def runner_of(options: Options) -> Runner:
     """Return the runner of these options. Raises UsageError if it is unknown or not installed."""
     if options.runner != "ray":
         raise UsageError(f"Unknown runner {options.runner!r}. The only one is ray (--runner).")
-    from merilo.extras import optional_module
+    from merilo.runners.ray import checked_ray, ray_pool
 
-    optional_module("ray", wanted_by="--runner ray", install="merilo[ray]")
-    from merilo.runners.ray import ray_pool
-
+    checked_ray()
     return ray_pool
 
 
