@@ -95,10 +95,7 @@ class Board:
 
 def _sum(one: Traffic, other: Traffic) -> Traffic:
     known = one.cost_usd is not None and other.cost_usd is not None
-    added: dict[str, Any] = {  # Any: a number of each field
-        each.name: getattr(one, each.name) + getattr(other, each.name)
-        for each in fields(Traffic)
-        if each.name != "cost_usd"
-    }
-    cost = (one.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
-    return Traffic(**{**added, "cost_usd": cost, "paused_s": max(one.paused_s, other.paused_s)})
+    cost_usd = (one.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+    numbers = [each.name for each in fields(Traffic) if each.name not in {"cost_usd", "paused_s"}]
+    added: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in numbers}  # Any: as the field
+    return Traffic(**added, cost_usd=cost_usd, paused_s=max(one.paused_s, other.paused_s))
