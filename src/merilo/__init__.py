@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
-    from merilo.errors import DataError, Interrupted, LimitReached, MeriloError, ProviderDown, RunError, UsageError
+    from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
     from merilo.judges.scripted import ScriptedJudge
     from merilo.judging.verdicts import Failure
     from merilo.metrics.base import Evidence, Failed, Metric, Outcome, Score, Undefined
@@ -46,15 +46,7 @@ _HOMES = {
     ),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
-    "merilo.errors": (
-        "DataError",
-        "Interrupted",
-        "LimitReached",
-        "MeriloError",
-        "ProviderDown",
-        "RunError",
-        "UsageError",
-    ),
+    "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
     "merilo.judges.scripted": ("ScriptedJudge",),
     "merilo.judging.verdicts": ("Failure",),
     "merilo.metrics.base": ("Evidence", "Failed", "Metric", "Outcome", "Score", "Undefined"),
@@ -72,7 +64,6 @@ __all__ = [
     "Failed",
     "Failure",
     "Interrupted",
-    "LimitReached",
     "MeriloError",
     "Metric",
     "Outcome",

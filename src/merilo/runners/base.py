@@ -1,4 +1,7 @@
-"""The interface of a runner: it runs a function on each block in several processes, which share one object."""
+"""The interface of a runner: it runs a function on each block in several processes, which share one object.
+
+A runner knows nothing of an evaluation. `commands/evaluate/distributed.py` plans the blocks and merges their results.
+"""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _evaluated(
     data: str, judgements: tuple[str | None, str | None], options: Options, *, quiet: bool, plain: bool
 ) -> Run:
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.evaluate.run import run_evaluation
+    from merilo.commands.evaluate.distributed import run_anywhere
     from merilo.data.span_evidence import load_judged
     from merilo.rendering.progress_line import ProgressLine
     from merilo.rendering.spent import spent_so_far
@@ -93,7 +93,7 @@ def _evaluated(
     watch = ProgressLine(quiet=quiet, plain=plain, language=options.language)
     say = translation(options.language).lines
     try:
-        return run_blocking(run_evaluation(source, replace(options, progress=watch)))
+        return run_blocking(run_anywhere(source, replace(options, progress=watch)))
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
         raise Interrupted(say(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch))) from None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.evaluate.block import Blocks, block_error, used_in
 from merilo.commands.evaluate.board import Board, Status
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.settings import check_shard, judges_of
+from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.commands.merge.run import merge_runs
 from merilo.data.load import load
 from merilo.data.sample import BadRecord
@@ -58,11 +58,17 @@ _READ_AT_ONCE: Final = 1_000
 _CACHE: Final = "cache.sqlite"
 
 
+async def run_anywhere(data: str | PathLike[str] | Records, options: Options) -> Run:
+    """Evaluate in this process, or on the workers of the runner that the options name."""
+    return await (run_evaluation if options.runner is None else run_distributed)(data, options)
+
+
 async def run_distributed(data: str | PathLike[str] | Records, options: Options) -> Run:
-    """Evaluate a file on the workers of a runner; return the merged run. `options` are checked.
+    """Evaluate a file on the workers of a runner; return the merged run.
 
     A run that one process has begun is resumed in this process. Raises what `run_evaluation` raises, and LimitReached.
     """
+    options = checked(options)
     start = runner_of(options)
     source = _check(data, options)
     dataset = load(source, mapping=options.mapping, language=options.language, limit=options.limit)

@@ -86,9 +86,7 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     """
     options = checked(options)
     if options.runner is not None:
-        from merilo.commands.evaluate.distributed import run_distributed
-
-        return await run_distributed(data, options)
+        raise UsageError("Only `merilo run` and `merilo.evaluate` have a runner. Leave it out.")
     judges = judges_of(options)
     check_shard(options, judges.values())
     check_prices(options.budget, judges.values(), options.price)
