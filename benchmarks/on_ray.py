@@ -87,6 +87,8 @@ class Watched:
     killed: int = 0
     resident: dict[int, list[float]] = field(default_factory=dict)
     """Resident MB by process, once per second."""
+    cpu_s: dict[int, float] = field(default_factory=dict)
+    """CPU seconds by process, the last time that it was seen: the command (`driver`) and the workers."""
     over: threading.Event = field(default_factory=threading.Event)
 
     def watch(self) -> None:
@@ -94,6 +96,8 @@ class Watched:
         began = None
         while not self.over.wait(1.0):
             found = {pid: mb for pid, mb in _workers() if self.driver in _parents(pid)}
+            for pid in (self.driver, *found):
+                self.cpu_s[pid] = max(_cpu_s(pid), self.cpu_s.get(pid, 0.0))
             for pid, mb in found.items():
                 self.resident.setdefault(pid, []).append(mb)
             if found and began is None:
@@ -111,6 +115,14 @@ def _workers() -> Iterator[tuple[int, float]]:
             if (path / "cmdline").read_bytes().startswith(_WORKER):
                 pages = int((path / "statm").read_text().split()[1])
                 yield int(path.name), pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    except OSError:
+        return 0.0
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def _parents(pid: int) -> list[int]:
@@ -180,9 +192,10 @@ def measure(chosen: argparse.Namespace, folder: Path, address: str | None) -> No
     name, one = f"{chosen.judge}, {chosen.samples:,} samples", folder / "one"
     alone_s = 0.0
     if not limits:
-        alone_s, _, _ = evaluate(command, one, [])
+        alone_s, seen, _ = evaluate(command, one, [])
         counts(address)
         report(f"{name}: one process, s", round(alone_s, 1))
+        report(f"{name}: one process, CPU s", round(sum(seen.cpu_s.values()), 1))
     for workers in chosen.workers:
         kills = chosen.kill if workers == max(chosen.workers) else 0
         expected = max(20.0, alone_s / workers)
@@ -192,6 +205,9 @@ def measure(chosen: argparse.Namespace, folder: Path, address: str | None) -> No
         seconds, seen, code = evaluate(command, out, times, *more)
         name = f"{chosen.judge}, {chosen.samples:,} samples, {workers} on Ray"
         report(f"{name}: s", round(seconds, 1))
+        driver_s = seen.cpu_s.pop(seen.driver, 0.0)
+        report(f"{name}: CPU s of the driver", round(driver_s, 1))
+        report(f"{name}: CPU s of all workers", round(sum(seen.cpu_s.values()), 1))
         for pid, resident in seen.resident.items():
             if len(resident) >= 8:
                 report(f"{name}: resident MB of worker {pid}, median", round(statistics.median(resident), 1))

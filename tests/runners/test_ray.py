@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
+from merilo.errors import MeriloError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +62,10 @@ def files_of(pid: int) -> Iterator[str]:
 
 
 def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_machine() -> None:
-    """Each block has one result, only that of the killed worker was begun twice, and all sockets are local."""
+    """Each block has one result, only that of the killed worker was begun twice, and all sockets are local.
+
+    An error of the work ends the results with its last line.
+    """
     from merilo.runners.ray import ray_pool
 
     def square(block: int, call: Call) -> dict[str, int]:
@@ -77,9 +82,14 @@ def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_
             self.begun[block] = self.begun.get(block, 0) + 1
             return self.begun[block]
 
+    def broken(block: int, call: Call) -> object:
+        raise ValueError("no such river")
+
     with ray_pool(square, Tally, 2) as pool:
         results = sorted(pool.results(range(1, 7)), key=lambda each: each["block"])
         addresses = listening()
+        with pytest.raises(MeriloError, match="no such river. Repeat the command to resume"):
+            list(replace(pool, work=broken).results([1]))
     assert [each["square"] for each in results] == [1, 4, 9, 16, 25, 36]
     assert results[2]["times"] == 2
     assert addresses

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.errors import UsageError
+from merilo.errors import MeriloError, UsageError
 from merilo.extras import optional_module
 
 if TYPE_CHECKING:
@@ -101,8 +101,11 @@ class RayPool:
             num_cpus=1,
             fn_constructor_args=(self.work, self.call, str(Path.cwd())),
         )
-        for row in mapped.iter_rows():
-            yield json.loads(row["result"])
+        try:
+            for row in mapped.iter_rows():
+                yield json.loads(row["result"])
+        except self.ray.exceptions.RayError as error:
+            raise MeriloError(f"Ray stopped: {_last_line(error)} Repeat the command to resume.") from error
 
 
 @contextmanager
@@ -115,8 +118,11 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
     own = not ray.is_initialized()
     if own:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if os.environ.get("RAY_ADDRESS"):
-            ray.init(**quiet)
+        if address := os.environ.get("RAY_ADDRESS"):
+            try:
+                ray.init(**quiet)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise UsageError(f"No Ray cluster at RAY_ADDRESS={address}: {_last_line(error)}") from error
         else:
             ray.init(
                 num_cpus=workers,
@@ -147,3 +153,9 @@ def checked_ray() -> Any:
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 before the import."
         )
     return ray
+
+
+def _last_line(error: Exception) -> str:
+    """Return the last line of an error of Ray, which follows the traces of all processes."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[-1].strip():.200}".rstrip(".") + "."
