@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from merilo.commands.blocking import run_blocking
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.compare.settings import SHOWN
+from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
-from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.lineage.options import LineageOptions
 from merilo.commands.option import with_options, with_options_only
 from merilo.commands.plan.options import PlanOptions
@@ -56,9 +56,10 @@ def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
         UsageError: a metric, judge or argument cannot be used as named.
         ProviderDown: no request can succeed; the same call resumes the run.
         RunError: the directory cannot be used.
+        LimitReached: a limit stopped a run with `runner`; the same call with a higher limit resumes it.
         Interrupted: Ctrl-C was pressed; the same call resumes the run.
     """
-    return run_blocking(run_evaluation(data, options))
+    return run_blocking(run_anywhere(data, options))
 
 
 @with_options(Options)
@@ -67,7 +68,7 @@ async def aevaluate(data: str | PathLike[str] | Records, options: Options) -> Ru
 
     Cancelling it leaves a run that the same call resumes.
     """
-    return await run_evaluation(data, options)
+    return await run_anywhere(data, options)
 
 
 @with_options(PipelineOptions)

@@ -18,6 +18,7 @@
     │       ├── Permanent        this request is invalid and always will be
     │       └── ProviderDown     no request can succeed (wrong key, wrong model): the run stops
     ├── RunError                 a run directory has a wrong format, is damaged or in use
+    ├── LimitReached             a limit stopped an evaluation on several workers; its answers are stored
     └── Interrupted              the run was stopped, for instance by Ctrl-C; its answers are stored
 
 Every message is short and readable: what is wrong, what was expected, and what to do.
@@ -153,6 +154,10 @@ class ProviderDown(ProviderError):
 
 class RunError(MeriloError):
     """A run directory has a wrong format, is damaged or is in use."""
+
+
+class LimitReached(MeriloError):
+    """A limit stopped an evaluation on several workers; its answers are stored, and a higher limit resumes it."""
 
 
 class Interrupted(MeriloError):

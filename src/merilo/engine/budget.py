@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.engine.amounts import Settled
+    from merilo.engine.leases import SharedLimit, SharedLimits
     from merilo.errors import ProviderError
     from merilo.judges.base import Judge
     from merilo.providers.base import Provider, Request
@@ -156,13 +157,24 @@ class Spending:
     """The part of its budget that a run directory has used, with the amounts reserved for requests in flight."""
 
     def __init__(
-        self, budget: Budget, price: Pricer, ledger: Ledger | None = None, *, elsewhere: Balance | None = None
+        self,
+        budget: Budget,
+        price: Pricer,
+        ledger: Ledger | None = None,
+        *,
+        elsewhere: Balance | None = None,
+        shared: SharedLimits | None = None,
     ) -> None:
-        """`elsewhere`: what other run directories have spent of the same budget."""
+        """`elsewhere`: what other run directories have spent of the same budget.
+
+        `shared`: grants this run directory parts of a budget that it shares with runs in other processes.
+        """
         self.needs_price = budget.max_cost_usd is not None
         self.ledger = ledger or Ledger()
         self._elsewhere = elsewhere or Balance()
         self._budget = budget
+        self._shared = shared
+        self._granted: dict[SharedLimit, float] = {}
         self._price = price
         self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
         self._earlier = self.ledger.requests
@@ -230,7 +242,10 @@ class Spending:
             next=cost_usd,
         )
 
-    def _requests_reached(self, limit: int) -> Reached:
+    @property
+    def requests_reached(self) -> Reached:
+        """The message for the limit of requests."""
+        limit = self._budget.max_requests or 0
         return Reached(
             f"Limit of {_requests(limit)} reached (--max-requests): {self.requests:,} sent {self._where} so far. "
             "Raise --max-requests to continue.",
@@ -264,14 +279,25 @@ class Spending:
             return BudgetRefusal(BudgetDecision.OVER, self.time_limit_message)
         if free:
             return None
-        if budget.max_requests is not None and self.requests >= budget.max_requests:
-            return BudgetRefusal(BudgetDecision.OVER, self._requests_reached(budget.max_requests))
+        if (most := budget.max_requests) is not None:
+            limit = most if self._shared is None else self._part("max_requests", self.requests, 1)
+            if self.requests >= limit:
+                return BudgetRefusal(BudgetDecision.OVER, self.requests_reached)
         if budget.max_cost_usd is None:
             return None
-        left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - self.unanswered_usd - cost_usd
+        used, limit = self.cost_usd + self.unanswered_usd, budget.max_cost_usd
+        if self._shared is not None:
+            limit = self._part("max_cost_usd", used, self._reserved_usd + cost_usd)
+        left = limit * (1 + _ROUNDING) - used - cost_usd
         if left < 0:
             return BudgetRefusal(BudgetDecision.EXPENSIVE)
         return BudgetRefusal(BudgetDecision.LATER) if self._reserved_usd > left else None
+
+    def _part(self, name: SharedLimit, used: float, more: float) -> float:
+        """Return the part of a shared limit that this run directory may use; ask for more if that is needed."""
+        if self._shared is not None and used + more > self._granted.get(name, 0.0):
+            self._granted[name] = self._shared.grant(name, used, more)
+        return self._granted.get(name, 0.0)
 
     def charge(self, provider: Provider, request: Request, reply_tokens: int, *, priced: bool) -> Charge:
         """Return the charge for a request that is sent and not answered; `reply_tokens`: of its longest reply."""

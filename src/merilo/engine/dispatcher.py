@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached
+    from merilo.engine.leases import SharedLimits
     from merilo.engine.pending_request import Order, ReplyListener
     from merilo.errors import ProviderError
     from merilo.judges.base import OutgoingRequest
@@ -58,11 +59,14 @@ class Dispatcher:
         ledger: Ledger | None = None,
         elsewhere: Balance | None = None,
         price: Pricer = own_price,
+        shared: SharedLimits | None = None,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
         listen: Callable[[Event], None] | None = None,
     ) -> None:
         """`ledger` belongs to the run directory; `elsewhere` is what other directories have spent of the same budget.
+
+        `shared`: the limits are those of several processes together; None: of this run.
 
         `known` are the `adaptations` of an earlier part of the run, so that they need not be learnt again.
 
@@ -70,13 +74,14 @@ class Dispatcher:
         """
         self.limits = limits or Limits()
         self.price = price
+        self.shared = shared
         self.halted = False
         """True once no more requests are sent."""
         self.reached: Reached | None = None
         """The limit that ended this call before all was done; None if there was none, or if an error ended it."""
         self.over = False
         """True once no more replies are processed."""
-        self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere)
+        self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere, shared=shared)
         self._say = tell
         self._listen = listen
         self._warned: set[str] = set()

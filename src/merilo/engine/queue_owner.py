@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached, Spending
+    from merilo.engine.leases import SharedLimits
     from merilo.engine.pending_request import PendingRequest
     from merilo.engine.rate_limits import Limits
     from merilo.engine.request_stats import EventKind
@@ -33,6 +34,7 @@ class QueueOwner(Protocol):
     limits: Limits
     price: Pricer
     spending: Spending
+    shared: SharedLimits | None
     halted: bool
     over: bool
     timed_out: int

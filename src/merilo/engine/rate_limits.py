@@ -13,6 +13,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
+from merilo.engine.leases import LeasedMeter
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
@@ -20,6 +21,7 @@ from merilo.providers.base import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from merilo.engine.leases import SharedLimits
     from merilo.providers.base import Provider, Request
 
 CONCURRENCY: Final = 16
@@ -68,7 +70,7 @@ class Limiter:
         self.title = title
         self._lock = threading.Lock()
         self._shares: list[LimiterHandle] = []
-        self._meters: dict[tuple[str, float], _Meter] = {}
+        self._meters: dict[tuple[str, float], Meter | LeasedMeter] = {}
         self._in_flight = 0
         self._number = 0
         self._cut_at = 0
@@ -76,13 +78,17 @@ class Limiter:
         self._good = 0
         self._paused_until = 0.0
 
-    def join(self, limits: Limits, wake: Callable[[], None]) -> LimiterHandle:
-        """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent."""
+    def join(self, limits: Limits, wake: Callable[[], None], shared: SharedLimits | None = None) -> LimiterHandle:
+        """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent.
+
+        `shared`: the rates are limits of several processes together; None: of this process.
+        """
         share = LimiterHandle(self, limits, wake)
         with self._lock:
             for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
                 if rate is not None:
-                    share.meters.append((kind, self._meters.setdefault((kind, rate), _Meter(rate))))
+                    new = Meter(rate) if shared is None else LeasedMeter(shared, self.title, kind, rate)
+                    share.meters.append((kind, self._meters.setdefault((kind, rate), new)))
             self._shares.append(share)
         return share
 
@@ -193,7 +199,7 @@ class LimiterHandle:
     def __init__(self, limiter: Limiter, limits: Limits, wake: Callable[[], None]) -> None:
         self.limits = limits
         self.wake = wake
-        self.meters: list[tuple[str, _Meter]] = []
+        self.meters: list[tuple[str, Meter | LeasedMeter]] = []
         self.in_flight = 0
         self.waiting = False
         self._limiter = limiter
@@ -282,7 +288,7 @@ def title_of(provider: Provider) -> str:
     return " ".join(value for value in provider.fingerprint().values() if isinstance(value, str) and value)
 
 
-class _Meter:
+class Meter:
     """Meter for a rate per minute that no minute exceeds: requests are spaced, with bursts of up to a second."""
 
     def __init__(self, per_minute: float) -> None:
@@ -297,6 +303,7 @@ class _Meter:
         return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
 
     def charge(self, now: float, weight: float) -> None:
+        """Use this weight now."""
         self._free_at = max(self._free_at, now) + weight * self._apart_s
 
     def adjust(self, weight: float) -> None:

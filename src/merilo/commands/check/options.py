@@ -47,6 +47,8 @@ ABOUT_DATA: Final = (
     "until_decided",
     "batch",
     "batch_files",
+    "runner",
+    "workers",
     "baseline",
 )
 """Options of an evaluation that say nothing about one judge."""

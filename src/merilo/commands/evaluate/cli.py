@@ -14,7 +14,7 @@ from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Debug, GitHub, Json, Markdown, Qrels, Quiet, SourceDocuments, given, share
 from merilo.commands.option_flags import takes_options
-from merilo.errors import Interrupted, MeriloError
+from merilo.errors import Interrupted, LimitReached, MeriloError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,20 +82,24 @@ def _evaluated(
     data: str, judgements: tuple[str | None, str | None], options: Options, *, quiet: bool, plain: bool
 ) -> Run:
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.evaluate.run import run_evaluation
+    from merilo.commands.evaluate.distributed import run_anywhere
     from merilo.data.span_evidence import load_judged
     from merilo.rendering.progress_line import ProgressLine
     from merilo.rendering.spent import spent_so_far
+    from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
 
     source = load_judged(data, *judgements, mapping=options.mapping, language=options.language)
     watch = ProgressLine(quiet=quiet, plain=plain, language=options.language)
     say = translation(options.language).lines
     try:
-        return run_blocking(run_evaluation(source, replace(options, progress=watch)))
+        return run_blocking(run_anywhere(source, replace(options, progress=watch)))
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
         raise Interrupted(say(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch))) from None
+    except LimitReached as error:
+        tell(say(_resumable(str(error), watch)))
+        raise typer.Exit(Exit.LIMIT_REACHED) from error
     except MeriloError as error:  # a key that is missing, a server that is gone: the run has begun
         if watch.run is None:
             raise

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.gate.suite import Suite
     from merilo.engine.budget import Budget, Pricer, Unanswered
+    from merilo.engine.leases import SharedLimits
     from merilo.engine.progress import Progress
     from merilo.engine.rate_limits import Limits
     from merilo.judges.base import JudgeLike
@@ -524,6 +525,33 @@ class Options:
             ),
         ),
     )
+    runner: str | None = field(
+        default=None,
+        metadata=option(
+            '"ray": evaluate shards of the data on the workers of a Ray cluster, which is the one at RAY_ADDRESS or '
+            "else a new one on this machine. The results equal those of one process. None: this process evaluates.",
+            Flag(
+                help="ray: evaluate on the workers of a Ray cluster. [default: in this process]",
+                metavar="NAME",
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
+        ),
+    )
+    workers: int | None = field(
+        default=None,
+        metadata=option(
+            "number of workers of `runner`. Rates and budgets hold for all of them together, `concurrency` for each. "
+            "None: the number of CPUs.",
+            Flag(
+                help="Number of workers of --runner. [default: the number of CPUs]",
+                metavar="N",
+                type=int,
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
+        ),
+    )
     progress: Progress | None = field(
         default=None, metadata=option("a `Progress` that receives the state of the run. None: nothing is shown.")
     )
@@ -532,6 +560,8 @@ class Options:
     """Leave out metrics that cannot be computed, with the reason, instead of refusing them. Set by merilo only."""
     shared_with: tuple[Path, ...] = ()
     """Other run directories whose spending counts against the same limits. Set by merilo only."""
+    shared_limits: SharedLimits | None = None
+    """The limits that this run shares with runs in other processes. Set by merilo only."""
     reports_local_time: bool = True
     """Report the estimated time of local models before the first question. Set by merilo only."""
 

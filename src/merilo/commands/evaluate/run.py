@@ -87,6 +87,8 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     are none, a directory that this call created is removed.
     """
     options = checked(options)
+    if options.runner is not None:
+        raise UsageError("Only `merilo run` and `merilo.evaluate` have a runner. Leave it out.")
     judges = judges_of(options)
     check_shard(options, judges.values())
     check_prices(options.budget, judges.values(), options.price)
@@ -311,6 +313,7 @@ class _Work:
             ledger=self._ledger,
             elsewhere=_elsewhere(self._options),
             price=self._options.price,
+            shared=self._options.shared_limits,
             known=_known_adaptations(self._path),
             tell=self._progress.quote,
             listen=self._progress.listener,

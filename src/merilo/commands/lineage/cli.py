@@ -59,6 +59,8 @@ _WRITES_NOTHING = (
         "until_decided",
         "batch",
         "batch_files",
+        "runner",
+        "workers",
         "baseline",
     ),
 )

@@ -45,6 +45,8 @@ Examples:
         "until_decided",
         "batch",
         "batch_files",
+        "runner",
+        "workers",
         "baseline",
         "language",
     ),

@@ -78,6 +78,8 @@ _OWN = {
         "until_decided",
         "baseline",
         "batch_files",
+        "runner",
+        "workers",
     ),
     batch=Flag(help="Use the prices of batches.", type=bool, default=False, group=OptionGroup.OUTPUT),
     out=Flag(help="A run that has begun; it is not changed.", metavar="RUN", group=OptionGroup.OUTPUT),

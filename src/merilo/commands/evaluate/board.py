@@ -1,0 +1,101 @@
+"""What the workers of one evaluation share: its limits, its progress, and the order to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from merilo.engine.lease_book import LeaseBook
+from merilo.engine.request_stats import Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.engine.budget import Budget
+    from merilo.engine.leases import SharedLimit
+
+Used = dict["SharedLimit", float]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of all blocks together."""
+
+    done: int
+    """Samples that are done."""
+    traffic: Traffic
+    notes: tuple[str, ...] = ()
+    """Messages since the last call."""
+    refused: Mapping[SharedLimit, float] = field(default_factory=dict["SharedLimit", float])
+    """The smallest amount of each limit that was refused; empty if none was."""
+
+
+class Board:
+    """The shared object of the workers: they call it, and so does the driver."""
+
+    def __init__(self, budget: Budget, workers: int, used: Mapping[int, Used]) -> None:
+        """`used`: what each block has used of the limits before."""
+        names: tuple[SharedLimit, ...] = ("max_cost_usd", "max_requests")
+        self._book = LeaseBook(
+            budget, workers, {name: {block: each[name] for block, each in used.items()} for name in names}
+        )
+        self._done: dict[int, int] = {}
+        self._traffic: dict[int, Traffic] = {}
+        self._earlier = Traffic()
+        self._notes: dict[str, bool] = {}
+        self._stop = False
+
+    def reserve(self, endpoint: str, kind: str, per_minute: float, amount: float) -> float:
+        """See `SharedLimits.reserve`."""
+        return self._book.reserve(endpoint, kind, per_minute, amount)
+
+    def grant(self, block: int, name: SharedLimit, used: float, more: float) -> float:
+        """See `SharedLimits.grant`."""
+        return self._book.grant(block, name, used, more)
+
+    def begin(self, block: int) -> bool:
+        """Begin a block; return False if nothing more is to be done."""
+        if block in self._traffic:
+            self.note(f"The worker of shard {block} died. Another one resumes the shard.")
+            self._earlier = _sum(self._earlier, replace(self._traffic.pop(block), in_flight=0, queued=0))
+        return not self._stop and not self._book.refused
+
+    def report(self, block: int, done: int, traffic: Traffic) -> bool:
+        """Update the progress of a block; return False if its evaluation is to stop."""
+        self._done[block] = max(done, self._done.get(block, 0))
+        self._traffic[block] = traffic
+        return not self._stop
+
+    def finish(self, block: int, used: Used) -> None:
+        """End a block that has used this of the limits."""
+        self._book.release(block, used)
+        last = self._traffic.pop(block, Traffic())
+        self._earlier = _sum(self._earlier, replace(last, in_flight=0, queued=0))
+
+    def note(self, text: str) -> None:
+        """Pass a message to the user, each text once."""
+        self._notes.setdefault(text, False)
+
+    def stop(self) -> None:
+        """Stop all blocks; what is in flight is stored."""
+        self._stop = True
+
+    def status(self) -> Status:
+        """Return the state of all blocks."""
+        new = tuple(text for text, shown in self._notes.items() if not shown)
+        self._notes |= dict.fromkeys(new, True)
+        return Status(sum(self._done.values()), self._all(), new, dict(self._book.refused))
+
+    def _all(self) -> Traffic:
+        total = self._earlier
+        for each in self._traffic.values():
+            total = _sum(total, each)
+        return total
+
+
+def _sum(one: Traffic, other: Traffic) -> Traffic:
+    known = one.cost_usd is not None and other.cost_usd is not None
+    cost_usd = (one.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+    numbers = [each.name for each in fields(Traffic) if each.name not in {"cost_usd", "paused_s"}]
+    added: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in numbers}  # Any: as the field
+    return Traffic(**added, cost_usd=cost_usd, paused_s=max(one.paused_s, other.paused_s))

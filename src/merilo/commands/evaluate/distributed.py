@@ -1,0 +1,266 @@
+"""An evaluation on several workers: shards of the data are evaluated as runs, and merged into one.
+
+The runs of the shards are in the directory RUN.shards until RUN itself is written, in one step. So an interrupted
+evaluation is resumed by the same command, and it never needs more than what was in flight. design/ray.md explains the
+choices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from merilo.commands.evaluate.block import Blocks, block_error, used_in
+from merilo.commands.evaluate.board import Board, Status
+from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.evaluate.settings import check_shard, checked, judges_of
+from merilo.commands.merge.run import merge_runs
+from merilo.data.load import load
+from merilo.data.sample import BadRecord
+from merilo.engine.budget import Spending, check_prices
+from merilo.engine.progress import ProgressDispatcher
+from merilo.engine.request_stats import Traffic
+from merilo.errors import LimitReached, UsageError
+from merilo.rendering.wording import count
+from merilo.runs.balance import balance_in
+from merilo.runs.directory import run_directory
+from merilo.runs.files import MANIFEST
+from merilo.runs.ledger import Balance
+from merilo.runs.lock import RunLock
+from merilo.runs.tape_writer import write_tape
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from merilo.commands.evaluate.block import BlockResult
+    from merilo.commands.evaluate.board import Used
+    from merilo.commands.evaluate.options import Options
+    from merilo.data.load import Records
+    from merilo.data.sample import Dataset
+    from merilo.runners.base import Pool, Runner
+    from merilo.runs.run import Run
+
+SHARDS: Final = ".shards"
+"""Added to the name of a run, for the directory with the runs of its shards."""
+BLOCKS_PER_WORKER: Final = 4
+"""More would even out their ends better, but each block reads the whole data."""
+_POLL_S: Final = 0.5
+_STOPPING_S: Final = 30.0
+"""Seconds to wait for the workers to store what is in flight after a cancellation."""
+_READ_AT_ONCE: Final = 1_000
+_CACHE: Final = "cache.sqlite"
+
+
+async def run_anywhere(data: str | PathLike[str] | Records, options: Options) -> Run:
+    """Evaluate in this process, or on the workers of the runner that the options name."""
+    return await (run_evaluation if options.runner is None else run_distributed)(data, options)
+
+
+async def run_distributed(data: str | PathLike[str] | Records, options: Options) -> Run:
+    """Evaluate a file on the workers of a runner; return the merged run.
+
+    A run that one process has begun is resumed in this process. Raises what `run_evaluation` raises, and LimitReached.
+    """
+    options = checked(options)
+    start = runner_of(options)
+    source = _check(data, options)
+    dataset = load(source, mapping=options.mapping, language=options.language, limit=options.limit)
+    path, made = run_directory(options.out, dataset.name)
+    shards = path.absolute().with_name(path.name + SHARDS)
+    if (path / MANIFEST).exists():
+        run = await run_evaluation(data, replace(options, runner=None, out=path))
+        if run.complete:
+            shutil.rmtree(shards, ignore_errors=True)
+        return run
+    try:
+        shards.mkdir(exist_ok=True)
+        with RunLock(shards):
+            samples = await _samples(dataset)
+            blocks = _blocks(source, options, shards, samples)
+            return await _Evaluation(path, blocks, samples, options, start).run()
+    except BaseException:
+        if made and not any(shards.glob(f"*/{MANIFEST}")):
+            shutil.rmtree(shards, ignore_errors=True)
+            with suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
+    """Return the number of blocks: that of an interrupted evaluation, from the `names` of its directories, if any.
+
+    Raises UsageError if they are of different numbers of blocks.
+    """
+    found = {int(of) for name in names if (of := name.partition("-of-")[2]).isdecimal()}
+    if len(found) > 1:
+        raise UsageError(f"The shards are of different evaluations: {', '.join(sorted(names))}. Remove them.")
+    return found.pop() if found else max(1, min(samples, workers * BLOCKS_PER_WORKER))
+
+
+def runner_of(options: Options) -> Runner:
+    """Return the runner of these options. Raises UsageError if it is unknown or not installed."""
+    if options.runner != "ray":
+        raise UsageError(f"Unknown runner {options.runner!r}. The only one is ray (--runner).")
+    from merilo.runners.ray import checked_ray, ray_pool
+
+    checked_ray()
+    return ray_pool
+
+
+def _check(data: str | PathLike[str] | Records, options: Options) -> str:
+    """Return the path of the data. Raises UsageError for data or options that workers cannot use."""
+    if not isinstance(data, str | os.PathLike) or str(data) == "-":
+        raise UsageError("The workers of --runner read the data themselves. Give the path of a file.")
+    if options.workers is not None and options.workers < 1:
+        raise UsageError(f"workers must be at least 1, got {options.workers} (--workers).")
+    others = {
+        "--shard": options.shard,
+        "--until-decided": options.until_decided,
+        "--batch": options.batched or None,
+        "--log-json": options.log_json,
+    }
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(f"{name} cannot be combined with --runner.")
+    judges = judges_of(options)
+    check_shard(replace(options, shard="1/1"), judges.values())
+    check_prices(options.budget, judges.values(), options.price)
+    return str(Path(data).absolute())
+
+
+async def _samples(dataset: Dataset) -> int:
+    """Return the number of valid records. Yields to the event loop, so that reading can be cancelled."""
+    samples = 0
+    for number, each in enumerate(dataset):
+        samples += not isinstance(each, BadRecord)
+        if number % _READ_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return samples
+
+
+def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks:
+    workers = options.workers or os.cpu_count() or 1
+    cache = options.cache if options.cache is not False else shards / _CACHE  # equal questions are asked once
+    ends = None if options.max_seconds is None else time.time() + options.max_seconds
+    return Blocks(
+        source,
+        replace(options, runner=None, workers=None, progress=None, record=None, cache=cache),
+        shards,
+        planned_blocks(samples, workers, [each.name for each in shards.iterdir()]),
+        workers,
+        ends,
+    )
+
+
+class _Evaluation:
+    """One call that evaluates the blocks of a run and merges them."""
+
+    def __init__(self, path: Path, blocks: Blocks, samples: int, options: Options, start: Runner) -> None:
+        self._path = path
+        self._blocks = blocks
+        self._samples = samples
+        self._options = options
+        self._start = start
+        self._all = range(1, blocks.of + 1)
+        self._progress = ProgressDispatcher(options.progress)
+        self._status = Status(0, Traffic())
+        self._shown = 0
+
+    async def run(self) -> Run:
+        self._progress.begin(self._path, self._samples)
+        self._progress.watch(lambda: self._status.traffic)
+        try:
+            results = await self._evaluated()
+            self._check_complete(results)
+            run = await asyncio.to_thread(self._merged)
+        except BaseException as error:
+            self._progress.stopped(error)
+            raise
+        else:
+            self._advance(self._samples)
+            self._progress.spent(run.usage)
+            return run
+        finally:
+            self._progress.end()
+
+    async def _evaluated(self) -> list[BlockResult]:
+        """Run the workers in a thread, because a runner blocks; show their progress meanwhile."""
+        used = {block: used_in(self._blocks.path(block), self._options.unanswered) for block in self._all}
+        pools: list[Pool] = []
+        running = asyncio.create_task(asyncio.to_thread(self._run_blocks, used, pools))
+        try:
+            while not running.done():
+                await asyncio.wait([running], timeout=_POLL_S)
+                if pools:
+                    await self._show(pools[0])
+        except asyncio.CancelledError:
+            self._stop(pools)
+            await asyncio.wait([running], timeout=_STOPPING_S)
+            raise
+        return running.result()
+
+    def _run_blocks(self, used: dict[int, Used], pools: list[Pool]) -> list[BlockResult]:
+        make = partial(Board, self._options.budget, self._blocks.workers, used)
+        results: list[BlockResult] = []
+        with self._start(self._blocks, make, self._blocks.workers) as pool:
+            pools.append(pool)
+            for result in pool.results(self._all):
+                results.append(result)
+                if result["error"] is not None:
+                    pool.call("stop")
+            self._status = pool.call("status")
+            pools.clear()
+        return results
+
+    def _stop(self, pools: list[Pool]) -> None:
+        for pool in pools:
+            with suppress(Exception):  # the runner may be gone; the workers end with it
+                pool.call("stop")
+
+    async def _show(self, pool: Pool) -> None:
+        with suppress(Exception):  # the pool may have just closed; its errors are those of `results`
+            self._status = await asyncio.to_thread(pool.call, "status")
+        for text in self._status.notes:
+            self._progress.quote(text)
+        self._status = replace(self._status, notes=())
+        self._advance(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
+
+    def _advance(self, done: int) -> None:
+        while self._shown < done:
+            self._shown += 1
+            self._progress.sample([])
+
+    def _check_complete(self, results: list[BlockResult]) -> None:
+        """Raise the error of a block, or LimitReached if some are not complete."""
+        errors = [result for result in results if result["error"] is not None]
+        if errors:
+            raise block_error(min(errors, key=lambda each: each["block"]))
+        if len(results) == self._blocks.of and all(result["complete"] for result in results):
+            return
+        done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
+        raise LimitReached(f"{self._limit_sentence()} {done}")
+
+    def _limit_sentence(self) -> str:
+        balance = sum((balance_in(self._blocks.path(block)) for block in self._all), Balance())
+        spending = Spending(self._options.budget, self._options.price, elsewhere=balance)
+        refused = self._status.refused
+        if "max_requests" in refused:
+            return spending.requests_reached.sentence
+        if "max_cost_usd" in refused:
+            return spending.cost_reached(refused["max_cost_usd"]).sentence
+        return spending.time_limit_message.sentence
+
+    def _merged(self) -> Run:
+        run = merge_runs([self._blocks.path(block) for block in self._all], self._path).run
+        if self._options.record is not None:
+            write_tape(run, Path(self._options.record))
+        with suppress(OSError):
+            shutil.rmtree(self._blocks.directory)
+        return run

@@ -1,0 +1,281 @@
+"""An evaluation on several workers, with a runner that works in this process instead of a cluster."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import rows, verdict_for
+
+import merilo
+from merilo.commands.evaluate import distributed
+from merilo.commands.evaluate.board import Board
+from merilo.commands.evaluate.distributed import planned_blocks
+from merilo.commands.evaluate.options import Options
+from merilo.engine.budget import Budget
+from merilo.engine.request_stats import Traffic
+from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+    from merilo.runners.base import Call, Work
+
+RUNNER_OF = distributed.runner_of
+METRICS = ["context_relevance", "faithfulness"]
+
+
+@dataclass
+class Killed(BaseException):
+    """A worker was killed."""
+
+
+@dataclass
+class HerePool:
+    """A pool of one worker in this process, which runs each block again if it is killed."""
+
+    work: Work
+    call: Call
+
+    def results(self, blocks: Sequence[int]) -> Iterator[Any]:
+        for block in blocks:
+            while True:
+                try:
+                    yield self.work(block, self.call)
+                except Killed:
+                    continue
+                break
+
+
+@contextmanager
+def here_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Generator[HerePool]:
+    del workers
+    shared = make_shared()
+    yield HerePool(work, lambda name, *args: getattr(shared, name)(*args))
+
+
+@pytest.fixture(autouse=True)
+def runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "runner_of", lambda _: here_pool)
+
+
+@dataclass
+class Judge:
+    """A judge that fails now and then, as the tests want it."""
+
+    asked: int = 0
+    killed_at: tuple[int, ...] = ()
+
+    def __call__(self, question: Question[Any]) -> dict[str, Any]:
+        self.asked += 1
+        if self.asked in self.killed_at:
+            raise Killed
+        return verdict_for(question)
+
+
+def data(folder: Path, count: int) -> Path:
+    path = folder / "data.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count)), encoding="utf-8")
+    return path
+
+
+def evaluated(path: Path, out: Path, judge: Judge, **options: Any) -> merilo.Run:
+    scripted = merilo.ScriptedJudge.by(judge, version="1")
+    return merilo.evaluate(path, metrics=METRICS, judge=scripted, out=out, cache=False, **options)
+
+
+def same(one: Path, other: Path) -> bool:
+    names = ("outcomes.jsonl", "summary.json", "manifest.json")
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
+
+
+def test_the_results_are_those_of_one_process(tmp_path: Path) -> None:
+    """Byte for byte, and the runs of the shards are removed; a repeated command leaves the run as it is."""
+    path = data(tmp_path, 11)
+    evaluated(path, tmp_path / "one", Judge())
+    found = evaluated(path, tmp_path / "many", Judge(), runner="ray", workers=2)
+    assert found.complete
+    assert same(tmp_path / "one", tmp_path / "many")
+    assert not (tmp_path / "many.shards").exists()
+    judge = Judge()
+    assert evaluated(path, tmp_path / "many", judge, runner="ray", workers=2).complete
+    assert judge.asked == 0
+
+
+def test_a_killed_worker_costs_only_what_was_in_flight(tmp_path: Path) -> None:
+    """Its shard resumes from what is stored: with one question in flight, each kill costs one more question."""
+    path = data(tmp_path, 9)
+    first = Judge()
+    evaluated(path, tmp_path / "one", first)
+    judge = Judge(killed_at=(7, 15))
+    evaluated(path, tmp_path / "many", judge, runner="ray", workers=2, concurrency=1)
+    assert same(tmp_path / "one", tmp_path / "many")
+    assert first.asked + 2 <= judge.asked <= first.asked + 4
+
+
+class Notes:
+    """A progress that collects what it is told."""
+
+    def __init__(self) -> None:
+        self.done, self.notes, self.sent = 0, list[str](), 0
+
+    def begin(self, run: Path, samples: int) -> None:
+        self.path, self.samples = run, samples
+
+    def advance(self, samples: int) -> None:
+        self.done += samples
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self) -> None:
+        self.samples += 1_000
+
+
+def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
+    """The driver's progress begins and ends once, with the run's own directory and all samples."""
+    progress = Notes()
+    evaluated(data(tmp_path, 9), tmp_path / "many", Judge(), runner="ray", workers=1, progress=progress)
+    assert (progress.path, progress.samples, progress.done) == (tmp_path / "many", 1_009, 9)
+
+
+def test_a_limit_stops_all_workers_and_a_higher_one_resumes(tmp_path: Path) -> None:
+    """LimitReached names the spending of all; no request is sent above it, and the resumed run has equal bytes."""
+    path = data(tmp_path, 8)
+    calls = Calls()
+    options: dict[str, Any] = {"metrics": ["context_relevance"], "judge": calls, "cache": False}
+    merilo.evaluate(path, out=tmp_path / "one", **options)
+    total, calls.asked = calls.asked, 0
+    ray: dict[str, Any] = {"out": tmp_path / "many", "runner": "ray", "workers": 2}
+    with pytest.raises(LimitReached, match=r"Limit of 5 requests reached .* 5 sent by these runs"):
+        merilo.evaluate(path, max_requests=5, **options, **ray)
+    assert calls.asked == 5
+    assert merilo.evaluate(path, max_requests=1_000, **options, **ray).complete
+    assert calls.asked == total
+    assert same(tmp_path / "one", tmp_path / "many")
+
+
+class Calls:
+    """A callable judge, which counts its questions."""
+
+    asked = 0
+
+    async def __call__(self, question: Question[Any]) -> dict[str, Any]:
+        self.asked += 1
+        return verdict_for(question)
+
+
+def test_the_error_of_a_worker_is_raised_as_it_was(tmp_path: Path) -> None:
+    """Invalid data is a DataError with its text; nothing is left of a new directory."""
+    path = data(tmp_path, 3)
+    with path.open("a") as file:
+        file.write("not JSON\n")
+    with pytest.raises(DataError, match="1 invalid record"):
+        evaluated(path, tmp_path / "many", Judge(), runner="ray", workers=1)
+    assert not (tmp_path / "many").exists()
+    assert not (tmp_path / "many.shards").exists()
+
+
+def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
+    """The seconds of the call count for all workers, from its beginning."""
+    with pytest.raises(LimitReached, match="Time limit of 0 s reached"):
+        merilo.evaluate(
+            data(tmp_path, 3), judge=Calls(), out=tmp_path / "many", cache=False, runner="ray", workers=1, max_seconds=0
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shard": "1/2"}, "--shard cannot be combined with --runner"),
+        ({"log_json": "log.jsonl"}, "--log-json cannot be combined with --runner"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"judge": "embedded>openai:x"}, "A cascade measures its thresholds"),
+    ],
+)
+def test_options_that_workers_cannot_use_are_refused(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says which one, before anything is started."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        merilo.evaluate(data(tmp_path, 3), runner="ray", **options)
+
+
+def test_records_in_memory_are_refused() -> None:
+    """Workers read the data from a file."""
+    with pytest.raises(UsageError, match="Give the path of a file"):
+        merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), runner="ray")
+
+
+@pytest.mark.parametrize(
+    ("samples", "workers", "names", "blocks"),
+    [
+        (1_000, 2, [], 8),
+        (3, 2, [], 3),
+        (0, 2, [], 1),
+        (1_000, 50, ["1-of-8", "3-of-8", "cache.sqlite", ".lock"], 8),
+    ],
+)
+def test_blocks_are_planned_once(samples: int, workers: int, names: list[str], blocks: int) -> None:
+    """Four for each worker, none of them empty; a resumed evaluation keeps its number of blocks."""
+    assert planned_blocks(samples, workers, names) == blocks
+
+
+def test_shards_of_several_evaluations_are_refused() -> None:
+    """They cannot be merged."""
+    with pytest.raises(UsageError, match="different evaluations"):
+        planned_blocks(10, 2, ["1-of-8", "1-of-4"])
+
+
+def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
+    """The board adds the requests of a worker that died to those of the one that resumes its block."""
+    board = Board(Budget(), 2, {})
+    assert board.begin(1)
+    assert board.report(1, 5, Traffic(sent=7, in_flight=2, cost_usd=0.5))
+    assert board.begin(1)
+    assert board.report(1, 3, Traffic(sent=4, in_flight=1, cost_usd=None))
+    status = board.status()
+    assert (status.done, status.traffic.sent, status.traffic.in_flight, status.traffic.cost_usd) == (5, 11, 1, None)
+    assert [text.partition(" died")[0] for text in status.notes] == ["The worker of shard 1"]
+    assert not board.status().notes
+    board.stop()
+    assert not board.report(1, 4, Traffic())
+    assert not board.begin(2)
+
+
+def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
+
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr("merilo.extras.import_module", missing)
+    with pytest.raises(UsageError, match=r"--runner ray needs ray, .* pip install 'merilo\[ray\]'"):
+        RUNNER_OF(Options(runner="ray"))
+
+
+def test_an_unknown_runner_is_refused() -> None:
+    """The message names the one that exists."""
+    with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
+        RUNNER_OF(Options(runner="dask"))
+
+
+def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:
+    """ProviderDown is raised with its message, and the command can be repeated."""
+    options: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1", "out": tmp_path / "many"}
+    with pytest.raises(ProviderDown, match=r"127\.0\.0\.1:9"):
+        merilo.evaluate(
+            data(tmp_path, 4),
+            metrics=["context_relevance"],
+            judge="openai:m",
+            runner="ray",
+            workers=1,
+            cache=False,
+            **options,
+        )
