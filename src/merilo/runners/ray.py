@@ -31,6 +31,7 @@ _ENVIRONMENT: Final = {
 _LOOPBACK: Final = "127.0.0.1"
 _OBJECT_STORE_BYTES: Final = 100 * 2**20
 """Memory for objects that processes exchange: numbers of blocks and results only."""
+_log = logging.getLogger("merilo")
 _CALL_S: Final = 60.0
 """Seconds to wait for the shared object, which answers within milliseconds."""
 
@@ -73,7 +74,14 @@ class _Worker:
         self._call = call
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
-        return {"result": [json.dumps(self._work(int(block), self._call)) for block in batch["item"]]}
+        return {"result": [json.dumps(self._done(int(block))) for block in batch["item"]]}
+
+    def _done(self, block: int) -> dict[str, object]:
+        try:
+            return {"result": self._work(block, self._call)}
+        except Exception as error:  # noqa: BLE001  a bug: Ray would bury it in the traces of its own code
+            _log.exception("block %s failed", block)
+            return {"error": f"{type(error).__name__}: {error}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,12 @@ class RayPool:
         )
         try:
             for row in mapped.iter_rows():
-                yield json.loads(row["result"])
+                done = json.loads(row["result"])
+                if "error" in done:
+                    raise MeriloError(
+                        f"A worker stopped: {done['error']} Its traceback is in Ray's logs of the worker."
+                    )
+                yield done["result"]
         except self.ray.exceptions.RayError as error:
             raise MeriloError(f"Ray stopped: {_last_line(error)} Repeat the command to resume.") from error
 
