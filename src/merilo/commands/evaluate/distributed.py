@@ -84,7 +84,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
         with RunLock(shards):
             samples = await _samples(dataset)
             blocks = _blocks(source, options, shards, samples)
-            return await _Evaluation(path, blocks, samples, options, start).run()
+            return await _DistributedEvaluation(path, blocks, samples, options, start).run()
     except BaseException:
         if made and not any(shards.glob(f"*/{MANIFEST}")):
             shutil.rmtree(shards, ignore_errors=True)
@@ -159,7 +159,7 @@ def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks
     )
 
 
-class _Evaluation:
+class _DistributedEvaluation:
     """One call that evaluates the blocks of a run and merges them."""
 
     def __init__(self, path: Path, blocks: Blocks, samples: int, options: Options, start: Runner) -> None:
