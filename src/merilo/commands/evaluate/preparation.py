@@ -59,10 +59,9 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     return Prepared(intake, roles, replace(selection, metrics=repeated(metrics, draws)))
 
 
-def manifest_of(
-    dataset: Dataset, intake: Intake, selection: Selection, roles: JudgeRoles, options: Options
-) -> Manifest:
+def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest:
     """Return the manifest of a run: what it evaluates, and with which judges, metrics and rubrics."""
+    intake, roles, selection = ready
     first = roles.judges["judge"]
     others = {role: judge for role, judge in roles.judgements.items() if judge is not first}
     judges = {"judge": first} | others | roles.special(selection.kinds)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.look_up import LookUp
-from merilo.commands.evaluate.preparation import manifest_of, prepared
+from merilo.commands.evaluate.preparation import Prepared, manifest_of, prepared
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.data.load import load
 from merilo.engine.answer_store import AnswerStore
@@ -30,7 +30,7 @@ from merilo.runs.empty_runs import is_worthless
 from merilo.runs.files import LEDGER
 from merilo.runs.ledger import Ledger
 from merilo.runs.lock import RunLock
-from merilo.runs.manifest_diff import resumed
+from merilo.runs.manifest_diff import Resumed, resumed
 from merilo.runs.run import MANIFEST, STORE, Run, json_text, write_json
 from merilo.runs.seal import recover
 from merilo.runs.store import Store
@@ -57,7 +57,7 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     """
     options = checked(options)
     if options.runner is not None:
-        raise UsageError("Only `merilo run` and `merilo.evaluate` have a runner. Leave it out.")
+        raise UsageError("Only `merilo run` and `merilo.evaluate` accept a runner. Remove it (runner).")
     judges = judges_of(options)
     check_shard(options, judges.values())
     check_prices(options.budget, judges.values(), options.price)
@@ -94,24 +94,15 @@ async def _run_in(
     with ExitStack() as stack:
         store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
-        intake, roles, selection = await prepared(dataset, store, judges, options)
-        manifest = manifest_of(dataset, intake, selection, roles, options)
-        stopping = _stopping(options, manifest, selection, store)
-        if stopping is not None:
-            manifest = replace(manifest, until=stopping.rule.record())
-        found = resumed(path, manifest)
-        manifest = found.manifest
-        store.accept_samples(None if stopping is None else stopping.place)
-        if manifest.cluster is not None:
-            check_clusters(store, manifest.cluster)
-        _store_manifest(path, store, manifest, changed=MANIFEST in found.changed)
+        ready = await prepared(dataset, store, judges, options)
+        _, roles, selection = ready
+        found = _resumed(path, dataset, ready, options, store)
         audience = ProgressDispatcher(options.progress, log)
         for name in found.changed:
             audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
         _check_age_of_prices(judges, options, audience)
-        cache = None
-        if options.cache is not False:
-            cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
+        cache = _opened_cache(options)
+        if cache is not None:
             stack.callback(_closed, cache, audience)
         batches = batches_of(path, selection.metrics.values(), roles, options)
         if batches is not None:
@@ -119,10 +110,9 @@ async def _run_in(
         ledger = _ledger(path, store, judges, options, batches)
         stack.callback(ledger.close)
         answers = AnswerStore(roles, store, cache)
-        rounds = asks_in_rounds(selection.metrics.values(), roles)
         work = RunEvaluation(
             path,
-            manifest,
+            found.manifest,
             selection,
             options,
             store=store,
@@ -131,28 +121,47 @@ async def _run_in(
             judges=tuple(judges.values()),
             ledger=ledger,
             audience=audience,
-            rounds=rounds,
+            rounds=asks_in_rounds(selection.metrics.values(), roles),
             batches=batches,
             rewrite=MANIFEST in found.changed,
         )
-        try:
-            await work.do()
-        except BaseException:
-            _record(path, options, audience, stopped=True)
-            raise
-        _record(path, options, audience)
+        await _work_and_record(work, path, options, audience)
     return Run.open(path)
 
 
-def _store_manifest(path: Path, store: Store, manifest: Manifest, *, changed: bool) -> None:
-    """Write the manifest of a new run, and its copy in the store. `changed`: the file was changed after merilo wrote it."""
+async def _work_and_record(work: RunEvaluation, path: Path, options: Options, audience: ProgressDispatcher) -> None:
+    """Evaluate, and write the tape, also after a stop."""
+    try:
+        await work.do()
+    except BaseException:
+        _record(path, options, audience, stopped=True)
+        raise
+    _record(path, options, audience)
+
+
+def _resumed(path: Path, dataset: Dataset, ready: Prepared, options: Options, store: Store) -> Resumed:
+    """Return the manifest of a new run or of one that is resumed, and store it. Raises what `resumed` raises."""
+    manifest = manifest_of(dataset, ready, options)
+    stopping = _stopping(options, manifest, ready.selection, store)
+    if stopping is not None:
+        manifest = replace(manifest, until=stopping.rule.record())
+    found = resumed(path, manifest)
+    store.accept_samples(None if stopping is None else stopping.place)
+    if found.manifest.cluster is not None:
+        check_clusters(store, found.manifest.cluster)
+    _store_manifest(path, store, found)
+    return found
+
+
+def _store_manifest(path: Path, store: Store, found: Resumed) -> None:
+    """Write the manifest of a new run, and its copy in the store."""
     there = (path / MANIFEST).exists()
-    if not there or changed:
-        store.put_copy(MANIFEST, json_text(manifest.to_fields()))
+    if not there or MANIFEST in found.changed:
+        store.put_copy(MANIFEST, json_text(found.manifest.to_fields()))
     elif store.remark(MANIFEST) is None:  # merilo 0.1.0 stored no copy
         store.put_copy(MANIFEST, (path / MANIFEST).read_text(encoding="utf-8"))
     if not there:
-        write_json(path / MANIFEST, manifest.to_fields())
+        write_json(path / MANIFEST, found.manifest.to_fields())
 
 
 def _stopping(options: Options, manifest: Manifest, selection: Selection, store: Store) -> Stopping | None:
@@ -168,6 +177,12 @@ def _check_age_of_prices(judges: Mapping[str, Judge], options: Options, audience
     prices = prices_from(options.prices).known(provider for _, provider in providers_of(judges.values()))
     if warning := outdated(prices, datetime.now(UTC).date()):
         audience.note(warning)
+
+
+def _opened_cache(options: Options) -> VerdictCache | None:
+    if options.cache is False:
+        return None
+    return VerdictCache(default_path() if options.cache is True else Path(options.cache))
 
 
 def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:
