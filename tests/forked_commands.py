@@ -36,7 +36,7 @@ _turns = count()
 
 
 def can_fork(extra: Mapping[str, str] | None) -> bool:
-    """Whether a run with these variables, beside those of this process, may be a fork."""
+    """Return True if a run with these variables, in addition to those of this process, may be a fork."""
     return (
         sys.platform == "linux"
         and "COVERAGE_PROCESS_START" not in os.environ

@@ -39,7 +39,7 @@ def test_a_fork_does_what_a_start_does(tmp_path: Path, arguments: list[str]) -> 
 
 
 def run(folder: Path, code: str) -> str:
-    """What a fork prints whose command is this Python code, in the file of a metric that it reads."""
+    """Return the output of a fork whose command runs this Python code, in the file of a metric."""
     here = Here(folder)
     (folder / "metric.py").write_text(f"import os, sys\n{code}\n", encoding="utf-8")
     here.write("data.jsonl", SAMPLES)
@@ -56,7 +56,7 @@ def test_runs_in_turn_order_sets_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_fork_keeps_nothing_for_the_next(tmp_path: Path) -> None:
-    """What a run changes in its memory, its environment and its directory is gone in the runs after it."""
+    """Changes that a run makes to its memory, environment and directory do not reach later runs."""
     code = (
         "print(getattr(sys, 'left', 0), os.environ.get('LEFT'), os.getcwd(), file=sys.__stdout__)\n"
         "sys.left = 1; os.environ['LEFT'] = 'x'; os.chdir('/')"

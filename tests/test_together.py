@@ -17,7 +17,7 @@ FRAMEWORKS = ("ragas", "deepeval", "langchain", "llama-index-core")
 pytestmark = [pytest.mark.extras, pytest.mark.timeout(300)]
 
 LEFT_ALONE = {"ragas", "deepeval", "langchain", "langchain_core", "llama_index", "openai", "pandas", "polars", "nltk"}
-"""What the frameworks load and merilo must not."""
+"""Modules that the frameworks load and merilo must not."""
 RUN = """
 import sys
 
@@ -58,7 +58,7 @@ def _all_are_installed() -> None:
 
 
 def python(code: str, folder: Path, *arguments: str) -> str:
-    """What a script prints, run in a process of its own in a folder."""
+    """Return the output of a script, run in its own process in a folder."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, *arguments],
         check=False,

@@ -116,7 +116,7 @@ calls = st.lists(
 def test_the_sum_of_grants_never_exceeds_the_limit(
     limit: int, workers: int, asked: list[tuple[int, int, int, bool]]
 ) -> None:
-    """Whatever run directories ask, use and give back; and a request that fits into what is left is granted."""
+    """The sum stays below the limit for any requests, uses and returns. A request that fits is granted."""
     book = LeaseBook(Budget(max_requests=limit), workers, {})
     used, granted = dict.fromkeys(range(1, 5), 0), dict.fromkeys(range(1, 5), 0.0)
     for holder, use, more, gives_back in asked:

@@ -40,7 +40,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF])
-"""Zero-width characters and marks of the writing direction."""
+"""Zero-width characters and direction marks."""
 _SEPARATOR: Final = re.compile(r"\s*[,;&，、][\s,;]*|\s+(?:and|und|et|y|e|и)\s+")
 _NUMBERS: Final = re.compile(
     rf"(?P<word>(?:{_WORDS})\s*[:#.]?\s*)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",

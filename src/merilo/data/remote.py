@@ -31,7 +31,7 @@ _BLOCK: Final = 1 << 20
 
 
 def is_url(source: object) -> bool:
-    """Return True for the text of an address, such as s3://bucket/data.jsonl. A path is none."""
+    """Return True for an address such as s3://bucket/data.jsonl, False for a path."""
     return isinstance(source, str) and _URL.match(source) is not None
 
 
@@ -58,7 +58,7 @@ def _without_secrets(url: str) -> str:
 
 
 def _parts(url: str) -> tuple[str, str, str]:
-    """Return what is before the query or fragment, the mark that begins it, and the rest."""
+    """Return the part before the query or fragment, the character that begins it, and the rest."""
     found = re.search(r"[?#]", url)
     return (url, "", "") if found is None else (url[: found.start()], found[0], url[found.end() :])
 
@@ -73,8 +73,9 @@ def fetched_file(url: str) -> Path:
 
 
 def fetched_files(url: str, names: Sequence[str]) -> Path:
-    """Return a local directory with copies of those of these files that are at an address; its name is that of the
-    last part of the address. Raises UsageError and RunError.
+    """Copy the files of these names that exist at an address; return their local directory.
+
+    Its name is the last part of the address. Raises UsageError and RunError.
     """
     place, mark, query = _parts(url)
     path = _folder() / _name_of(place)

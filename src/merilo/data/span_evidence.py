@@ -49,8 +49,8 @@ def load_judged(
             raise UsageError("Span labels need the documents that they are about: add --documents documents.jsonl.")
         if qrels is not None and data.removesuffix(".gz").endswith(_RECORDS):
             raise UsageError(
-                f"--qrels {qrels} has ids of documents in TREC format, which score a TREC run only, and {data} has "
-                "records. Give span labels (.jsonl) and --documents, or put the ids into reference_context_ids."
+                f"--qrels {qrels} is in TREC format, which can score a TREC run only, but {data} has records. "
+                "Use span labels (.jsonl) with --documents, or put the ids into reference_context_ids."
             )
         return data if qrels is None else load_trec(data, qrels)
     if qrels is not None and not is_spans:

@@ -97,7 +97,7 @@ def by_sample(labels: Iterable[SpanLabel]) -> Mapping[str, Sequence[SpanLabel]]:
 
 
 def uncovered(span: DenseSpan, labels: Sequence[SpanLabel]) -> bool:
-    """Return True if a part of the span has no label; `labels`: pooled ones of one sample."""
+    """Return True if a part of the span has no label; `labels`: the pooled labels of one sample."""
     at = span.start
     first = bisect_right(labels, (span.document, at), key=lambda each: each.span[:2]) - 1
     for each in islice(labels, max(0, first), None):

@@ -255,7 +255,7 @@ def _bytes(text: str) -> int:
 
 
 def _compact(schema: Mapping[str, object]) -> str:
-    """Return a schema as JSON; known by identity, since the schemas of a kind are built once and shared."""
+    """Return a schema as JSON, cached by identity: the schemas of a kind are built once and shared."""
     known = _known_schemas.get(id(schema))
     if known is None or known[0] is not schema:
         if len(_known_schemas) >= _MAX_KNOWN:

@@ -305,7 +305,7 @@ class AnswerStore:
         return judge
 
     def _name(self, judge: Judge) -> str:
-        """Return the judge's name; a judge may compute it, as from its provider's address."""
+        """Return the judge's name, cached because a judge may compute it from its provider's address."""
         name = self._names.get(id(judge))
         if name is None:
             name = self._names[id(judge)] = judge.name

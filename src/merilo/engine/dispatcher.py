@@ -66,7 +66,7 @@ class Dispatcher:
     ) -> None:
         """`ledger` belongs to the run directory; `elsewhere` is what other directories have spent of the same budget.
 
-        `shared`: the limits are those of several processes together; None: of this run.
+        `shared`: the limits that this run shares with runs in other processes; None if it shares none.
 
         `known` are the `adaptations` of an earlier part of the run, so that they need not be learnt again.
 

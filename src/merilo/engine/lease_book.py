@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from merilo.engine.leases import SharedLimit
 
 _GRANT: Final = 0.01
-"""Fraction of a budget that all grants beyond the immediate need add up to, at most."""
+"""Maximum fraction of a budget that all grants together may exceed the immediate need by."""
 _ROUNDING: Final = 1e-9
 
 
@@ -32,7 +32,7 @@ class LeaseBook:
         used: Mapping[SharedLimit, Mapping[int, float]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`used`: what each run directory has used of each limit before."""
+        """`used`: the amount of each limit that each run directory has used before."""
         self._limits: dict[SharedLimit, float | None] = {
             "max_cost_usd": budget.max_cost_usd,
             "max_requests": budget.max_requests,

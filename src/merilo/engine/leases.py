@@ -56,7 +56,7 @@ class LeasedMeter:
         return self._valid_from - now
 
     def charge(self, now: float, weight: float) -> None:
-        """Use a part of the lease; more than is left if another run of this process has no such limit."""
+        """Use a part of the lease. More than the rest may be used if another run of this process has no such limit."""
         del now
         self._left -= weight
 

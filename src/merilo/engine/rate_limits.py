@@ -303,7 +303,7 @@ class Meter:
         return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
 
     def charge(self, now: float, weight: float) -> None:
-        """Use this weight now."""
+        """Count a request of this weight that is sent now."""
         self._free_at = max(self._free_at, now) + weight * self._apart_s
 
     def adjust(self, weight: float) -> None:

@@ -53,7 +53,7 @@ _SAME_TRUTH: Final[Mapping[str, str]] = {
     NUGGETS: "Evaluate all runs with the same nuggets.",
     SPAN_LABELS: "Evaluate all runs with the same file of span labels. Span metrics ask nothing.",
 }
-"""What else than the question can differ between runs of one data set → what to do."""
+"""Field that can differ between runs of one data set, other than the question → advice to the user."""
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for texts whose checksum holds
 
 
@@ -129,12 +129,12 @@ def equal_questions(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Described:
-    """The samples of a run as numbers, in the order of their ids: 24 bytes a sample."""
+    """The samples of a run as numbers, in the order of their ids: 24 bytes for each sample."""
 
     questions: NDArray[np.uint64]
     """The digest of each question, as two numbers."""
     contexts: array[int]
-    """The number of its retrieved contexts, -1 without the field."""
+    """The number of retrieved contexts of each sample; -1 if it has no such field."""
 
     @classmethod
     def of(cls, run: Run, ids: Sequence[str], fields: Sequence[str]) -> _Described:
@@ -281,7 +281,7 @@ def _digest(value: object) -> bytes:
 def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> Iterator[D]:
     """Yield the description of each sample, in the order of `ids`. Raises RunError.
 
-    Nothing is held if the run has the samples in that order, with others between them or not, as nearly all have.
+    Samples are held in memory only if the run has them in another order, which is rare.
     """
     store = open_store(run)
     try:
@@ -330,7 +330,7 @@ def _with_id(text: str) -> Record:
 
 
 def _safely(run: Run, read: Callable[[R], D], value: R) -> D:
-    """Return what `read` makes of a value. Raises RunError if it is damaged."""
+    """Return the result of `read` for a value. Raises RunError if the value is damaged."""
     try:
         return read(value)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

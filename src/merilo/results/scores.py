@@ -82,8 +82,8 @@ def read_scores(
     """Return the scores of a run; for an interrupted run, those of the samples so far.
 
     `metrics`: full texts, or unambiguous names; None: all. `cluster`: a field of the samples or a key of their
-    metadata; None: the one that the run was made with, if any; "": none. `like`: the ids of another run; where they are
-    equal, their texts are used, so that two large runs hold them once. Raises UsageError for a metric that the run does
+    metadata; None: the one that the run was made with, if any; "": none. `like`: the ids of another run; equal
+    ids share one text object, which saves memory for two large runs. Raises UsageError for a metric that the run does
     not have, DataError if samples have no cluster, and RunError if the run cannot be read or has no outcome.
     """
     this = opened(run)

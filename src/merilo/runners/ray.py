@@ -1,6 +1,6 @@
 """Runs a function on blocks in the workers of a Ray cluster: the only module that imports Ray.
 
-`map_batches` of Ray Data over a pool of actors does the work. Ray starts a worker again that died, and repeats its
+`map_batches` of Ray Data over a pool of actors does the work. Ray restarts a worker that died, and repeats its
 blocks. One more actor holds the object that all workers share.
 """
 

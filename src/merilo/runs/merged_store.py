@@ -190,7 +190,7 @@ def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
 
 
 def _digest(text: str) -> bytes:
-    """Return the digest of a text that is read once, so that it is not worth remembering."""
+    """Return the digest of a text, uncached because each text is read once."""
     return digest_bytes(str.encode(text, "utf-8", "surrogatepass"))  # raises TypeError for anything but a text
 
 
@@ -214,7 +214,7 @@ def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
 
 
 def _number_bytes(number: int | None) -> bytes:
-    """Return `row_bytes` of the number of a conversation, of which hardly any recurs."""
+    """Return `row_bytes` of the number of a conversation, uncached because few numbers recur."""
     return row_bytes(None) if number is None else number_bytes(number)
 
 

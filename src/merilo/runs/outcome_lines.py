@@ -97,7 +97,7 @@ def _lines_of_blocks(path: Path) -> Iterator[bytes]:
 
 
 def digest_of_lines(path: Path, size: int) -> str:
-    """Return the digest of `outcomes.jsonl` with the outcomes of a table, `size` bytes as hexadecimal digits."""
+    """Return the digest that `outcomes.jsonl` would have, from the lines of a table: `size` bytes in hexadecimal."""
     found = blake2b(digest_size=size)
     for line in outcome_lines(path):
         found.update(line)

@@ -415,10 +415,10 @@ class Run:
     def brief_records(
         self, metrics: Collection[str], *, whole: Collection[str] = frozenset()
     ) -> Iterator[OutcomeRecord]:
-        """Yield the outcomes of these metrics, by full text, as `records` does but with their values alone.
+        """Yield the outcomes of these metrics (full texts) as `records` does, without evidence, counts and trail.
 
-        For runs of any size: evidence, counts and trail are decoded of the metrics in `whole` only, which is a part of
-        `metrics`.
+        Memory does not grow with the run. `whole`: those of `metrics` whose records are yielded whole. Raises RunError
+        if the outcomes are missing or damaged.
         """
         if not self.sealed:
             yield from (record for record in self.records() if record["metric"] in metrics)

@@ -95,7 +95,7 @@ def same(one: Path, other: Path) -> bool:
 
 
 def test_the_results_are_those_of_one_process(tmp_path: Path) -> None:
-    """Byte for byte, and the runs of the shards are removed; a repeated command leaves the run as it is."""
+    """The files are equal byte for byte, the runs of the shards are removed, and a repeated command changes nothing."""
     path = data(tmp_path, 11)
     evaluated(path, tmp_path / "one", Judge())
     found = evaluated(path, tmp_path / "many", Judge(), runner="ray", workers=2)
@@ -108,7 +108,7 @@ def test_the_results_are_those_of_one_process(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_costs_only_what_was_in_flight(tmp_path: Path) -> None:
-    """Its shard resumes from what is stored: with one question in flight, each kill costs one more question."""
+    """The killed worker's shard resumes from its store: with one question in flight, each kill repeats one question."""
     path = data(tmp_path, 9)
     first = Judge()
     evaluated(path, tmp_path / "one", first)
@@ -119,7 +119,7 @@ def test_a_killed_worker_costs_only_what_was_in_flight(tmp_path: Path) -> None:
 
 
 class Notes:
-    """A progress that collects what it is told."""
+    """A progress that collects its calls."""
 
     def __init__(self) -> None:
         self.done, self.notes, self.sent = 0, list[str](), 0
@@ -201,14 +201,14 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
 def test_options_that_workers_cannot_use_are_refused(
     options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message says which one, before anything is started."""
+    """The message names the option, before a worker is started."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=message):
         merilo.evaluate(data(tmp_path, 3), runner="ray", **options)
 
 
 def test_records_in_memory_are_refused() -> None:
-    """Workers read the data from a file."""
+    """Records in memory are a UsageError, because workers read the data from a file."""
     with pytest.raises(UsageError, match="Give the path of a file"):
         merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), runner="ray")
 
@@ -223,12 +223,12 @@ def test_records_in_memory_are_refused() -> None:
     ],
 )
 def test_blocks_are_planned_once(samples: int, workers: int, names: list[str], blocks: int) -> None:
-    """Four for each worker, none of them empty; a resumed evaluation keeps its number of blocks."""
+    """There are four blocks for each worker, none of them empty. A resumed evaluation keeps its number of blocks."""
     assert planned_blocks(samples, workers, names) == blocks
 
 
 def test_shards_of_several_evaluations_are_refused() -> None:
-    """They cannot be merged."""
+    """Shards of different numbers of blocks are a UsageError, since they cannot be merged."""
     with pytest.raises(UsageError, match="different evaluations"):
         planned_blocks(10, 2, ["1-of-8", "1-of-4"])
 
@@ -250,7 +250,7 @@ def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
 
 
 def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to install."""
+    """Without Ray, the message names the package to install."""
 
     def missing(name: str) -> None:
         raise ImportError(name)
@@ -261,7 +261,7 @@ def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_runner_is_refused() -> None:
-    """The message names the one that exists."""
+    """The message for an unknown runner names the one that exists."""
     with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
         RUNNER_OF(Options(runner="dask"))
 

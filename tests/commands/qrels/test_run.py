@@ -213,7 +213,7 @@ def test_no_file_that_is_read_is_replaced(options: dict[str, Any], tmp_path: Pat
     labels = written(tmp_path / "labels.jsonl", {"sample": "q", "document": "rome", "grade": 1})
     before = labels.read_bytes(), documents.read_bytes()
     paths = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
-    with pytest.raises(UsageError, match="different files"):
+    with pytest.raises(UsageError, match="Choose other files"):
         pool_qrels([], documents, labels=[labels], **{"out": tmp_path / "out.jsonl", **paths})
     assert (labels.read_bytes(), documents.read_bytes()) == before
 

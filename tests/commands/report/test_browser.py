@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 from faulty_run import AMOUNTS, faulty, rows
 from hostile_texts import HOSTILE
+from report_page import check_fits, check_quiet, count, ids, opened_wide, search
 
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.comparison_page import comparison_page
@@ -35,42 +36,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(browser: Browser, report: Path) -> Browser:
     """The report, opened at 1440 pixels."""
-    browser.size(1440)
-    browser.scripts(enabled=True)
-    browser.open(report)
-    return browser
-
-
-def ids(browser: Browser) -> list[str]:
-    """The ids of the rows in sight, in order."""
-    found: list[str] = browser.run("[...document.querySelectorAll('tr[data-place] .sub')].map(e => e.textContent)")
-    return found
-
-
-def count(browser: Browser) -> str:
-    """The text that counts the rows."""
-    return str(browser.run("document.querySelector('.tools .count').textContent"))
-
-
-def quiet(browser: Browser, path: Path) -> None:
-    """Nothing was requested but the page, and the console is empty."""
-    assert set(browser.requests()) == {path.resolve().as_uri()}
-    assert browser.errors() == []
+    return opened_wide(browser, report)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_opens_without_errors_requests_or_overflow(browser: Browser, report: Path, width: int, dark: bool) -> None:
     """At each width, in both colour schemes: no console message, no request, no horizontal overflow."""
-    browser.scripts(enabled=True)
-    browser.size(width, dark=dark)
-    browser.open(report)
-    assert browser.run("document.documentElement.scrollWidth") <= width
-    browser.key("j")
-    browser.wait(DRAWER)
-    assert browser.run("document.querySelector('#drawer').scrollWidth") <= width
-    assert browser.run("document.documentElement.scrollWidth") <= width
-    quiet(browser, report)
+    check_fits(browser, report, width=width, dark=dark, drawer=DRAWER)
 
 
 def test_faults_come_first(opened: Browser) -> None:
@@ -104,9 +77,7 @@ def test_sort_keeps_samples_without_a_score_last(opened: Browser) -> None:
 
 def test_search_and_outcome_filter(opened: Browser) -> None:
     """Search finds words of questions, responses and ids; the outcome filter finds failed samples."""
-    opened.key("/")
-    for letter in "declined 2":
-        opened.key(letter)
+    search(opened, "declined 2")
     assert ids(opened) == ["enough-declined-2"]
     opened.key("Escape")
     opened.run("[...document.querySelectorAll('.tools .btn')].find(e => e.textContent === 'Clear').click()")
@@ -212,7 +183,7 @@ def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
         assert browser.run("document.querySelectorAll('img, iframe, object, embed, form, base').length") == 0
         assert browser.run("document.querySelectorAll('[onerror], [onload], [onfocus], [style*=\"9999\"]').length") == 0
         assert browser.run("document.documentElement.scrollWidth") <= 1440
-        quiet(browser, path)
+        check_quiet(browser, path)
 
 
 def _open_all(browser: Browser, samples: int) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from faulty_run import METRICS, faulty, rows
+from report_page import check_fits, count, ids, opened_wide, search
 
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.comparison_page import comparison_page
@@ -37,21 +38,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(browser: Browser, page: Path) -> Browser:
     """The comparison, opened at 1440 pixels."""
-    browser.size(1440)
-    browser.scripts(enabled=True)
-    browser.open(page)
-    return browser
-
-
-def ids(browser: Browser) -> list[str]:
-    """The ids of the rows in sight, in order."""
-    found: list[str] = browser.run("[...document.querySelectorAll('tr[data-place] .sub')].map(e => e.textContent)")
-    return found
-
-
-def count(browser: Browser) -> str:
-    """The text that counts the rows."""
-    return str(browser.run("document.querySelector('.tools .count').textContent"))
+    return opened_wide(browser, page)
 
 
 def choose(browser: Browser, label: str, value: str) -> None:
@@ -66,15 +53,7 @@ def choose(browser: Browser, label: str, value: str) -> None:
 @pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_opens_without_errors_requests_or_overflow(browser: Browser, page: Path, width: int, dark: bool) -> None:
     """At each width, in both colour schemes: no console message, no request, no horizontal overflow."""
-    browser.scripts(enabled=True)
-    browser.size(width, dark=dark)
-    browser.open(page)
-    assert browser.run("document.documentElement.scrollWidth") <= width
-    browser.key("j")
-    browser.wait(DRAWER)
-    assert browser.run("document.querySelector('#drawer').scrollWidth") <= width
-    assert set(browser.requests()) == {page.resolve().as_uri()}
-    assert browser.errors() == []
+    check_fits(browser, page, width=width, dark=dark, drawer=DRAWER)
 
 
 def test_sort_filter_and_search(opened: Browser) -> None:
@@ -86,9 +65,7 @@ def test_sort_filter_and_search(opened: Browser) -> None:
     choose(opened, "Change", "moved")
     assert count(opened) == "0 of 18 samples"
     opened.run("[...document.querySelectorAll('.empty .btn')].at(-1).click()")
-    opened.key("/")
-    for letter in "declined 2":
-        opened.key(letter)
+    search(opened, "declined 2")
     assert ids(opened) == ["enough-declined-2"]
 
 

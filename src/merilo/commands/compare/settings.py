@@ -1,4 +1,4 @@
-"""Settings of a comparison, apart from its result, so that the command line starts without the statistics."""
+"""Defaults of a comparison, in their own module so that the command line starts without importing the statistics."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from merilo.commands.flags import Debug, given
 
 HELP = """Store the outcomes of a run as JSON Lines (outcomes.jsonl) or as Parquet (outcomes.parquet).
 
-The outcomes are the same in both forms, and every command reads both. Other files of the run stay as they are. Parquet
-needs the extra parquet: pip install 'merilo[parquet]'.
+Both forms hold the same outcomes, and every command reads both. No other file of the run changes except its seal.
+Parquet needs the extra parquet: pip install 'merilo[parquet]'.
 """
 EXAMPLES = """\b
 Examples:
@@ -27,7 +27,7 @@ def convert(
     ],
     outcomes: Annotated[
         str | None,
-        typer.Option(metavar="FORM", help="jsonl or parquet.", callback=given, show_default=False),
+        typer.Option(metavar="FORM", help="Form to store: jsonl or parquet.", callback=given, show_default=False),
     ] = None,
     debug: Debug = False,
 ) -> None:
@@ -37,7 +37,7 @@ def convert(
     from merilo.rendering.terminal import tell
 
     found = convert_run(run, given(outcomes))
-    tell(f"{found} holds the outcomes: {found.stat().st_size:,} bytes.")
+    tell(f"Outcomes stored in {found} ({found.stat().st_size:,} bytes).")
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""Stores the outcomes of a finished run in the other form; its results, and so all other files, stay as they are."""
+"""Conversion of the outcomes of a finished run between JSON Lines and Parquet. Its results do not change."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def convert_run(run: str | PathLike[str], form: str) -> Path:
                     out.writelines(outcome_lines(there))
                 publish(found.path, {}, streamed=True, same=True, table=wanted)
         except (OSError, ValueError) as error:
-            raise RunError(f"Cannot convert {found.path} ({error}). Its outcomes are as they were.") from error
+            raise RunError(f"Cannot convert {found.path} ({error}). Its outcomes were not changed.") from error
     return Run.open(found.path).file(OUTCOMES)

@@ -30,29 +30,31 @@ _ERRORS: Final = {each.__name__: each for each in (DataError, ProviderDown, RunE
 
 
 class BlockResult(TypedDict):
-    """The end of a block."""
+    """The result of a block, as its worker returns it."""
 
     block: int
     complete: bool
     error: str | None
     """The error that ended it; None if it is complete, was stopped or reached a limit."""
     kind: str
+    """The class of the error; empty without one."""
 
 
 def block_error(result: BlockResult) -> MeriloError:
-    """Return the error of a block, as it was raised in its worker."""
+    """Return the error of a block, of the class that its worker raised."""
     return _ERRORS.get(result["kind"], MeriloError)(result["error"] or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The work of the workers; called for each block. Sent to them, so its options hold no open files or progress."""
+    """The evaluation of blocks in workers. It is sent to them, so its options hold no open file and no `Progress`."""
 
     data: str
     options: Options
     directory: Path
     """The directory of all blocks' runs. All workers must reach it."""
     of: int
+    """Number of blocks."""
     workers: int
     ends: float | None
     """The time, by `time.time`, after which no request is sent; None for no limit."""
@@ -97,7 +99,7 @@ def used_in(path: Path, unanswered: Unanswered) -> Used:
 
 
 async def _stoppable(data: str, options: Options, progress: _Reports) -> Run | None:
-    """Evaluate; return None if the driver stopped it."""
+    """Evaluate a block; return None if the driver stopped it."""
     task = asyncio.ensure_future(run_evaluation(data, options))
     progress.stop = task.cancel
     try:
@@ -110,7 +112,7 @@ async def _stoppable(data: str, options: Options, progress: _Reports) -> Run | N
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """The limits of all workers, see `SharedLimits`. A call takes about a millisecond, so the event loop waits."""
+    """The limits of all workers, see `SharedLimits`. A call blocks the event loop for about a millisecond."""
 
     call: Call
     block: int
@@ -129,7 +131,7 @@ class _Reports:
     """A `Progress` that reports to the board once a second, and stops the evaluation if the board says so."""
 
     def __init__(self, call: Call, block: int) -> None:
-        self.stop: Callable[[], object] = bool
+        self.stop: Callable[[], object] = bool  # does nothing until there is a task to cancel
         self.stopped = False
         self._call = call
         self._block = block

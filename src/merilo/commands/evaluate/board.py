@@ -1,4 +1,4 @@
-"""What the workers of one evaluation share: its limits, its progress, and the order to stop."""
+"""The state that the workers of one evaluation share: its limits, its progress, and the order to stop."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Status:
 
 
 class Board:
-    """The shared object of the workers: they call it, and so does the driver."""
+    """Shared limits and progress. The workers and the driver call it."""
 
     def __init__(self, budget: Budget, workers: int, used: Mapping[int, Used]) -> None:
-        """`used`: what each block has used of the limits before."""
+        """`used`: the amounts of each limit that each block used in earlier calls."""
         names: tuple[SharedLimit, ...] = ("max_cost_usd", "max_requests")
         self._book = LeaseBook(
             budget, workers, {name: {block: each[name] for block, each in used.items()} for name in names}
@@ -54,26 +54,26 @@ class Board:
         return self._book.grant(block, name, used, more)
 
     def begin(self, block: int) -> bool:
-        """Begin a block; return False if nothing more is to be done."""
+        """Note that a block begins; return False if it must not, after a stop or at a limit."""
         if block in self._traffic:
             self.note(f"The worker of shard {block} died. Another one resumes the shard.")
             self._earlier = _sum(self._earlier, replace(self._traffic.pop(block), in_flight=0, queued=0))
         return not self._stop and not self._book.refused
 
     def report(self, block: int, done: int, traffic: Traffic) -> bool:
-        """Update the progress of a block; return False if its evaluation is to stop."""
+        """Update the progress of a block; return False if its evaluation must stop."""
         self._done[block] = max(done, self._done.get(block, 0))
         self._traffic[block] = traffic
         return not self._stop
 
     def finish(self, block: int, used: Used) -> None:
-        """End a block that has used this of the limits."""
+        """Note that a block ended. `used`: the amount of each limit that it used."""
         self._book.release(block, used)
         last = self._traffic.pop(block, Traffic())
         self._earlier = _sum(self._earlier, replace(last, in_flight=0, queued=0))
 
     def note(self, text: str) -> None:
-        """Pass a message to the user, each text once."""
+        """Show a message to the user; equal messages are shown once."""
         self._notes.setdefault(text, False)
 
     def stop(self) -> None:

@@ -1,8 +1,7 @@
 """An evaluation on several workers: shards of the data are evaluated as runs, and merged into one.
 
-The runs of the shards are in the directory RUN.shards until RUN itself is written, in one step. So an interrupted
-evaluation is resumed by the same command, and it never needs more than what was in flight. design/ray.md explains the
-choices.
+The runs of the shards are in the directory RUN.shards until RUN itself is written, in one step. So the
+same command resumes an interrupted evaluation, and repeats only what was in flight. design/ray.md explains the choices.
 """
 
 from __future__ import annotations
@@ -50,11 +49,13 @@ if TYPE_CHECKING:
 SHARDS: Final = ".shards"
 """Added to the name of a run, for the directory with the runs of its shards."""
 BLOCKS_PER_WORKER: Final = 4
-"""More would even out their ends better, but each block reads the whole data."""
+"""More blocks would leave workers idle for less time at the end of a run, but each block reads the whole data."""
 _POLL_S: Final = 0.5
+"""Seconds between two updates of the progress."""
 _STOPPING_S: Final = 30.0
 """Seconds to wait for the workers to store what is in flight after a cancellation."""
 _READ_AT_ONCE: Final = 1_000
+"""Records that are read before other tasks of the event loop run."""
 _CACHE: Final = "cache.sqlite"
 
 
@@ -70,7 +71,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
     """
     options = checked(options)
     start = runner_of(options)
-    source = _check(data, options)
+    source = _checked_path(data, options)
     dataset = load(source, mapping=options.mapping, language=options.language, limit=options.limit)
     path, made = run_directory(options.out, dataset.name)
     shards = path.absolute().with_name(path.name + SHARDS)
@@ -84,7 +85,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
         with RunLock(shards):
             samples = await _samples(dataset)
             blocks = _blocks(source, options, shards, samples)
-            return await _Evaluation(path, blocks, samples, options, start).run()
+            return await _DistributedEvaluation(path, blocks, samples, options, start).run()
     except BaseException:
         if made and not any(shards.glob(f"*/{MANIFEST}")):
             shutil.rmtree(shards, ignore_errors=True)
@@ -96,11 +97,11 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
 def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
     """Return the number of blocks: that of an interrupted evaluation, from the `names` of its directories, if any.
 
-    Raises UsageError if they are of different numbers of blocks.
+    Raises UsageError if their numbers of blocks differ.
     """
     found = {int(of) for name in names if (of := name.partition("-of-")[2]).isdecimal()}
     if len(found) > 1:
-        raise UsageError(f"The shards are of different evaluations: {', '.join(sorted(names))}. Remove them.")
+        raise UsageError(f"The shards belong to different evaluations: {', '.join(sorted(names))}. Remove them.")
     return found.pop() if found else max(1, min(samples, workers * BLOCKS_PER_WORKER))
 
 
@@ -114,7 +115,7 @@ def runner_of(options: Options) -> Runner:
     return ray_pool
 
 
-def _check(data: str | PathLike[str] | Records, options: Options) -> str:
+def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
     """Return the path of the data. Raises UsageError for data or options that workers cannot use."""
     if not isinstance(data, str | os.PathLike) or str(data) == "-":
         raise UsageError("The workers of --runner read the data themselves. Give the path of a file.")
@@ -128,7 +129,7 @@ def _check(data: str | PathLike[str] | Records, options: Options) -> str:
     }
     for name, value in others.items():
         if value is not None:
-            raise UsageError(f"{name} cannot be combined with --runner.")
+            raise UsageError(f"{name} cannot be combined with --runner. Leave one of them out.")
     judges = judges_of(options)
     check_shard(replace(options, shard="1/1"), judges.values())
     check_prices(options.budget, judges.values(), options.price)
@@ -159,8 +160,8 @@ def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks
     )
 
 
-class _Evaluation:
-    """One call that evaluates the blocks of a run and merges them."""
+class _DistributedEvaluation:
+    """The evaluation of all blocks of a run, and their merge."""
 
     def __init__(self, path: Path, blocks: Blocks, samples: int, options: Options, start: Runner) -> None:
         self._path = path

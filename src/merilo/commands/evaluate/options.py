@@ -217,9 +217,9 @@ class Options:
     prompts: str = field(
         default="merilo",
         metadata=option(
-            'who words the requests of published metrics, such as "ragas-0.4.3:faithfulness". "merilo": merilo. '
-            '"installed": the prompt objects of the package, which must be installed here in that release. A published '
-            "metric without such prompts is then refused. Metrics of merilo keep their own words.",
+            'the prompts that published metrics send, such as "ragas-0.4.3:faithfulness". "merilo": those of merilo. '
+            '"installed": those of the package, which must be installed here in that release. A published metric '
+            "without such prompts is then refused. merilo's own metrics are not affected.",
             Flag(
                 help="Prompts of published metrics: merilo, or installed (those of the package).",
                 metavar="WHOSE",
@@ -437,8 +437,8 @@ class Options:
     outcomes: str | None = field(
         default=None,
         metadata=option(
-            'how the outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). The outcomes are the same. '
-            "None: as the run has them; a new run has JSON Lines.",
+            'the form in which outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). Both hold the '
+            "same outcomes. None: the form that the run has; JSON Lines for a new run.",
             Flag(
                 help="Store the outcomes as jsonl or parquet. [default: jsonl]",
                 metavar="FORM",
@@ -528,8 +528,8 @@ class Options:
     runner: str | None = field(
         default=None,
         metadata=option(
-            '"ray": evaluate shards of the data on the workers of a Ray cluster, which is the one at RAY_ADDRESS or '
-            "else a new one on this machine. The results equal those of one process. None: this process evaluates.",
+            '"ray": evaluate shards of the data on the workers of a Ray cluster: the one at RAY_ADDRESS, or a new one '
+            "on this machine. The results equal those of one process. None: evaluate in this process.",
             Flag(
                 help="ray: evaluate on the workers of a Ray cluster. [default: in this process]",
                 metavar="NAME",
@@ -541,7 +541,7 @@ class Options:
     workers: int | None = field(
         default=None,
         metadata=option(
-            "number of workers of `runner`. Rates and budgets hold for all of them together, `concurrency` for each. "
+            "number of workers of `runner`. Rates and budgets apply to all workers together, `concurrency` to each. "
             "None: the number of CPUs.",
             Flag(
                 help="Number of workers of --runner. [default: the number of CPUs]",

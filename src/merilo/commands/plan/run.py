@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.commands.evaluate.look_up import LookUp
-from merilo.commands.evaluate.run import prepared
+from merilo.commands.evaluate.preparation import prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate

@@ -134,7 +134,9 @@ def _check_files(
     if missing or written[0] == Path(documents).resolve():
         replaced.add(written[0])
     if len({*written}) < len(written) or replaced & read:
-        raise UsageError("--out and --trec are different files, and replace no file that is read.")
+        raise UsageError(
+            "--out or --trec would overwrite a file that is read, or both name one file. Choose other files."
+        )
 
 
 def _add_run(pool: _Pool, run: Run, characters: int | None) -> None:

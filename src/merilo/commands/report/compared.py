@@ -87,7 +87,7 @@ def compared_samples(found: RunComparison, *, most: int = MOST) -> ComparedSampl
 def _rows_in_order(run: Run, metrics: Sequence[str], ids: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of these samples, in this order.
 
-    Nothing is held if the run has the samples in that order, with others between them or not, as nearly all have.
+    Rows are held in memory only if the run has these samples in another order, which is rare.
     """
     if has_order((sample for sample, _ in groupby(each["sample"] for each in run.brief_records(metrics[:1]))), ids):
         wanted = iter(ids)

@@ -1,6 +1,6 @@
 """Reads a run for its report: every outcome once for the table, then the details of the samples that are shown.
 
-Only the samples that are shown are held, and for all others counts, so that runs of any size have a report.
+Memory holds the samples that are shown, and counts of all others, so a run of any size can have a report.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class RowTotals:
         self._bins = [[0] * _BINS for _ in self.scales]
 
     def counted(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows, and count each."""
+        """Yield the rows unchanged, and count each."""
         ranges = [_finite(scale) for scale in self.scales]
         for row in rows:
             self.samples += 1
@@ -101,7 +101,7 @@ class RowTotals:
             yield row
 
     def bins_of(self, metric: int) -> tuple[int, ...]:
-        """Return the scores in each of ten equal parts of a metric's range; empty without a score or a range."""
+        """Return the number of scores in each tenth of a metric's range; empty without scores or a range."""
         return tuple(self._bins[metric]) if any(self._bins[metric]) else ()
 
 

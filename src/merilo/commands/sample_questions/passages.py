@@ -22,8 +22,8 @@ _RAREST: Final = 20
 """Number of words of a passage, the rarest ones, by which similar passages are found."""
 
 _COMMON: Final = 2_000
-"""Passages of a word from which on it finds no similar passage, if the passage has a rarer word: it says little, and
-in a large corpus it would take most of the time."""
+"""Words in more passages than this find no similar passages, unless they are the rarest word of a passage. They
+distinguish little, and would take most of the time in a large corpus."""
 
 
 class Passage(NamedTuple):

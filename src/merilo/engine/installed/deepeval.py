@@ -29,13 +29,13 @@ def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
 
 
 def load(prompt: Prompt) -> None:
-    """Import what makes a prompt. Raises whatever the package raises at import."""
+    """Import the objects that make a prompt. Raises whatever the package raises at import."""
     for source in (_RENDER, prompt.source, *(helper.source for helper in prompt.helpers)):
         imported(source)
 
 
 def _with_words(value: Any) -> Any:
-    """Return a list of verdicts with the words as members of DeepEval's enumeration, which its prompt shows as such."""
+    """Return a list of verdicts with members of DeepEval's enumeration as words, because its prompt shows them so."""
     listed = [as_object(each) for each in as_list(value) or ()]
     verdicts = [each for each in listed if each is not None]
     if not verdicts:

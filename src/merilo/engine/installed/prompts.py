@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ANSWERED: Final = "answered"
-"""The value that is the whole prompt which the value `reply` answered."""
+"""The name of the value that holds the whole prompt to which the value `reply` is the reply."""
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Helper(NamedTuple):
-    """A function of the package, called with values, and the fields that its results are; none if it returns both."""
+    """A function of the package that makes fields of a prompt from values.
+
+    `fields` names its results; if empty, it returns a mapping of names to results.
+    """
 
     source: str
     values: tuple[str, ...]
@@ -24,11 +27,11 @@ class Helper(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt object of a package and the values of merilo's request that its input is filled with.
+    """A prompt object of a package, and the values of merilo's request with which its input is filled.
 
-    A value is a text of the request, the text after a `=`, or a parameter of the metric. Written as `[name]` it is a
-    list: the texts that merilo lists, or its JSON. The only field of an input may be `**`: its value is then an object
-    whose fields are those of the input.
+    A value is the name of a text in the request or of a parameter of the metric. `[name]` is that value as a list: the
+    texts that merilo lists, or the parsed JSON. `=text` is a fixed text. If the only field is `**`, its value is an
+    object with all fields of the input.
     """
 
     source: str
@@ -38,7 +41,7 @@ class Prompt:
     arguments: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Argument of the class → value; most classes take none."""
     attribute: str = ""
-    """The attribute of the made object that holds the prompt, or the class's template; empty for the object itself."""
+    """The attribute of the object that holds the prompt, or the template of the class; empty for the object itself."""
     helpers: tuple[Helper, ...] = ()
     """Functions of the package that make more fields."""
     structured: bool = False
@@ -162,19 +165,19 @@ _COLLECTIONS: Final[Mapping[str, Mapping[str, Prompt]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An upstream package in the one release that its definitions are named after."""
+    """An upstream package, in the release that the names of its definitions contain."""
 
     name: str
     release: str
     quiet: Mapping[str, str]
-    """Environment variables with which it sends nothing and reads no settings, set before its import."""
+    """Environment variables, set before its import, that switch off telemetry and settings files."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.release}"
 
 
 ONE_TEXT: Final = "text only"
-"""The value that says that no image is asked about."""
+"""The name of the value that is always False: no prompt contains an image."""
 _FAITHFULNESS: Final = "deepeval.metrics.faithfulness.faithfulness"
 _RELEVANCY: Final = "deepeval.metrics.answer_relevancy.answer_relevancy"
 _PRECISION_OF: Final = "deepeval.metrics.contextual_precision.contextual_precision"
@@ -296,13 +299,13 @@ RAGAS: Final = Package("ragas", "0.4.3", MappingProxyType({"RAGAS_DO_NOT_TRACK":
 
 
 class Wording(NamedTuple):
-    """What words the requests of a definition."""
+    """The upstream prompts that word the requests of a definition."""
 
     package: Package
     prompts: Mapping[str, Prompt]
     """By merilo's rubric."""
     fixed: Mapping[str, object]
-    """Parameters of the definition with other values of which the package does not send these requests."""
+    """Parameter of the definition → its only value for which the package sends these requests."""
 
 
 _FIXED: Final[Mapping[str, Mapping[str, object]]] = {
@@ -313,7 +316,7 @@ _FIXED: Final[Mapping[str, Mapping[str, object]]] = {
 
 
 def wording_for(name: str) -> Wording | None:
-    """Return what words the requests of a definition; None if no package is known to have its prompts."""
+    """Return the upstream prompts of a definition; None if no package is known to have them."""
     system, _, metric = name.partition(":")
     folder, dot, collected = metric.partition(".")
     if system == f"{RAGAS.name}-{RAGAS.release}":

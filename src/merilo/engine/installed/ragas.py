@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from merilo.engine.installed.prompts import Prompt
 
 _LOCK: Final = Lock()
-_MOST_TURNS: Final = 100
+_MAX_TURNS: Final = 100
 
 
 class _Recorded(BaseException):
@@ -51,7 +51,7 @@ def conversation(prompt: Prompt, text: str, replies: Sequence[str]) -> list[tupl
 
 
 def load(prompt: Prompt) -> None:
-    """Import what makes a prompt. Raises whatever the package raises at import."""
+    """Import the objects that make a prompt. Raises whatever the package raises at import."""
     imported(prompt.source)
     if prompt.structured:
         _recorder()
@@ -76,7 +76,7 @@ def _recorder() -> Any:  # Any: objects of packages that merilo does not depend 
 
     http = httpx.Client(transport=httpx.MockTransport(reply), trust_env=False)
     client = client_class(api_key="none", base_url="http://127.0.0.1:9/v1", http_client=http, max_retries=0)
-    llm = adapter.create_llm(client, "gpt-4o", "openai", max_retries=_MOST_TURNS)
+    llm = adapter.create_llm(client, "gpt-4o", "openai", max_retries=_MAX_TURNS)
 
     def messages(text: str, model: object, replies: Sequence[str]) -> list[tuple[str, str]]:
         sent.clear()
@@ -97,6 +97,6 @@ def _made(source: str, arguments: tuple[tuple[str, str], ...], attribute: str) -
 
 
 def forget() -> None:
-    """Drop all objects of the package that were made."""
+    """Clear the caches of the package's objects."""
     _made.cache_clear()
     _recorder.cache_clear()

@@ -1,4 +1,4 @@
-"""The values of merilo's requests as the packages take them, and the objects that a table names."""
+"""Conversion of the values of merilo's requests for the packages, and import of objects by name."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ _MAKERS: Final[Mapping[str, _Maker]] = {"ragas": ragas, "deepeval": deepeval}
 
 
 @dataclass(frozen=True)
-class Worded:
-    """A metric whose requests a package words; everything else is the metric's own."""
+class RewordedMetric:
+    """A metric whose requests are in a package's words; everything else is the metric's own."""
 
     metric: Metric
     wording: Wording
@@ -81,9 +81,9 @@ class Requests:
 
     wording: Wording
     parameters: Mapping[str, object]
-    """Those of the metric."""
+    """The parameters of the metric."""
     answered: dict[str, str] = field(default_factory=dict[str, str])
-    """Reply → the prompt that it answered, the last one of equal replies: a repair shows both."""
+    """Reply → the prompt that it answered, which a repair shows too; the last prompt if replies are equal."""
 
     def worded(self, question: Question[Any]) -> Question[Any]:
         """Return a request in the package's words; any other question as it is."""
@@ -110,7 +110,9 @@ class Requests:
 
 
 def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Return the metrics, those of an installed package in its words. Nothing is imported before all are checked.
+    """Return the metrics, with the definitions of an installed package in its words.
+
+    No package is imported before all metrics are checked.
 
     merilo's own metrics and those that send no prompt are returned as they are.
 
@@ -126,7 +128,7 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         _load(text, wording)
     return {
         # a Protocol with class variables cannot describe a wrapper that forwards them
-        text: cast("Metric", Worded(metric, found[text])) if text in found else metric
+        text: cast("Metric", RewordedMetric(metric, found[text])) if text in found else metric
         for text, metric in metrics.items()
     }
 
@@ -134,7 +136,7 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
 def wordings_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
     """Return the package and release that words each metric, without those in merilo's words."""
     inner = {text: each.metric if isinstance(each, Repeated) else each for text, each in metrics.items()}
-    return {text: str(each.wording.package) for text, each in inner.items() if isinstance(each, Worded)}
+    return {text: str(each.wording.package) for text, each in inner.items() if isinstance(each, RewordedMetric)}
 
 
 def _has_upstream(metric: Metric) -> bool:
@@ -143,14 +145,14 @@ def _has_upstream(metric: Metric) -> bool:
 
 
 def _wording(text: str, metric: Metric) -> Wording:
-    """Return what words a published metric. Raises UsageError if nothing installed does."""
+    """Return the upstream prompts of a published metric. Raises UsageError if they are not installed."""
     wording = wording_for(metric.name)
     if wording is None:
         raise UsageError(f"--prompts installed: no package is known to have the prompts of {text}. Leave it out.")
     package = wording.package
     for name, value in wording.fixed.items():
         if getattr(metric, name, value) != value:
-            raise UsageError(f"--prompts installed: {package} does not ask as {text}. Leave {name} out.")
+            raise UsageError(f"--prompts installed: {package} does not send the requests of {text}. Leave {name} out.")
     there = _installed(package)
     if there != package.release:
         found = f"{there} is" if there else "it is not"

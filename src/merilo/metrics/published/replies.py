@@ -33,7 +33,7 @@ class ReplyFault(ValueError):
 
 
 class Listed(str):
-    """A list as the text that a prompt shows; `items` are what it was made of, for the prompts of other packages."""
+    """A list as the text that a prompt shows. `items` are its elements, for the prompts of other packages."""
 
     __slots__ = ("items",)
     items: tuple[object, ...]

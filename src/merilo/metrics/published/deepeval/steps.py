@@ -330,7 +330,7 @@ def object_of(text: str) -> Fields:
 def listed(texts: Sequence[str | None], label: str = "", items: Sequence[object] | None = None) -> str:
     """Return the texts one per line, numbered from 1: `Node 1: ...` with the label `Node`; (none) if there are none.
 
-    `items`: what DeepEval lists in its own prompt, if not these texts.
+    `items`: the elements that DeepEval lists in its own prompt, if not these texts.
     """
     head = f"{label} " if label else ""
     shown = "\n".join(f"{head}{place}: {text or ''}" for place, text in enumerate(texts, start=1)) or "(none)"

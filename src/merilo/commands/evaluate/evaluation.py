@@ -1,0 +1,339 @@
+"""The evaluation of a prepared run: samples go through the metrics, results and usage into the run directory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from merilo.commands.evaluate.cascade import RunCascades
+from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
+from merilo.engine.budget import Reached, spent_record
+from merilo.engine.dispatcher import Dispatcher
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.gc_tuning import rare_collections
+from merilo.engine.rounds import Batches, in_rounds
+from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
+from merilo.errors import ProviderDown, RunError
+from merilo.rendering.spent import spent_so_far
+from merilo.rendering.wording import count
+from merilo.results.summary import Tallies, spans_of
+from merilo.runs.balance import balance_in
+from merilo.runs.clusters import cluster_numbers
+from merilo.runs.files import TABLE
+from merilo.runs.ledger import Balance, Ledger
+from merilo.runs.outcome_lines import as_table
+from merilo.runs.publish import part_of
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, json_text
+from merilo.runs.seal import publish
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from merilo.commands.evaluate.batching import RunBatches
+    from merilo.commands.evaluate.look_up import LookUp
+    from merilo.commands.evaluate.options import Options
+    from merilo.commands.evaluate.selection import Selection
+    from merilo.data.sample import Sample
+    from merilo.engine.answer_store import AnswerStore
+    from merilo.engine.progress import ProgressDispatcher
+    from merilo.judges.base import Judge
+    from merilo.metrics.base import Metric
+    from merilo.results.early_stopping import EarlyStopState
+    from merilo.results.planned_stopping import PlannedStopState
+    from merilo.runs.manifest import Manifest
+    from merilo.runs.outcomes import Result
+    from merilo.runs.store import Store
+
+_MIN_TIMEOUTS = 3
+"""Number of timed-out requests from which a too short timeout is suggested."""
+
+
+class RunEvaluation:
+    """The evaluation of a prepared run: streams samples through the metrics and writes the results."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        selection: Selection,
+        options: Options,
+        *,
+        store: Store,
+        answers: AnswerStore,
+        look_up: LookUp,
+        judges: Sequence[Judge],
+        ledger: Ledger,
+        audience: ProgressDispatcher,
+        rounds: bool,
+        batches: RunBatches | None,
+        rewrite: bool,
+    ) -> None:
+        """Prepare the run. `rewrite`: the manifest on disk is outdated and is written again."""
+        self._path = path
+        self._rewrite = rewrite
+        self._manifest = manifest
+        self._selection = selection
+        self._store = store
+        self._answers = answers
+        self._look_up = look_up
+        self._judges = judges
+        self._ledger = ledger
+        self._options = options
+        self._progress = audience
+        self._rounds = rounds
+        self._batches = batches
+        self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
+        self._deciding: EarlyStopState | PlannedStopState | None = None
+        self._part = part_of(path / OUTCOMES)
+        self._shown = 0
+        """Number of samples that the progress display has counted as done."""
+        self._begin_pass()
+
+    async def do(self) -> None:
+        """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
+        began = time.monotonic()
+        self._progress.begin(self._path, self._manifest.samples)
+        if self._options.retry_failed and (dropped := self._store.drop_failures()):
+            if self._batches is not None:
+                self._batches.ask_again()
+            again = count(dropped, "failed question")
+            self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
+        self._note_local_time()
+        dispatcher = Dispatcher(
+            self._options.request_limits,
+            budget=self._options.budget,
+            ledger=self._ledger,
+            elsewhere=spent_elsewhere(self._options),
+            price=self._options.price,
+            shared=self._options.shared_limits,
+            known=_known_adaptations(self._path),
+            tell=self._progress.quote,
+            listen=self._progress.listener,
+        )
+        self._progress.watch(dispatcher.traffic)
+        ended: BaseException | None = None
+        try:
+            with rare_collections():
+                async with dispatcher:
+                    await self._everything(dispatcher)
+        except BaseException as error:
+            ended = error
+            self._progress.stopped(error)
+            raise
+        finally:
+            try:
+                self._answers.commit()
+                self._finish(dispatcher, time.monotonic() - began, ended)
+            finally:
+                self._progress.end()
+
+    def _note_local_time(self) -> None:
+        """Report how long local models will take, unless the caller reports it or no progress is shown."""
+        options = self._options
+        if options.reports_local_time and options.progress is not None and asks_local_model(self._judges):
+            time = local_time(self._manifest.samples, self._selection.metrics, self._answers, self._look_up)
+            if time is not None:
+                self._progress.note(time_sentence(time))
+
+    async def _everything(self, dispatcher: Dispatcher) -> None:
+        """Run all samples; again if an audit of a cascade failed, since some of its verdicts then change."""
+        self._part.write_text("", encoding="utf-8")
+        if not await self._cascades.calibrate(dispatcher):
+            return
+        while True:
+            self._begin_pass()
+            await self._all(dispatcher)
+            if self._decided or not self._whole:
+                return
+            failed = await self._cascades.audit(dispatcher)
+            if not failed:
+                return
+            for each in failed:
+                self._progress.note(each)
+
+    def _begin_pass(self) -> None:
+        """Reset the aggregates before a pass over all samples."""
+        selection = self._selection
+        self._tallies = Tallies(spans_of(selection.metrics), selection.composites, self._manifest.fingerprint)
+        self._deciding = _deciding(self._manifest, selection)
+        self._done = 0
+
+    async def _all(self, dispatcher: Dispatcher) -> None:
+        quoted: set[str] = set()
+        clusters = cluster_numbers(self._store, self._manifest.cluster)
+        with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+            samples, metrics = self._store.samples(), self._selection.metrics
+            async with aclosing(self._results(samples, metrics, dispatcher)) as coming:
+                async for results in coming:
+                    cluster = next(clusters)
+                    if self._decided:  # answers that were in flight are stored, but not counted
+                        continue
+                    self._tallies.add({result.metric: result.outcome for result in results}, cluster)
+                    out.writelines(result.line() for result in results)
+                    out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
+                    self._done += 1
+                    if self._done > self._shown:
+                        self._shown += 1
+                        self._progress.sample(results)
+                    if self._deciding is not None:
+                        self._decide(self._deciding, results, cluster, dispatcher)
+                    for notice in (*dispatcher.notices(), *self._answers.notices()):
+                        if notice not in quoted:
+                            quoted.add(notice)
+                            self._progress.quote(notice)
+
+    @property
+    def _decided(self) -> bool:
+        return self._deciding is not None and self._deciding.decided
+
+    def _decide(
+        self,
+        deciding: EarlyStopState | PlannedStopState,
+        results: list[Result],
+        cluster: int | None,
+        dispatcher: Dispatcher,
+    ) -> None:
+        """Add a sample to the gates; stop sending once all are decided."""
+        deciding.add(results, cluster)
+        if deciding.decided:
+            dispatcher.halt(Reached("Every gate is decided."))
+
+    def _results(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
+    ) -> AsyncGenerator[list[Result], None]:
+        """Return the results of each sample, in order."""
+        if self._batches is not None:
+            return self._batches.results(samples, metrics, self._answers, dispatcher, self._progress.note)
+        return (
+            self._in_rounds(samples, metrics, dispatcher)
+            if self._rounds
+            else self._by_request(samples, metrics, dispatcher)
+        )
+
+    async def _by_request(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
+    ) -> AsyncGenerator[list[Result], None]:
+        """Yield the results of each sample, for judges that are asked by single requests."""
+        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.concurrency
+        room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
+        try:
+            async for results in stream(samples, metrics, driver, room):
+                yield results
+        finally:
+            await driver.close()
+
+    def _in_rounds(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
+    ) -> AsyncGenerator[list[Result], None]:
+        """Return the same for judges that are asked the questions of many samples in one batch."""
+        batches = Batches()
+        dispatcher.on_stop(batches.stop)
+        return in_rounds(samples, metrics, self._answers, batches, price=dispatcher.price, count=dispatcher.count)
+
+    def _finish(self, dispatcher: Dispatcher, seconds: float, ended: BaseException | None) -> None:
+        """Write results and usage. `ended`: the error that stopped the run, if any."""
+        aggregates = self._tallies.aggregates()
+        deciding, reached = self._deciding, dispatcher.reached
+        if deciding is not None:
+            aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
+        cascades = self._cascades.records(self._part if self._decided else None)
+        summary = {
+            "complete": self._complete,
+            "samples": self._done,
+            "metrics": [aggregate.to_fields() for aggregate in aggregates],
+            **({"cascades": cascades} if cascades else {}),
+            **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
+        }
+        usage = {
+            **self._spent(),
+            "seconds": round(seconds, 3),
+            "adaptations": dispatcher.adaptations(),
+            "stopped": self._stopped(dispatcher, ended),
+            **({} if self._batches is None else self._batches.record(complete=self._complete)),
+            "raise_to": None if reached is None else reached.raise_to(self._done / self._manifest.samples),
+        }
+        self._publish(summary, usage)
+        if isinstance(ended, ProviderDown):
+            ended.args = (" ".join(filter(None, [str(ended), _timeouts(dispatcher), spent_so_far(usage)])),)
+        elif reached is None and (advice := _timeouts(dispatcher)):
+            self._progress.note(advice)
+        self._progress.spent(usage)
+
+    def _spent(self) -> dict[str, object]:
+        """Return what the run has spent: from its ledger, or from its store if no paid model was ever asked."""
+        if self._ledger.lines:
+            self._store.note_ledger(self._ledger.lines)
+        balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
+        return {**spent_record(balance, self._options.unanswered), "cached": self._store.spent().cached}
+
+    def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
+        """Replace the files of an earlier part of the run, all in one step."""
+        texts = {SUMMARY: json_text(summary)}
+        if self._rewrite:
+            texts[MANIFEST] = json_text(self._manifest.to_fields())
+        if self._part.exists() or not any((self._path / name).exists() for name in (OUTCOMES, TABLE)):
+            self._part.touch()
+            form = as_table(self._options.outcomes)
+            publish(self._path, texts, streamed=True, usage=usage, store=self._store, table=form)
+
+    def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
+        """Return what ended this call and how many samples are done; None if all is done."""
+        if self._complete:
+            return None
+        if ended is not None:
+            stopped = isinstance(ended, asyncio.CancelledError | KeyboardInterrupt)
+            why = "Interrupted." if stopped else f"Stopped by an error ({type(ended).__name__})."
+        elif dispatcher.reached is None:
+            return None
+        else:
+            why = " ".join(filter(None, [dispatcher.reached.sentence, _timeouts(dispatcher)]))
+        if self._whole:
+            return f"{why} All samples are done, but not the audit of the cascade."
+        return f"{why} {self._done:,} of {self._manifest.samples:,} samples are done."
+
+    @property
+    def _complete(self) -> bool:
+        """True if there is nothing left to do."""
+        return self._decided or (self._whole and self._cascades.audited)
+
+    @property
+    def _whole(self) -> bool:
+        """True if there is nothing left to do with any sample."""
+        return self._decided or self._done == self._manifest.samples
+
+
+def spent_elsewhere(options: Options) -> Balance:
+    """Return what other run directories have spent of the same budget."""
+    return sum(map(balance_in, options.shared_with), Balance())
+
+
+def _deciding(manifest: Manifest, selection: Selection) -> EarlyStopState | PlannedStopState | None:
+    """Return what decides the gates of a run; None if it does not stop early."""
+    if manifest.until is None:
+        return None
+    from merilo.results.planned_stopping import stop_of_record
+
+    return stop_of_record(manifest.until).deciding(selection.metrics)
+
+
+def _timeouts(dispatcher: Dispatcher) -> str:
+    """Return advice if most requests of this call were not answered in time; otherwise nothing."""
+    sent, lost = dispatcher.spending.sent, dispatcher.timed_out
+    if lost < _MIN_TIMEOUTS or 2 * lost <= sent:
+        return ""
+    return (
+        f"{lost:,} of {count(sent, 'request')} got no reply in time: the timeout is probably too short. "
+        "Raise it (--timeout, timeout_s)."
+    )
+
+
+def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
+    """Return the request adaptations that an earlier part of this run learnt."""
+    try:
+        known: dict[str, dict[str, str]] = Run.open(path).usage["adaptations"]
+    except (RunError, KeyError):  # not written yet or damaged; they are learnt again
+        return {}
+    return known
