@@ -97,18 +97,7 @@ def equal_questions(
     described = [_Described.of(each.run, ids, fields) for each in scores]
     first = described[0].questions
     unlike = [(each.questions != first).any(axis=1) for each in described]
-    messages: list[str] = []
-    advice = _STABLE_IDS
-    for place, name in enumerate(names[1:], start=1):
-        if count := int(unlike[place].sum()):
-            example = ids[int(np.argmax(unlike[place]))]
-            what, contents = _difference((scores[0].run, scores[place].run), example, fields)
-            advice = _SAME_TRUTH.get(what, _STABLE_IDS) if not messages else advice
-            another = f"other {what.replace('_', ' ')}" if what in _SAME_TRUTH else f"another {what}"
-            messages.append(
-                f"{count:,} of {len(ids):,} samples have {another} in {name} than in {names[0]} under the "
-                f"same id, such as {example!r}: {contents}"
-            )
+    messages, advice = _differing(scores, names, fields, unlike)
     differ = np.logical_or.reduce(unlike)
     other = int(differ.sum())
     equal: Sequence[int] = np.flatnonzero(~differ).tolist() if other else range(len(ids))
@@ -125,6 +114,29 @@ def equal_questions(
         tuple(f"{each}. They are not compared." for each in messages),
         tuple(each.contexts_at(equal) for each in described),
     )
+
+
+def _differing(
+    scores: Sequence[RunScores], names: Sequence[str], fields: Sequence[str], unlike: Sequence[NDArray[np.bool_]]
+) -> tuple[list[str], str]:
+    """Return a message for each run whose questions differ from the first run's, and the advice for the first message.
+
+    `unlike`: for each run, which of the common samples differ.
+    """
+    ids, advice = scores[0].ids, _STABLE_IDS
+    messages: list[str] = []
+    for place, name in enumerate(names[1:], start=1):
+        different = unlike[place]
+        if count := int(different.sum()):
+            example = ids[int(different.argmax())]
+            what, contents = _difference((scores[0].run, scores[place].run), example, fields)
+            advice = _SAME_TRUTH.get(what, _STABLE_IDS) if not messages else advice
+            another = f"other {what.replace('_', ' ')}" if what in _SAME_TRUTH else f"another {what}"
+            messages.append(
+                f"{count:,} of {len(ids):,} samples have {another} in {name} than in {names[0]} under the "
+                f"same id, such as {example!r}: {contents}"
+            )
+    return messages, advice
 
 
 @dataclass(frozen=True, slots=True, eq=False)

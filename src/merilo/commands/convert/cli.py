@@ -11,7 +11,7 @@ from merilo.commands.flags import Debug, given
 
 HELP = """Store the outcomes of a run as JSON Lines (outcomes.jsonl) or as Parquet (outcomes.parquet).
 
-Both forms hold the same outcomes, and every command reads both. No other file of the run changes except its seal.
+Both forms hold the same outcomes, and every command reads both. Of the other files, only the seal changes.
 Parquet needs the extra parquet: pip install 'merilo[parquet]'.
 """
 EXAMPLES = """\b

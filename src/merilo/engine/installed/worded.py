@@ -112,9 +112,8 @@ class Requests:
 def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     """Return the metrics, with the definitions of an installed package in its words.
 
-    No package is imported before all metrics are checked.
-
-    merilo's own metrics and those that send no prompt are returned as they are.
+    merilo's own metrics and those that send no prompt are returned as they are. No package is imported before all
+    metrics are checked.
 
     Raises UsageError if a published metric has no installed prompts, or if no metric has.
     """
