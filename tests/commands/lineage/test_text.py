@@ -137,7 +137,7 @@ def test_a_judge_that_writes_nothing_is_told(here: Here) -> None:
 
 
 def test_lineage_takes_what_run_takes() -> None:
-    """Options of `merilo run` that `merilo lineage` lacks bound, split or distribute its work, repeat it, reword it or write reports."""
+    """Options of `merilo run` that `merilo lineage` lacks bound, split, repeat or reword its work, or write reports."""
     missing = set(inspect.signature(run).parameters) - set(inspect.signature(lineage).parameters)
     assert missing == {
         *("metrics", "qrels", "max_failed", "record", "prices", "full", "github", "markdown"),
