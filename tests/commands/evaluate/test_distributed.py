@@ -213,6 +213,19 @@ def test_records_in_memory_are_refused() -> None:
         merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), runner="ray")
 
 
+def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
+    """The run of memory://bucket/data.jsonl has the bytes of that of the file, also when it is repeated."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    path = data(tmp_path, 3)
+    memory.pipe_file("/bucket/data.jsonl", path.read_bytes())
+    evaluated(path, tmp_path / "one", Judge())
+    for _ in range(2):
+        judge = merilo.ScriptedJudge.by(Judge(), version="1")
+        address, out = "memory://bucket/data.jsonl", tmp_path / "many"
+        merilo.evaluate(address, metrics=METRICS, judge=judge, out=out, cache=False, runner="ray")
+        assert same(tmp_path / "one", out)
+
+
 @pytest.mark.parametrize(
     ("samples", "workers", "names", "blocks"),
     [
