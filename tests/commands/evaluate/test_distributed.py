@@ -12,6 +12,7 @@ from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate import distributed
+from merilo.commands.evaluate.block import Blocks, block_error
 from merilo.commands.evaluate.board import Board
 from merilo.commands.evaluate.distributed import planned_blocks
 from merilo.commands.evaluate.options import Options
@@ -135,6 +136,19 @@ class Notes:
 
     def end(self) -> None:
         self.samples += 1_000
+
+
+def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
+    """After three deaths without another sample done it ends with an error, so it cannot cost requests for ever."""
+    board = Board(Budget(), 2, {1: {"max_cost_usd": 0.0, "max_requests": 0.0}})
+    assert board.begin(1)
+    for done in (1, 2, 3, 4):  # each worker gets one sample further
+        board.report(1, done, Traffic())
+        assert board.begin(1)
+    assert [board.begin(1) for _ in range(2)] == [True, False]
+    blocks = Blocks("data.jsonl", Options(), tmp_path, 4, 2, None)
+    result = blocks(1, lambda name, *args: getattr(board, name)(*args))
+    assert "The worker of shard 1 died 3 times in a row" in str(block_error(result))
 
 
 def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
