@@ -224,3 +224,10 @@ def test_a_text_loses_the_secrets_of_its_addresses() -> None:
     """In a longer text, addresses with a password or a signature are redacted, and others stay as they are."""
     text = "No such file: s3:/u:p@b/x. See https://h/y?api-version=1 and 'https://h/z?token=abc'."
     assert without_secrets(text) == "No such file: s3:/***@b/x. See https://h/y?api-version=1 and 'https://h/z?***'."
+
+
+def test_punctuation_after_an_address_stays() -> None:
+    """A sentence keeps its end if the query before it is redacted, also if that was done before."""
+    text = "No such file: https://u:p@h/x?sig=a.b. Not written to https://h/y?sig=abc: no access (https://h/z?sig=1)."
+    shown = "No such file: https://***@h/x?***. Not written to https://h/y?***: no access (https://h/z?***)."
+    assert (without_secrets(text), without_secrets(shown)) == (shown, shown)

@@ -8,12 +8,13 @@ import signal
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import merilo
-from merilo.errors import MeriloError
+from merilo.errors import MeriloError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +95,20 @@ def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_
     assert results[2]["times"] == 2
     assert addresses
     assert all(address in LOOPBACK for address in addresses), addresses
+
+
+def test_an_object_that_cannot_be_sent_is_refused_at_once() -> None:
+    """A lock cannot be sent to another process; the message says so, before Ray is started."""
+    from merilo.runners.ray import ray_pool
+
+    lock = Lock()
+
+    def work(block: int, call: Call) -> object:
+        with lock:
+            return block
+
+    with pytest.raises(UsageError, match=r"cannot be sent to the workers \(cannot pickle"), ray_pool(work, dict, 2):
+        pass
 
 
 def test_a_run_on_ray_has_the_bytes_of_one_process(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://", re.ASCII)
-_IN_TEXT: Final = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9+.-]{1,30}):/{1,2}[^\s'\"<>`]+", re.ASCII)
+_IN_TEXT: Final = re.compile(
+    r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9+.-]{1,30}):/{1,2}[^\s'\"<>`]*[^\s'\"<>`.,:;)]", re.ASCII
+)
 _SENSITIVE: Final = re.compile(r"sig|token|key|secret|cred|passw|auth", re.IGNORECASE)
 """Parts of the names of parameters that hold a secret."""
 _SECRET: Final = "***"  # noqa: S105  what is shown instead of one

@@ -128,6 +128,7 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
     A Ray that the caller has initialised is used and stays open.
     """
     ray = checked_ray()
+    _check_sendable(work, ray)
     own = not ray.is_initialized()
     if own:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -151,6 +152,17 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
         ray.kill(shared)
         if own:
             ray.shutdown()
+
+
+def _check_sendable(work: Work, ray: Any) -> None:  # Any: Ray has no types
+    """Raise UsageError if the work cannot be sent to the workers, for which Ray prints 100 lines."""
+    try:
+        ray.cloudpickle.dumps(work)
+    except Exception as error:  # whatever the methods of the user's objects raise
+        raise UsageError(
+            f"The judge, a metric or another object cannot be sent to the workers ({error}). Create it in a file and "
+            "name it there: FILE.py:NAME."
+        ) from error
 
 
 def checked_ray() -> Any:

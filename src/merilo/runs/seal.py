@@ -204,8 +204,14 @@ def usage_text(usage: Mapping[str, object], seal: Seal) -> str:
 
 
 def digest_of_outcomes(path: Path) -> str:
-    """Return the digest of the outcomes' lines, in 32 hexadecimal digits, whichever form the file has."""
-    return digest_of_lines(path, _SIZE) if is_table(path) else digest_of_file(path)
+    """Return the digest of the outcomes' lines, in 32 hexadecimal digits, whichever form the file has.
+
+    Raises OSError, and RunError for a damaged table.
+    """
+    try:
+        return digest_of_lines(path, _SIZE) if is_table(path) else digest_of_file(path)
+    except ValueError as error:
+        raise RunError(f"{path} is damaged ({error}). {_repair(path.parent, path.name)}.") from error
 
 
 def digest_of_file(path: Path) -> str:

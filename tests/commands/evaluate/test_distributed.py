@@ -12,6 +12,7 @@ from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate import distributed
+from merilo.commands.evaluate.block import Blocks, block_error
 from merilo.commands.evaluate.board import Board
 from merilo.commands.evaluate.distributed import planned_blocks
 from merilo.commands.evaluate.options import Options
@@ -137,6 +138,19 @@ class Notes:
         self.samples += 1_000
 
 
+def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
+    """After three deaths without another sample done it ends with an error, so it cannot cost requests for ever."""
+    board = Board(Budget(), 2, {1: {"max_cost_usd": 0.0, "max_requests": 0.0}})
+    assert board.begin(1)
+    for done in (1, 2, 3, 4):  # each worker gets one sample further
+        board.report(1, done, Traffic())
+        assert board.begin(1)
+    assert [board.begin(1) for _ in range(2)] == [True, False]
+    blocks = Blocks("data.jsonl", Options(), tmp_path, 4, 2, None)
+    result = blocks(1, lambda name, *args: getattr(board, name)(*args))
+    assert "The worker of shard 1 died 3 times in a row" in str(block_error(result))
+
+
 def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
     """The driver's progress begins and ends once, with the run's own directory and all samples."""
     progress = Notes()
@@ -211,6 +225,19 @@ def test_records_in_memory_are_refused() -> None:
     """Records in memory are a UsageError, because workers read the data from a file."""
     with pytest.raises(UsageError, match="Give the path of a file"):
         merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), runner="ray")
+
+
+def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
+    """The run of memory://bucket/data.jsonl has the bytes of that of the file, also when it is repeated."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    path = data(tmp_path, 3)
+    memory.pipe_file("/bucket/data.jsonl", path.read_bytes())
+    evaluated(path, tmp_path / "one", Judge())
+    for _ in range(2):
+        judge = merilo.ScriptedJudge.by(Judge(), version="1")
+        address, out = "memory://bucket/data.jsonl", tmp_path / "many"
+        merilo.evaluate(address, metrics=METRICS, judge=judge, out=out, cache=False, runner="ray")
+        assert same(tmp_path / "one", out)
 
 
 @pytest.mark.parametrize(

@@ -38,5 +38,6 @@ def convert_run(run: str | PathLike[str], form: str) -> Path:
                     out.writelines(outcome_lines(there))
                 publish(found.path, {}, streamed=True, same=True, table=wanted)
         except (OSError, ValueError) as error:
+            recover(found.path)  # removes the part files, which may have filled the disk
             raise RunError(f"Cannot convert {found.path} ({error}). Its outcomes were not changed.") from error
     return Run.open(found.path).file(OUTCOMES)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.evaluate.board import DEATHS
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.request_stats import Traffic
 from merilo.errors import DataError, MeriloError, ProviderDown, RunError, UsageError
@@ -67,7 +68,7 @@ class Blocks:
         """Evaluate a block, or resume it from what a dead worker has stored."""
         result = BlockResult(block=block, complete=False, error=None, kind="")
         if not call("begin", block):
-            return result
+            return _lost(result) if call("fatal", block) else result
         shared = _Shared(call, block, self.workers)
         progress = _Reports(call, block)
         seconds = None if self.ends is None else max(0.0, self.ends - time.time())
@@ -87,6 +88,14 @@ class Blocks:
         finally:
             call("finish", block, used_in(self.path(block), options.unanswered))
         return {**result, "complete": run is not None and run.complete}
+
+
+def _lost(result: BlockResult) -> BlockResult:
+    error = (
+        f"The worker of shard {result['block']} died {DEATHS} times in a row without another sample done. "
+        "The logs of Ray have the reason. A frequent one is too little memory."
+    )
+    return {**result, "error": error, "kind": RunError.__name__}
 
 
 def used_in(path: Path, unanswered: Unanswered) -> Used:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.lease_book import LeaseBook
 from merilo.engine.request_stats import Traffic
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from merilo.engine.leases import SharedLimit
 
 Used = dict["SharedLimit", float]
+DEATHS: Final = 3
+"""Workers that may die on one block in a row without another sample done; more would only cost requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Board:
         self._done: dict[int, int] = {}
         self._traffic: dict[int, Traffic] = {}
         self._earlier = Traffic()
+        self._begun: set[int] = set()
+        self._deaths: dict[int, tuple[int, int]] = {}  # by block: samples done, and deaths since then
         self._notes: dict[str, bool] = {}
         self._stop = False
 
@@ -55,10 +59,19 @@ class Board:
 
     def begin(self, block: int) -> bool:
         """Note that a block begins; return False if it must not, after a stop or at a limit."""
-        if block in self._traffic:
+        if block in self._begun:
             self.note(f"The worker of shard {block} died. Another one resumes the shard.")
-            self._earlier = _sum(self._earlier, replace(self._traffic.pop(block), in_flight=0, queued=0))
-        return not self._stop and not self._book.refused
+            last = self._traffic.pop(block, Traffic())
+            self._earlier = _sum(self._earlier, replace(last, in_flight=0, queued=0))
+            done = self._done.get(block, 0)
+            before, deaths = self._deaths.get(block, (done, 0))
+            self._deaths[block] = done, 1 if done > before else deaths + 1
+        self._begun.add(block)
+        return not self._stop and not self._book.refused and not self.fatal(block)
+
+    def fatal(self, block: int) -> bool:
+        """Return True if a block kills its workers."""
+        return self._deaths.get(block, (0, 0))[1] >= DEATHS
 
     def report(self, block: int, done: int, traffic: Traffic) -> bool:
         """Update the progress of a block; return False if its evaluation must stop."""
@@ -69,6 +82,7 @@ class Board:
     def finish(self, block: int, used: Used) -> None:
         """Note that a block ended. `used`: the amount of each limit that it used."""
         self._book.release(block, used)
+        self._begun.discard(block)
         last = self._traffic.pop(block, Traffic())
         self._earlier = _sum(self._earlier, replace(last, in_flight=0, queued=0))
 

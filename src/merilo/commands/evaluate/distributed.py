@@ -22,6 +22,7 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.commands.merge.run import merge_runs
 from merilo.data.load import load
+from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord
 from merilo.engine.budget import Spending, check_prices
 from merilo.engine.progress import ProgressDispatcher
@@ -76,7 +77,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
     path, made = run_directory(options.out, dataset.name)
     shards = path.absolute().with_name(path.name + SHARDS)
     if (path / MANIFEST).exists():
-        run = await run_evaluation(data, replace(options, runner=None, out=path))
+        run = await run_evaluation(source, replace(options, runner=None, out=path))
         if run.complete:
             shutil.rmtree(shards, ignore_errors=True)
         return run
@@ -116,7 +117,10 @@ def runner_of(options: Options) -> Runner:
 
 
 def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
-    """Return the path of the data. Raises UsageError for data or options that workers cannot use."""
+    """Return the path of the data, or of a copy of data at an address.
+
+    Raises UsageError for data or options that workers cannot use.
+    """
     if not isinstance(data, str | os.PathLike) or str(data) == "-":
         raise UsageError("The workers of --runner read the data themselves. Give the path of a file.")
     if options.workers is not None and options.workers < 1:
@@ -133,7 +137,7 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
     judges = judges_of(options)
     check_shard(replace(options, shard="1/1"), judges.values())
     check_prices(options.budget, judges.values(), options.price)
-    return str(Path(data).absolute())
+    return str((fetched_file(data) if isinstance(data, str) and is_url(data) else Path(data)).absolute())
 
 
 async def _samples(dataset: Dataset) -> int:
