@@ -266,5 +266,5 @@ def test_each_request_of_a_definition_has_a_prompt(name: str) -> None:
 def _named(prompt: Prompt) -> set[str]:
     """The values that a prompt takes."""
     values = [*prompt.fields.values(), *prompt.arguments.values()]
-    values += [value for helper in prompt.helpers for value in helper.values]
+    values += [value for function in prompt.functions for value in function.values]
     return {value.strip("[]") for value in values if not value.startswith("=") and " " not in value}

@@ -11,7 +11,7 @@ from merilo.judging.json_types import as_list, as_object
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.engine.installed.prompts import Helper, Prompt
+    from merilo.engine.installed.prompts import PackageFunction, Prompt
 
 _WORDS: Final = "deepeval.metrics.base_metric:Verdict"
 _RENDER: Final = "deepeval.templates.resolver:resolve_template"
@@ -21,8 +21,8 @@ def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     """Return a template of the package, filled with the values of merilo's request."""
     given = {**values, ONE_TEXT: False}
     fields = {name: _with_words(value_of(given, value)) for name, value in prompt.fields.items()}
-    for helper in prompt.helpers:
-        fields |= _made(helper, given)
+    for function in prompt.functions:
+        fields |= _made(function, given)
     class_name = prompt.source.partition(":")[2]
     text: str = imported(_RENDER)("metrics", class_name, prompt.attribute, multimodal=False, strict=True, **fields)
     return text
@@ -30,7 +30,7 @@ def prompt_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
 
 def load(prompt: Prompt) -> None:
     """Import the objects that make a prompt. Raises whatever the package raises at import."""
-    for source in (_RENDER, prompt.source, *(helper.source for helper in prompt.helpers)):
+    for source in (_RENDER, prompt.source, *(function.source for function in prompt.functions)):
         imported(source)
 
 
@@ -44,8 +44,8 @@ def _with_words(value: Any) -> Any:
     return [{**each, "verdict": words(each["verdict"])} for each in verdicts]
 
 
-def _made(helper: Helper, values: Mapping[str, Any]) -> dict[str, Any]:
-    found = imported(helper.source)(*(value_of(values, value) for value in helper.values))
-    if not helper.fields:
+def _made(function: PackageFunction, values: Mapping[str, Any]) -> dict[str, Any]:
+    found = imported(function.source)(*(value_of(values, value) for value in function.values))
+    if not function.fields:
         return dict(found)
-    return dict(zip(helper.fields, found if len(helper.fields) > 1 else (found,), strict=True))
+    return dict(zip(function.fields, found if len(function.fields) > 1 else (found,), strict=True))

@@ -14,7 +14,7 @@ ANSWERED: Final = "answered"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Helper(NamedTuple):
+class PackageFunction(NamedTuple):
     """A function of the package that makes fields of a prompt from values.
 
     `fields` names its results; if empty, it returns a mapping of names to results.
@@ -42,7 +42,7 @@ class Prompt:
     """Argument of the class → value; most classes take none."""
     attribute: str = ""
     """The attribute of the object that holds the prompt, or the template of the class; empty for the object itself."""
-    helpers: tuple[Helper, ...] = ()
+    functions: tuple[PackageFunction, ...] = ()
     """Functions of the package that make more fields."""
     structured: bool = False
     """True if the package sends it through instructor, which adds the schema of the reply and words the re-asks."""
@@ -185,15 +185,19 @@ _RECALL_OF: Final = "deepeval.metrics.contextual_recall.contextual_recall"
 _RELEVANCY_OF: Final = "deepeval.metrics.contextual_relevancy.contextual_relevancy"
 
 
-def _template(source: str, name: str, *helpers: Helper, **fields: str) -> Prompt:
-    return Prompt(source, fields, attribute=f"generate_{name}", helpers=helpers)
+def _template(source: str, name: str, *functions: PackageFunction, **fields: str) -> Prompt:
+    return Prompt(source, fields, attribute=f"generate_{name}", functions=functions)
 
 
-def _templates(module: str, class_name: str, **rows: tuple[Mapping[str, str], tuple[Helper, ...]]) -> dict[str, Prompt]:
+def _templates(
+    module: str, class_name: str, **rows: tuple[Mapping[str, str], tuple[PackageFunction, ...]]
+) -> dict[str, Prompt]:
     """Return the templates of a metric of DeepEval by merilo's rubric, such as `faithfulness.verdicts`."""
     folder = module.rpartition(".")[2]
     source = f"{module}:{class_name}"
-    return {f"{folder}.{name}": _template(source, name, *helpers, **fields) for name, (fields, helpers) in rows.items()}
+    return {
+        f"{folder}.{name}": _template(source, name, *functions, **fields) for name, (fields, functions) in rows.items()
+    }
 
 
 _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
@@ -203,8 +207,10 @@ _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
         truths=(
             {"retrieval_context": "retrieval_context"},
             (
-                Helper(f"{_FAITHFULNESS}:_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)),
-                Helper(
+                PackageFunction(
+                    f"{_FAITHFULNESS}:_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)
+                ),
+                PackageFunction(
                     f"{_FAITHFULNESS}:_faithfulness_truths_multimodal_instruction",
                     (ONE_TEXT,),
                     ("multimodal_instruction",),
@@ -214,7 +220,7 @@ _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
         claims=(
             {"actual_output": "actual_output"},
             (
-                Helper(
+                PackageFunction(
                     f"{_FAITHFULNESS}:_faithfulness_claims_multimodal_instruction",
                     (ONE_TEXT,),
                     ("multimodal_instruction",),
@@ -237,7 +243,7 @@ _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
         verdicts=(
             {"input": "user_input", "expected_output": "expected_output"},
             (
-                Helper(
+                PackageFunction(
                     f"{_PRECISION_OF}:_contextual_precision_verdict_fields",
                     ("[nodes]", ONE_TEXT),
                     ("document_count_str", "context_to_display", "multimodal_note"),
@@ -251,7 +257,7 @@ _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
         "ContextualRecallMetric",
         verdicts=(
             {"expected_output": "expected_output"},
-            (Helper(f"{_RECALL_OF}:_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),),
+            (PackageFunction(f"{_RECALL_OF}:_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),),
         ),
         reason=(
             {
@@ -269,7 +275,7 @@ _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
         "ContextualRelevancyMetric",
         verdicts=(
             {"input": "user_input", "context": "context"},
-            (Helper(f"{_RELEVANCY_OF}:_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),),
+            (PackageFunction(f"{_RELEVANCY_OF}:_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),),
         ),
         reason=(
             {
