@@ -137,7 +137,7 @@ def inspect_archive(path: Path) -> Iterator[RawRecord]:
                 if len(content) > MAX_LINE_BYTES or unpacked > MAX_UNPACKED_BYTES:
                     raise DataError.of(Problem("a smaller sample", "a longer one", source=path.name, line=number))
                 yield _archived(content, number)
-    except NotImplementedError as error:  # zstd
+    except NotImplementedError as error:  # zipfile does not know the compression, which is zstd
         advice = "convert it: inspect log convert --to json --output-dir DIR"
         got = "one that Python reads only from version 3.14 on"
         raise DataError.of(
