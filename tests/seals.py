@@ -24,7 +24,7 @@ def remove_seal(run: Path) -> Path:
         for table, column in columns if found == "4" else ():
             db.execute(f"DROP INDEX {table}_seal")
             db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        db.execute("DELETE FROM meta WHERE name <> 'format' AND name NOT LIKE 'cascade %'")
+        db.execute("DELETE FROM meta WHERE name <> 'format'")
         db.execute("UPDATE meta SET value = '3' WHERE name = 'format'")
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8")) | {"format": 3}
     (run / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -36,7 +36,6 @@ from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.lineage.cli import COMMAND as LINEAGE
 from merilo.commands.merge.cli import COMMAND as MERGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
-from merilo.commands.migrate.cli import COMMAND as MIGRATE
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
@@ -58,7 +57,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     MERGE,
     PLAN,
     IMPORT,
-    MIGRATE,
     SAMPLE_QUESTIONS,
     DEMO,
     RUNS,

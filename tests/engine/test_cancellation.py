@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {"metrics": ["context_relevance"], "cache": False}
 
 
 class ByRequest(EmbeddedJudge):
-    """The embedded judge as runs ask it that ask others too, such as those with a cascade."""
+    """The embedded judge as a run asks it that asks other judges too."""
 
     @property
     def supports_batches(self) -> bool:

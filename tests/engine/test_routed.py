@@ -1,4 +1,4 @@
-"""Runs in which each kind of question has its own judge: keys, the cache, cascades on routes, resuming and replay."""
+"""Runs in which each kind of question has its own judge: keys, the cache, resuming and replay."""
 
 from __future__ import annotations
 
@@ -17,20 +17,13 @@ from merilo.commands.plan.run import run_estimate
 from merilo.commands.replay.run import replay_run
 from merilo.commands.verify.run import State, verify_run
 from merilo.errors import RunError, UsageError
-from merilo.judges.cascade import cascade_of
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.providers.openai import OpenAIProvider
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from server import Asked
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
     from merilo.runs.run import Run
 
 METRICS = ("context_relevance", "faithfulness")
@@ -177,80 +170,3 @@ async def test_a_plan_counts_the_requests_of_each_route(tmp_path: Path) -> None:
         assert before.typical.requests == server.count
         after = await run_estimate(rows(6), options)
         assert after.typical.requests == 0
-
-
-# ------------------------------------------------------------------------------- cascades on routes
-
-COUNT, PILOT = 240, 90
-
-
-def number(text: str) -> int:
-    found = re.search(r"Text (\d+)", text)
-    assert found is not None
-    return int(found[1])
-
-
-def cheap(question: Question[Any]) -> Verdict:
-    """Confident of every context and statement."""
-    if isinstance(question, Support):
-        return SupportVerdict(SupportLabel.SUPPORTED, (0,), probability=0.97)
-    assert isinstance(question, Relevance)
-    return RelevanceVerdict(0, (), "confident", 0.02)
-
-
-CHEAP = ScriptedJudge.by(cheap, version="1", answers=frozenset({Relevance, Support}))
-
-
-def agrees_about_support(asked: Asked) -> object:
-    """Agree with the cheap judge about statements, and never about contexts."""
-    return {"relevance": 2, "support": "supported"}.get(asked.kind)
-
-
-def texts(count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": n,
-            "user_input": "What is asked?",
-            "retrieved_contexts": [f"Text {n} says so."],
-            "response": f"Text {n} says so.",
-        }
-        for n in range(count)
-    ]
-
-
-def by_cascades(server: JudgeServer) -> dict[str, Any]:
-    cascades = {kind: cascade_of([CHEAP, model(server)], pilot=PILOT) for kind in ("relevance", "support")}
-    return {**cascades, "rest": "embedded"}
-
-
-async def test_cascades_on_two_routes_have_their_own_thresholds(tmp_path: Path) -> None:
-    """The cheap judge answers the kind on which its pilot agrees, and the last judge all of the other kind.
-
-    An interrupted run ends with the same bytes, and a replay is bit-equal.
-    """
-    records = texts(COUNT)
-    with JudgeServer(agrees_about_support) as server:
-        whole = await run(by_cascades(server), tmp_path / "whole", records, cache=False)
-        needed = server.count
-        for limit in (40, 130, needed - 20, needed):
-            parts = await run(by_cascades(server), tmp_path / "parts", records, cache=False, max_requests=limit)
-        assert server.count == 2 * needed
-    assert canonical(parts) == canonical(whole)
-    assert whole.complete
-    relevance, support = whole.cascades
-    assert [*relevance["kinds"]] == ["relevance"]
-    assert [*support["kinds"]] == ["support"]
-    assert relevance["kinds"]["relevance"]["answered"] == {CHEAP.name: 0, "openai:test-model": COUNT}
-    assert support["kinds"]["support"]["answered"][CHEAP.name] > COUNT / 2
-    assert whole.metrics["context_relevance"].mean == 1.0
-    assert replay_run(whole.path).same
-
-
-async def test_a_sample_shows_which_judge_of_which_cascade_answered(tmp_path: Path) -> None:
-    """The questions of a sample carry the judge that answered, though both cascades have the same roles."""
-    with JudgeServer(agrees_about_support) as server:
-        found = await run(by_cascades(server), tmp_path / "run", texts(COUNT), cache=False)
-    judges = answered(found)
-    assert judges["relevance"] == {"openai:test-model"}
-    assert CHEAP.name in judges["support"]
-    assert judges["statements"] == {"embedded"}

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.errors import UsageError
-from merilo.judges.cascade import Cascade, cascade_of, each_judge, with_stages
 from merilo.judges.llm import LLMJudge
 from merilo.judges.routed import Routed, part_for, recorded_parts
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judges.spec import CascadeOptions, judge_from, judges_from
+from merilo.judges.spec import judge_from, judges_from
 from merilo.judging.kinds.entities import Entities
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support
@@ -139,40 +138,6 @@ def test_an_address_is_for_the_routes_that_have_one() -> None:
         judges_from(["support=openai:a", "anthropic:b"], base_url=URL)
     with pytest.raises(UsageError, match="base_url: only for judges at an address"):
         judges_from(["support=embedded"], base_url=URL)
-    with pytest.raises(UsageError, match="no judge is a cascade"):
-        judges_from(["support=embedded"], cascades=CascadeOptions(max_error=0.1))
-
-
-def test_cascades_on_two_routes_share_roles_but_no_kind() -> None:
-    """The kind decides which cascade's judge is meant by `judge>1`."""
-    judge = routed("support=embedded>openai:a", "relevance=openai:b>openai:c", "openai:d")
-    support, relevance = judge.part(Support), judge.part(Relevance)
-    assert isinstance(support, Cascade)
-    assert isinstance(relevance, Cascade)
-    assert (support.answers, relevance.answers) == ({Support}, {Relevance})
-    assert (support.places(Relevance), support.candidates(Relevance)) == ((), ())
-    roles = with_stages({"judge": judge})
-    named = {
-        (kind.kind, role): part.name
-        for role in ("judge>1", "judge>2")
-        for kind in (Support, Relevance, Entities)
-        if (part := part_for(roles[role], kind)) is not None
-    }
-    assert named == {
-        ("support", "judge>1"): "embedded",
-        ("relevance", "judge>1"): "openai:b",
-        ("support", "judge>2"): "openai:a",
-        ("relevance", "judge>2"): "openai:c",
-    }
-    assert [each.name for each in each_judge([judge])] == ["openai:b", "openai:c", "embedded", "openai:a", "openai:d"]
-    with pytest.raises(UsageError, match="cannot contain routes"):
-        cascade_of([judge_from("embedded"), judge])
-
-
-def test_a_cascade_on_several_routes_is_one() -> None:
-    """The same text names one cascade, whose thresholds are measured once."""
-    judge = routed("support=embedded>openai:a", "relevance=embedded>openai:a", "openai:d")
-    assert judge.part(Support) is judge.part(Relevance)
 
 
 def test_a_manifest_shows_the_parts() -> None:
@@ -230,6 +195,6 @@ def test_an_unknown_judge_names_the_providers_of_plug_ins(monkeypatch: pytest.Mo
     """Whatever may stand before the colon is listed."""
     monkeypatch.setattr("merilo.judges.spec._wires", lambda: frozenset({"openai", "my-server"}))
     with pytest.raises(
-        UsageError, match=r"Unknown judge 'gemini:x'; judges: embedded, .*FIRST>SECOND, my-server:MODEL"
+        UsageError, match=r"Unknown judge 'gemini:x'; judges: embedded, .*scripted:FILE, my-server:MODEL"
     ):
         judge_from("gemini:x")

@@ -9,9 +9,6 @@ from pydantic import TypeAdapter
 
 import merilo.judging.registry
 from merilo.data.labels import Task
-from merilo.judging.kinds.addresses import AddressesVerdict
-from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.judging.kinds.support import SupportLabel, SupportVerdict
 from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import Odds
@@ -79,22 +76,3 @@ def test_packs_are_of_decisions() -> None:
     packed = {name for name, kind in KINDS.items() if isinstance(kind.reply, ReplySchema) and kind.reply.pack_item}
     assert packed == {"support", "addresses", "answered", "mentions"}
     assert all(issubclass(KINDS[name].verdict, DecisionVerdict) and KINDS[name].shared for name in packed)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
-        (RelevanceVerdict(1, (0,)), RelevanceVerdict(2, (0,)), False),
-        (AddressesVerdict(addresses=True, reason="a"), AddressesVerdict(addresses=True, reason="b"), True),
-        (SupportVerdict(SupportLabel.NOT_STATED), SupportVerdict(SupportLabel.CONTRADICTED, (0,)), False),
-        (
-            SupportVerdict(SupportLabel.UNSUPPORTED, tells_contradicted=False),
-            SupportVerdict(SupportLabel.CONTRADICTED, (0,)),
-            True,
-        ),
-    ],
-)
-def test_verdicts_with_the_same_decision(first: DecisionVerdict, second: DecisionVerdict, *, same: bool) -> None:
-    """Grades and labels are compared; without the label `contradicted`, only supported or not."""
-    assert first.decides_as(second) is same
-    assert second.decides_as(first) is same

@@ -135,7 +135,7 @@ def test_ranks_evidence_and_joint_decisions_are_counted(metric: str) -> None:
     assert (found.value, found.averaged) == (plain.value, False)
 
 
-def test_the_verdicts_of_a_cascade_count_each_in_its_own_way() -> None:
+def test_each_verdict_counts_in_its_own_way() -> None:
     """One judge's probability and another judge's yes are in one mean."""
     found = scored("faithfulness", Probable(SAYS, counted=frozenset({"Right."})))
     assert found.value == pytest.approx((1 + 0.3) / 2)

@@ -50,9 +50,9 @@ def test_each_role_that_both_runs_have_is_looked_at() -> None:
 @pytest.mark.parametrize(("judge_kind", "expected"), [("embedded", ()), ("llm", ("rubrics",))])
 def test_rubrics_count_only_for_language_models(judge_kind: str, expected: tuple[str, ...]) -> None:
     """A run that asks no language model can be resumed after its rubrics have a new version."""
-    cascade = {"name": "c", "fingerprint": {"judge": "cascade", "judges": [{"judge": judge_kind}]}}
+    routed = {"name": "r", "fingerprint": {"judge": "routed", "routes": {"rest": {"judge": {"judge": judge_kind}}}}}
     first, second = (
-        Manifest("0", "data", "f", 1, (), {}, {}, {"judge": cascade}, "s", None, rubrics={"support": version})
+        Manifest("0", "data", "f", 1, (), {}, {}, {"judge": routed}, "s", None, rubrics={"support": version})
         for version in ("v1", "v2")
     )
     assert first.differences(second) == expected

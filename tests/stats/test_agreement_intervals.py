@@ -14,7 +14,6 @@ from merilo.stats.agreement_intervals import (
     Agreement,
     agreement,
     annotator_agreement,
-    auroc_difference,
     clustered_share,
     grade_agreement,
     mean_of,
@@ -235,17 +234,6 @@ def test_tau_over_systems() -> None:
     assert found.value == pytest.approx(expected, abs=1e-9)
     assert found.interval.method is Method.PERCENTILE
     assert system_agreement(*ranked(4)).interval.note == "cannot tell from 4 systems; at least 5 needed"
-
-
-def test_a_paired_difference_is_narrower() -> None:
-    """The difference of two judges that err alike has a narrower interval than either of them."""
-    people, _, scores, _ = judged(120, 1, base=0.5, separation=1.0, seed=6)
-    source = random.Random(6)
-    near = [each + source.gauss(0, 0.1) for each in scores]
-    found = auroc_difference(people, near, scores, resampling=QUICK)
-    alone = agreement(people, people, scores=scores, resampling=QUICK).auroc
-    assert found.value == pytest.approx(0.0, abs=0.03)
-    assert width(found) < width(alone) / 2
 
 
 def test_a_share_by_cluster() -> None:

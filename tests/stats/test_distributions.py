@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb, inf, isnan
+from math import inf, isnan
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from scipy import special
 from scipy.stats import kendalltau
 
 from merilo.stats.distributions import (
-    beta_quantile,
     gamma_quantile,
     normal_cdfs,
     normal_quantile,
@@ -47,30 +46,11 @@ def test_student_s_t(freedom: float) -> None:
     assert student_quantile(freedom, 0.5) == 0
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 10, 40, 400, 10_000, 1_000_000])
-def test_the_beta_distribution(count: int) -> None:
-    """The limits of Clopper and Pearson for few and many errors among few and many answers."""
-    for errors in sorted({0, min(1, count - 1), count // 100, count // 10, count // 2, count - 1} - {count}):
-        for level in (0.05, 0.5, 0.8, 0.95, 0.999):
-            expected = float(special.betaincinv(errors + 1, count - errors, level))
-            assert beta_quantile(errors + 1, count - errors, level) == pytest.approx(expected, rel=CLOSE)
-
-
 @pytest.mark.parametrize("shape", [0.25, 0.5, 1, 2.5, 9.5, 20, 499.5, 5e4, 5e5])
 def test_the_gamma_distribution(shape: float) -> None:
     """Quantiles from 1e-15 to 1 - 1e-15."""
     for p in (1e-15, 1e-8, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-8, 1 - 1e-15):
         assert gamma_quantile(shape, p) == pytest.approx(float(special.gammaincinv(shape, p)), rel=CLOSE)
-
-
-@given(st.integers(1, 60), st.data())
-def test_the_limit_of_a_rate_is_exact(count: int, data: st.DataObject) -> None:
-    """At the upper limit, as few errors as were seen are as improbable as the level says."""
-    errors = data.draw(st.integers(0, count - 1))
-    level = data.draw(st.sampled_from([0.8, 0.9, 0.95, 0.99]))
-    p = beta_quantile(errors + 1, count - errors, level)
-    seen = sum(comb(count, k) * p**k * (1 - p) ** (count - k) for k in range(errors + 1))
-    assert seen == pytest.approx(1 - level, rel=1e-8)
 
 
 def test_a_root_is_found_where_interpolation_is_slow() -> None:

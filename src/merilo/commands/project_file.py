@@ -33,11 +33,11 @@ SUITE: Final = "suite"
 NO_KEY: Final = "MERILO_NO_KEY"
 """The key variable of an address in a project file that names none. It is not set, so no key is sent."""
 _EMBEDDER: Final = "embedder_"
-_JUDGE: Final = ("base_url", "api_key_env", "judged", "max_error", "cascade_pilot")
+_JUDGE: Final = ("base_url", "api_key_env", "judged")
 """Settings that belong to the file's judge."""
 _ADDRESSES: Final = tuple((f"{whose}base_url", f"{whose}api_key_env") for whose in ("", _EMBEDDER))
 _CODE: Final = re.compile(r"(?:^|(?<=[:=>]))[^:=>]+?\.py(?=:)")
-"""The path of a code file within a setting; a named judge or a cascade has more text around it."""
+"""The path of a code file within a setting; a named judge has more text around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +183,13 @@ def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
 
 
 def _code_files(text: str) -> set[str]:
-    """Return the paths of the files that run for a metric or a judge; for a cascade, for each of its judges.
+    """Return the paths of the files that run for a metric or a judge.
 
     They are read as a metric and as a judge are, with and without `NAME=`, since a path may contain any of the signs.
     """
     from merilo.plugins import names_file, split_file
 
-    parts = [text, *text.split(">")]
-    specs = {spec.strip() for part in parts for spec in (part, part.partition("=")[2])}
+    specs = {spec.strip() for spec in (text, text.partition("=")[2])}
     named = {each for spec in specs for each in (spec, split_file(spec)[0]) if names_file(each)}
     return {each.rpartition(":")[0] for each in named}
 
@@ -226,7 +225,6 @@ _TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "judge": ("a text or a list of texts", _is_texts),
     "mapping": ("a table of texts", _is_text_table),
     "prices": ("the path of a file or a list of tables", _is_prices),
-    "max_error": ("a number", _is_number),
 }
 _TYPES_OF_FLAGS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
     str: ("a text", _is_text),
@@ -249,7 +247,7 @@ def _relative(name: str, value: object, folder: Path) -> object:
 
 def _names_code(value: object) -> bool:
     texts = value if check.is_list(value) else [value]
-    # Anywhere in the text: a cascade or a named judge may contain a file too.
+    # Anywhere in the text: a named judge may contain a file too.
     return any(isinstance(text, str) and ".py:" in text for text in texts)
 
 

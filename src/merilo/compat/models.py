@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import UsageError
-from merilo.judges.cascade import SIGN
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judges.model_objects import is_chat_model, judge_of_model
@@ -65,7 +64,7 @@ def spec_of(name: str) -> str:
     """Return a specification unchanged, and the name of an OpenAI model as `openai:NAME`."""
     scheme = name.partition(":")[0]
     known = {each.name for group in (Group.JUDGES, Group.PROVIDERS) for each in plugins(group)}
-    return name if scheme in known or SIGN in name or names_file(name) else f"openai:{name}"
+    return name if scheme in known or names_file(name) else f"openai:{name}"
 
 
 def usual_model(name: str, argument: str) -> str:

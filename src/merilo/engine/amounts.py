@@ -156,24 +156,6 @@ class MetricEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class CascadeEstimate:
-    """Estimated number of questions to a cascade that reach its last judge, as far as it is known before the pilot."""
-
-    name: str
-    questions: float
-    """Questions without a known answer. If no threshold can be set, all of them reach the last judge."""
-    pilot: float
-    """Pilot questions, which reach the last judge in any case."""
-    audited: float
-    """Audit questions if all others are answered before the last judge."""
-    fewest: float
-    """Questions that reach the last judge in that case: the pilot, the audit and kinds that only the last judge
-    answers."""
-    alone: Amount
-    """The amount added by the pilot and the audit, whose questions are separate requests instead of packs."""
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """Estimated questions and cost of an evaluation."""
 
@@ -195,7 +177,6 @@ class Estimate:
     """The prices that the amounts are based on."""
     unpriced: tuple[str, ...]
     """Models whose price is unknown."""
-    cascades: tuple[CascadeEstimate, ...] = ()
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge, including those that are left out for it."""
     local_time: LocalTime | None = None

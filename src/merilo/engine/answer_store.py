@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
-from merilo.judges.cascade import Cascade, with_stages
-from merilo.judges.routed import Routed, part_for, parts_of
+from merilo.judges.routed import Routed, part_for
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -127,7 +126,7 @@ class AnswerStore:
     """The answer store: every answer is stored in the run before a plan receives it."""
 
     def __init__(self, roles: JudgeRoles, store: Store, cache: VerdictCache | None) -> None:
-        self._roles = JudgeRoles(with_stages(roles.judges))
+        self._roles = roles
         self._store = store
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
@@ -225,32 +224,6 @@ class AnswerStore:
     def saved_replies(self, unit: WorkUnit) -> SavedReplies | None:
         """Return the replies of a session interrupted in an earlier part of the run; None if there are none."""
         return self._store.saved_replies(unit.key) if self._store.unfinished else None
-
-    def cascades(self) -> list[tuple[Cascade, tuple[str, ...]]]:
-        """Return the cascades among the judges, each once, with all its roles."""
-        roles: dict[int, list[str]] = {}
-        found: dict[int, Cascade] = {}
-        for role, named in self._roles.judges.items():
-            for judge in parts_of(named):
-                if isinstance(judge, Cascade):
-                    found[id(judge)] = judge
-                    roles.setdefault(id(judge), []).append(role)
-        return [(cascade, tuple(roles[key])) for key, cascade in found.items()]
-
-    def judge_of(self, kind: type[Question[Any]], role: str) -> Judge | None:
-        """Return the judge for questions of this kind and role; None if no judge answers them."""
-        return self._roles.judge(kind, role)
-
-    def recast(self, cascades: Sequence[Cascade]) -> None:
-        """Replace the cascades from now on by these, in the same order: the same cascades with other thresholds."""
-        changed = {id(old): new for (old, _), new in zip(self.cascades(), cascades, strict=True)}
-
-        def new(judge: Judge) -> Judge:
-            return judge.replaced(new) if isinstance(judge, Routed) else changed.get(id(judge), judge)
-
-        self._roles = JudgeRoles({role: new(judge) for role, judge in self._roles.judges.items()})
-        self._commons.clear()  # keyed by the ids of judges, like the names
-        self._names.clear()
 
     def commit_if_due(self) -> None:
         """Commit the run and the cache if enough rows or time have accumulated."""

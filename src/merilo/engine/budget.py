@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from merilo.engine.amounts import charged_tokens, charged_tokens_of
 from merilo.engine.rate_limits import PRICED
 from merilo.errors import Refused, Temporary, UsageError
-from merilo.judges.cascade import each_judge
+from merilo.judges.routed import each_judge
 from merilo.providers.base import Usage
 from merilo.providers.problems import OK
 from merilo.runs.ledger import Balance, Charge, Charges, Ledger

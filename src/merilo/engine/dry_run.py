@@ -6,18 +6,16 @@ questions shared by several metrics count once. Tokens are characters / 4 until 
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
 from merilo.engine.plan_run import PlanRun
-from merilo.judges.cascade import Cascade, stage_role
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judges.local.timing import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.expected_replies import likely_reply
-from merilo.judging.questions import Pack, Question
+from merilo.judging.questions import Pack
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:
@@ -53,22 +51,6 @@ class QuestionCounts:
     """Of the questions counted in `alone`."""
 
 
-@dataclass(slots=True)
-class CascadeCounts:
-    """Questions to a cascade without a known answer, by kind."""
-
-    cascade: Cascade
-    questions: Counter[type[Question[Any]]] = field(default_factory=Counter[type[Question[Any]]])
-    samples: Counter[type[Question[Any]]] = field(default_factory=Counter[type[Question[Any]]])
-    """Samples that ask such questions."""
-    keys: set[bytes] = field(default_factory=set[bytes])
-    alone: dict[type[Question[Any]], tuple[int, Amount]] = field(
-        default_factory=dict[type["Question[Any]"], "tuple[int, Amount]"]
-    )
-    """For kinds that the last judge answers in packs: the number of questions asked alone, and their amount."""
-    last_sample: dict[type[Question[Any]], str] = field(default_factory=dict[type[Question[Any]], str])
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A work unit with the first requests of its judge session, and the input tokens of each."""
@@ -98,8 +80,6 @@ class DryRun:
         self.unpriced: dict[str, Provider] = {}
         """Providers whose price is unknown, by their name and address."""
         self.measured_used = False
-        self.cascaded: dict[str, CascadeCounts] = {}
-        """Questions to cascades, by the cascade's name."""
         self.local = LocalWork()
         """Requests to local models."""
         self._answers = answers
@@ -116,7 +96,7 @@ class DryRun:
     def _plan_run(self, sample: Sample, text: str, metric: Metric, counted: QuestionCounts) -> None:
         plan_run = PlanRun(metric, text, sample).start()
         known_here = 0
-        largest: dict[int, list[_Asked]] = {}  # by judge
+        largest: dict[int, _Asked] = {}  # by judge
         while plan_run.step is not None:
             units = self._answers.units(plan_run.step)
             held: KnownAnswers = {}
@@ -128,58 +108,16 @@ class DryRun:
                 rest = unit.without(found)
                 if rest is not None:
                     held |= {key: question.guess() for key, question in zip(rest.keys, rest.questions, strict=True)}
-                    full = [_Asked.of(each) for each in self._within(rest)]
-                    if isinstance(rest.judge, Cascade):
-                        self._note(rest, rest.judge, sample)
-                    for asked in full:
-                        if (left := self._unheld(asked)) is not None:
-                            self._count(left, counted)
-                    if _size(full) > _size(largest.get(id(rest.judge), [])):
-                        largest[id(rest.judge)] = full
+                    asked = _Asked.of(rest)
+                    self._count(asked, counted)
+                    before = largest.get(id(rest.judge))
+                    if before is None or sum(asked.tokens) > sum(before.tokens):
+                        largest[id(rest.judge)] = asked
             plan_run.send([(key, held[key]) for unit in units for key in unit.keys])
         counted.held += known_here
-        worst = max((sum(map(self._worst, full), Amount()) for full in largest.values()), key=_weight, default=Amount())
+        worst = max(map(self._worst, largest.values()), key=_weight, default=Amount())
         if worst.requests:
             counted.at_most += worst.times(max(0, metric.max_questions(sample) - known_here))
-
-    def _within(self, unit: WorkUnit) -> list[WorkUnit]:
-        """Return the unit as each judge of a cascade may be asked it; itself if its judge is not a cascade.
-
-        No threshold is known before a run, so every question counts for every judge that may answer it.
-        """
-        cascade = unit.judge
-        if not isinstance(cascade, Cascade):
-            return [unit]
-        kind = type(unit.questions[0])
-        places = dict.fromkeys((*cascade.candidates(kind), *cascade.places(kind)))
-        return [each for place in places for each in self._staged(unit, place)]
-
-    def _staged(self, unit: WorkUnit, place: int) -> list[WorkUnit]:
-        """Return the unit as it goes to the judge at this place of a cascade."""
-        return self._answers.units(
-            (tuple(replace(each, role=stage_role(each.role, place)) for each in unit.questions),)
-        )
-
-    def _unheld(self, asked: _Asked) -> _Asked | None:
-        """Return the questions that are left to ask; None if a judge of a cascade has answered all of them."""
-        rest = asked.unit.without(self._held(asked.unit))
-        return asked if rest is asked.unit else None if rest is None else _Asked.of(rest)
-
-    def _note(self, unit: WorkUnit, cascade: Cascade, sample: Sample) -> None:
-        """Count the questions to a cascade that the pilot may select, equal ones once."""
-        seen = self.cascaded.setdefault(cascade.name, CascadeCounts(cascade))
-        kind = type(unit.questions[0])
-        fresh = [key for key in unit.keys if key not in seen.keys]
-        seen.keys.update(fresh)
-        seen.questions[kind] += len(fresh)
-        if seen.last_sample.get(kind) != sample.id:
-            seen.last_sample[kind] = sample.id
-            seen.samples[kind] += 1
-            if kind in cascade.together and cascade.candidates(kind):
-                first = replace(unit.questions[0], role=stage_role(unit.questions[0].role, len(cascade.stages)))
-                asked = [_Asked.of(each) for each in self._answers.units(((first,),))]
-                count, total = seen.alone.get(kind, (0, Amount()))
-                seen.alone[kind] = count + 1, sum(map(self._amount, asked), total)
 
     def _count(self, asked: _Asked, counted: QuestionCounts) -> None:
         if not asked.sends:
@@ -257,10 +195,6 @@ def _replies(unit: WorkUnit, sends: int) -> Iterable[str]:
         return [likely_reply(question) for question in unit.questions]
     asked = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)
     return [likely_reply(asked)] * sends
-
-
-def _size(asked: Iterable[_Asked]) -> int:
-    return sum(sum(each.tokens) for each in asked)
 
 
 def _weight(amount: Amount) -> tuple[float, float]:

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
-from merilo.judges.cascade import Cascade
 from merilo.judges.determinism import is_deterministic
-from merilo.judges.routed import parts_of
 from merilo.judging.ask import AskFailed, together
 from merilo.metrics.base import Failed, Score, Undefined, plan_of
 
@@ -83,8 +81,6 @@ def draws_for(metrics: Mapping[str, Metric], roles: JudgeRoles, draws: int) -> d
     """
     if draws == 1:
         return {}
-    if any(isinstance(part, Cascade) for judge in roles.judges.values() for part in parts_of(judge)):
-        raise UsageError(f"--draws {draws} cannot be combined with a cascade, whose thresholds hold for one draw.")
     found = {text: draws for text, metric in metrics.items() if _may_vary(metric, roles)}
     if not found:
         name = roles.judges["judge"].name

@@ -51,8 +51,7 @@ class Judge(Protocol):
     - `supports_batches: bool`: True if all its requests go to providers that answer batches (`BatchProvider`) and the
       order of the questions does not matter. A run may then ask in rounds;
     - `supports_language: Callable[[Sequence[str]], bool]`: True if it supports the language of these texts, the first
-      of which is the question or statement. A run reports samples in other languages, and a cascade passes them to the
-      next judge;
+      of which is the question or statement. A run reports samples in other languages;
     - `weak_kinds: frozenset[str]`: the kinds of question (`addresses`) on which its agreement with human labels does
       not clear chance (`merilo.judges.measured_agreement`). Metrics that ask them for a decision are weak with it;
     - `weak_metrics: frozenset[str]`: the names of further metrics that are weak with it. A run leaves weak metrics out

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from merilo.judges.cascade import each_judge
+from merilo.judges.routed import each_judge
 
 if TYPE_CHECKING:
     from merilo.judges.base import Judge
 
 
 def is_deterministic(judge: Judge) -> bool:
-    """Return True if asking the judge again cannot change a verdict, for a routed judge and a cascade: all their parts.
+    """Return True if asking the judge again cannot change a verdict, for a routed judge: all its parts.
 
     Judges declare this with the attribute `deterministic`; without it, a judge may vary.
     """

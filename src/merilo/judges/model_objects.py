@@ -42,11 +42,6 @@ def is_chat_model(found: object) -> bool:
     return not isinstance(found, type) and (_has(found, "invoke") or _has(found, "ainvoke"))
 
 
-def is_embedding_model(found: object) -> bool:
-    """Return True for an object with LangChain's `embed_documents`."""
-    return not isinstance(found, type) and _has(found, "embed_documents")
-
-
 def judge_of_model(model: object, ask: AskModel | None = None) -> ModelObjectJudge:
     """Return the judge that asks a model object: through `ask`, otherwise as a LangChain chat model."""
     usual = ask_langchain if _has(model, "invoke") else await_langchain

@@ -11,7 +11,8 @@ which it has a route. See design/routing.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
@@ -20,7 +21,7 @@ from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from merilo.judges.base import Conversation, Judge
 
@@ -106,10 +107,6 @@ class Routed:
             raise UsageError(f"The judge {self.name} cannot answer '{kind.kind}' questions.")
         return part
 
-    def replaced(self, new: Callable[[Judge], Judge]) -> Routed:
-        """Return these routes with `new(judge)` in place of each judge."""
-        return replace(self, routes=tuple(each._replace(judge=new(each.judge)) for each in self.routes))
-
 
 def routed_of(routes: Mapping[type[Question[Any]], Judge], rest: Judge | None = None) -> Judge:
     """Return a judge that passes questions of these kinds to these judges, and all others to `rest`.
@@ -138,13 +135,7 @@ def routed_of(routes: Mapping[type[Question[Any]], Judge], rest: Judge | None = 
         found.append(Route(REST, ALL_KINDS.difference(*(each.kinds for each in found)), rest))
     if rest is not None and len(found) == 1:
         return rest
-    return Routed(tuple(map(_with_kinds, found)))
-
-
-def _with_kinds(route: Route) -> Route:
-    """Return the route; a judge that prepares for the kinds that it is asked about (a cascade) receives them."""
-    on_route: Callable[[str, Kinds], Judge] | None = getattr(route.judge, "on_route", None)
-    return route if on_route is None else route._replace(judge=on_route(route.label, route.kinds))
+    return Routed(tuple(found))
 
 
 def part_for(judge: Judge, kind: type[Question[Any]]) -> Judge | None:
@@ -160,6 +151,11 @@ def part_for(judge: Judge, kind: type[Question[Any]]) -> Judge | None:
 def parts_of(judge: Judge) -> tuple[Judge, ...]:
     """Return the judges of all routes; the judge itself if it is not a routed one."""
     return tuple(each.judge for each in judge.routes) if isinstance(judge, Routed) else (judge,)
+
+
+def each_judge(judges: Iterable[Judge]) -> Iterator[Judge]:
+    """Yield all judges that are asked directly: those of the routes of a routed judge."""
+    return chain.from_iterable(map(parts_of, judges))
 
 
 def unavailable_reason(judge: Judge, kinds: Iterable[type[Question[Any]]]) -> str | None:

@@ -1,19 +1,17 @@
 """Judges from a user's specification: `embedded`, `local:MODEL`, `openai:MODEL` and other providers, `scripted:FILE`,
-`FIRST>SECOND` of these (a cascade), a callable or a judge.
+a callable or a judge.
 
 An embedder and a cross-encoder are judges that answer one kind of question, and are specified the same way.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from merilo.errors import MeriloError, UsageError
-from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
 from merilo.judges.route_specs import named_spec, named_specs, routing_in
-from merilo.judges.routed import parts_of, routed_of
+from merilo.judges.routed import routed_of
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.registry import KINDS
@@ -39,25 +37,9 @@ KNOWN_FORMS = (
     "google:MODEL",
     "ollama:MODEL",
     "scripted:FILE",
-    "FIRST>SECOND",
 )
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeOptions:
-    """Options for measuring the thresholds of cascades."""
-
-    max_error: float | None = None
-    """Largest fraction of an earlier judge's answers that may differ from the last judge's; None: 5 %."""
-    pilot: int | None = None
-    """Pilot questions per kind of question and earlier judge; None: 10 / `max_error`."""
-
-    @property
-    def given(self) -> bool:
-        """True if any option was given."""
-        return self.max_error is not None or self.pilot is not None
 
 
 def judge_from(
@@ -66,18 +48,15 @@ def judge_from(
     base_url: str | None = None,
     api_key_env: str | None = None,
     judged: str | None = None,
-    cascades: CascadeOptions = CascadeOptions(),
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
-    `base_url`, `api_key_env` and `judged` ("each" or "together") apply to judges of a provider, such as `openai:`, and
-    in a cascade to its judges of these kinds. With other judges they are an error. `api_key_env` is the name of the
-    environment variable with the key. `cascades` applies to cascades. Raises UsageError.
+    `base_url`, `api_key_env` and `judged` ("each" or "together") apply to judges of a provider, such as `openai:`.
+    With other judges they are an error. `api_key_env` is the name of the environment variable with the key. Raises
+    UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
-    if SIGN in spec:
-        return _cascade(spec, {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, cascades)
     if names_file(spec.strip()):
         return _in_file(spec.strip())
     scheme, _, rest = spec.strip().partition(":")
@@ -143,14 +122,13 @@ def judges_from(
     api_key_env: str | None = None,
     judged: str | None = None,
     address_used: bool = False,
-    cascades: CascadeOptions = CascadeOptions(),
 ) -> dict[str, Judge]:
     """Return judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed judge uses its own name.
 
     A name of kinds of question (`support=SPEC`), or a mapping from such names, makes a route: all routes and the
     unnamed judge (`rest=SPEC`) become one judge. It, or the first judge if there is no route, also has the role
-    `judge`. `base_url`, `api_key_env` and `judged` apply to judges at an address, `cascades` to cascades. With
-    `address_used`, the address and the key also serve something other than these judges.
+    `judge`. `base_url`, `api_key_env` and `judged` apply to judges at an address. With `address_used`, the
+    address and the key also serve something other than these judges.
 
     Raises UsageError for no judge, a repeated name, an option that fits none of them, or an address or a key for
     several kinds of provider.
@@ -163,7 +141,7 @@ def judges_from(
     _check_one_kind(given, {"base_url": base_url, "api_key_env": api_key_env})
 
     def made(spec: JudgeLike) -> Judge:
-        return judge_from(spec, **(options if is_wire(spec) else {}), cascades=cascades)
+        return judge_from(spec, **(options if is_wire(spec) else {}))
 
     judges: dict[str, Judge] = {}
     routing = routing_in(named)
@@ -177,11 +155,6 @@ def judges_from(
         judges[name] = judge
     if not wire_kinds(given):
         _refuse_options({"judged": judged} if address_used else options, "these judges")
-    if cascades.given and not any(isinstance(part, Cascade) for judge in judges.values() for part in parts_of(judge)):
-        raise UsageError(
-            "max_error (--max-error) and cascade_pilot (--cascade-pilot) are options of a cascade, and no judge is a "
-            "cascade; write one as in --judge 'embedded>openai:MODEL'."
-        )
     first = next(iter(judges.values()))
     if judges.setdefault("judge", first) is not first:
         raise UsageError("Only the first judge may be named 'judge'; put it first or rename it.")
@@ -189,10 +162,7 @@ def judges_from(
 
 
 def _routed(routing: Routing, made: Callable[[JudgeLike], Judge]) -> Judge | None:
-    """Return the judge that the routes make; None if there are none.
-
-    Equal texts name one judge, so that a cascade on two routes measures its thresholds once.
-    """
+    """Return the judge that the routes make; None if there are none. Equal texts name one judge."""
     judges: dict[object, Judge] = {}
 
     def once(spec: JudgeLike) -> Judge:
@@ -211,28 +181,13 @@ def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
     """Return the kinds of provider among judges and embedders that have an address: `openai`, `azure`, ..."""
     wires = _wires()
     named = (named_spec(spec).spec for spec in specs)
-    texts = (part for each in named if isinstance(each, str) for part in each.split(SIGN))
-    kinds = (text.partition(":")[0].strip() for text in texts if ":" in text)
+    kinds = (each.partition(":")[0].strip() for each in named if isinstance(each, str) and ":" in each)
     return frozenset(kind for kind in kinds if kind in wires)
 
 
 def is_wire(spec: JudgeLike) -> bool:
     """Return True for a judge or embedder that has an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
     return bool(wire_kinds([spec]))
-
-
-def _cascade(spec: str, options: dict[str, str | None], cascades: CascadeOptions) -> Judge:
-    """Return the cascade of the judges between the `>` signs; the options go to those with an address."""
-    parts = [part.strip() for part in spec.split(SIGN)]
-    if not all(parts):
-        raise UsageError(f"A cascade names a judge on each side of {SIGN}, as in embedded>openai:MODEL; got {spec!r}.")
-    _check_one_kind(parts, {name: options[name] for name in ("base_url", "api_key_env")})
-    if not wire_kinds(parts):
-        _refuse_options(options, f"the judge {spec!r}")
-    usual = CascadeOptions()  # none of the parts is a cascade
-    judges = [judge_from(part, **(options if is_wire(part) else {}), cascades=usual) for part in parts]
-    max_error = MAX_ERROR if cascades.max_error is None else cascades.max_error
-    return cascade_of(judges, max_error=max_error, pilot=cascades.pilot)
 
 
 def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) -> None:

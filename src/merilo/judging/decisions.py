@@ -1,17 +1,8 @@
-"""The decision in a verdict of any kind (yes or no, a grade, a label), and the judge's confidence in it."""
+"""The decision in a verdict of any kind (yes or no, a grade, a label), and the judge's probability of yes."""
 
 from __future__ import annotations
 
 from merilo.judging.verdicts import DecisionVerdict, Verdict
-
-
-def same_decision(first: Verdict, second: Verdict) -> bool:
-    """Return True if two verdicts on one question decide the same: grade, label or yes and no.
-
-    Reasons, evidence and probabilities are not compared. If one of the judges does not distinguish contradicted from
-    not stated, the comparison is supported or not supported. Raises TypeError for a verdict that is not a decision.
-    """
-    return _decided(first).decides_as(_decided(second))
 
 
 def is_positive(verdict: Verdict) -> bool:
@@ -33,17 +24,6 @@ def probability_of(verdict: Verdict) -> float | None:
     """Return the judge's probability of yes; None if it gives none."""
     probability: float | None = getattr(verdict, "probability", None)  # a field of every verdict type, not of the base
     return probability
-
-
-def confidence_of(verdict: Verdict) -> float | None:
-    """Return the judge's probability that its own yes or no is correct; None if it gives no probability.
-
-    It is below one half if the judge's threshold for yes is lower and the probability is between the two.
-    """
-    probability = probability_of(verdict)
-    if probability is None:
-        return None
-    return probability if is_positive(verdict) else 1.0 - probability
 
 
 def _decided(verdict: Verdict) -> DecisionVerdict:

@@ -147,10 +147,6 @@ class DecisionVerdict(Verdict):
         """The grade, the label, or the yes or no, without reason and evidence."""
         return self.positive
 
-    def decides_as(self, other: DecisionVerdict) -> bool:
-        """Return True if another verdict on the same question decides the same."""
-        return self.decision == other.decision if type(other) is type(self) else self.positive == other.positive
-
 
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one adapter for each verdict type, built once
 

@@ -13,7 +13,6 @@ from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text
-from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.early_stop_note import until_section
 from merilo.rendering.judge_noise import noise_section
@@ -84,7 +83,6 @@ def overview_record(
         "cluster": manifest.cluster,
         "judge": judge_name(run),
         "agreement": agreement(run),
-        "cascades": [dict(each) for each in run.cascades],
         "samples": manifest.samples,
         "skipped": len(manifest.skipped),
         "skipped_records": list(manifest.skipped),
@@ -384,7 +382,6 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
         return
     rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
     rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
-    rows += cascade_rows(run.cascades)
     rows += _wordings(manifest)
     rows += [("cost", spent_text(run.usage))]
     rows += [("price", text) for text in unpriced(run)]

@@ -29,7 +29,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
-from merilo.judges.routed import recorded_parts
 from merilo.renderers import Drawing, render
 from merilo.runs import shapes
 from merilo.runs.fetched import local_run
@@ -41,7 +40,6 @@ from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
-from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Store, StoredQuestion
 from merilo.runs.store_errors import missing_text_error, newer_format_error
 from merilo.runs.worst import metric_to_inspect, worst_scores
@@ -259,14 +257,6 @@ class Run:
         return found
 
     @property
-    def cascades(self) -> Sequence[Mapping[str, Any]]:  # Any: JSON
-        """For each cascade among the judges: the questions each judge answered, and how well the last judge agrees with
-        others.
-        """
-        found: list[Mapping[str, Any]] = self._summarised.get("cascades") or []
-        return found
-
-    @property
     def done(self) -> int:
         """Number of samples with outcomes."""
         return int(self._summary("samples"))
@@ -342,24 +332,9 @@ class Run:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
         store = open_store(self)
         try:
-            found = [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
-            return self._by_stages(store, found)
+            return [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
         finally:
             store.close()
-
-    def _by_stages(self, store: Store, asked: Sequence[StoredQuestion]) -> list[StoredQuestion]:
-        """Replace questions to cascades by the same questions to the judges that answered them."""
-        found: dict[bytes, StoredQuestion] = {}
-        for role, judge in self.manifest.judges.items():
-            roles = {role, judge.get("name")}
-            for part in recorded_parts(judge):
-                if part.fingerprint.get("judge") != "cascade":
-                    continue
-                own = [each for each in asked if each.question.role in roles and each.question.kind in part.kinds]
-                if own:
-                    own = answered_by(self.file(STORE), store, own, len(part.fingerprint["stages"]) + 1)
-                    found.update({each.key: each for each in own})
-        return [found.get(each.key, each) for each in asked]
 
     def __str__(self) -> str:
         """Return the table of means and the worst samples, 80 columns wide."""

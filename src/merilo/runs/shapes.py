@@ -170,65 +170,6 @@ _GATE = record(
     },
     {"kind": one_of("minimum", "drop"), "look": whole},
 )
-_AGREEMENT = {
-    "asked": whole,
-    "without_verdict": whole,
-    "agreeing": whole,
-    "share": optional(number),
-    "interval": optional(interval),
-    "same_grade": optional(whole),
-    "graded": optional(whole),
-}
-_ANSWERED = {"questions": whole, "failed": whole, "answered": mapping(whole)}
-_THRESHOLD_TEST = record(
-    {"threshold": number, "answered": whole, "errors": whole, "upper_limit": amount, "passed": flag}
-)
-_PILOT = record(
-    {
-        "wanted": whole,
-        "drawn": whole,
-        "without_verdict": whole,
-        "classes": items(
-            record({"judge": text, "verdict": text, "threshold": optional(number), "tests": items(_THRESHOLD_TEST)})
-        ),
-    }
-)
-_AUDIT = record(
-    {
-        "wanted": whole,
-        "asked": whole,
-        "without_verdict": whole,
-        "failed": flag,
-        "classes": items(
-            record(
-                {"judge": text, "verdict": text, "asked": whole, "errors": whole, "lower_limit": amount, "failed": flag}
-            )
-        ),
-    }
-)
-_CASCADE = record(
-    {
-        "judge": text,
-        "max_error": amount,
-        "level": amount,
-        "class_level": amount,
-        "kinds": mapping(record({**_ANSWERED, "pilot": optional(_PILOT), "audit": optional(_AUDIT)})),
-    }
-)
-_CASCADE_0_1_0 = record(
-    {
-        "judge": text,
-        "kinds": mapping(record(_ANSWERED)),
-        "checked": record({"wanted": whole, **_AGREEMENT}),
-    }
-)
-
-
-def _cascade(value: object) -> str:
-    """Check the summary of a cascade; one with a level took its thresholds from a pilot."""
-    return (_CASCADE if "level" in (as_object(value) or {}) else _CASCADE_0_1_0)(value)
-
-
 SUMMARY_FIELDS: Final = record(
     {"complete": flag, "samples": whole, "metrics": items(AGGREGATE)},
     {
@@ -244,7 +185,6 @@ SUMMARY_FIELDS: Final = record(
                 },
             )
         ),
-        "cascades": optional(items(_cascade)),
     },
 )
 USAGE_FIELDS: Final = record(

@@ -371,25 +371,9 @@ class Store:
         return dropped
 
     def remark(self, name: str) -> str | None:
-        """Return the text that `put_remark` or `put_copy` stored under this name; None if there is none."""
+        """Return the text that `put_copy` stored under this name; None if there is none."""
         row = self._one("SELECT value FROM meta WHERE name = ?", name)
         return None if row is None else str(row[0])
-
-    def put_remark(self, name: str, text: str, *, dropping: tuple[str, Sequence[str]]) -> None:
-        """Store a text under a name and, in the same transaction, delete answers that it makes invalid.
-
-        `dropping`: a role, and the kinds of its questions whose answers are deleted. They are asked again when needed.
-        """
-        role, kinds = dropping
-        opening = f'{{"role":{compact(role)},'
-        self.commit()
-        with self._error_context:
-            self._db.execute("BEGIN IMMEDIATE")
-            for kind in kinds:
-                where = "kind = ? AND substr(question, 1, ?) = ?"
-                content.delete(self._db, "answers", where, (kind, len(opening), opening))
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
-            self._db.execute("COMMIT")
 
     def put_copy(self, name: str, text: str) -> None:
         """Store a copy of the content of a file of the run; `merilo verify` compares the file with it."""

@@ -257,34 +257,6 @@ def system_agreement(
     return group.measured(of_sums(parts, tau), "", accelerated=False)
 
 
-def auroc_difference(
-    people: Sequence[bool],
-    first: Sequence[float],
-    second: Sequence[float],
-    *,
-    clusters: Sequence[Hashable] = (),
-    resampling: Resampling = _AS_USUAL,
-) -> Measurement:
-    """Return the AUROC of the first scores minus that of the second, in [-1, 1]; arguments as in `agreement`.
-
-    Paired: each resample has the same items for both. None if there is only one human label.
-    """
-    check_pairs(people, first)
-    check_pairs(people, second)
-    import numpy as np
-
-    group = Clusters.of(clusters or range(len(people)), resampling)
-    yes, left, right = (np.asarray(each, dtype=np.float64) for each in (people, first, second))
-    clusters_with = [
-        {cluster for cluster, own in zip(group.of_item, yes, strict=True) if own == label} for label in (0, 1)
-    ]
-
-    one, other = (of_ranks(group, yes, scores) for scores in (left, right))
-    difference = Measure(lambda weights: one.at(weights) - other.at(weights), lambda: one.without() - other.without())
-    nothing = "" if 0 < sum(people) < len(people) else _one_class(len(people))
-    return group.measured(difference, nothing, units=min(map(len, clusters_with)), scale=Scale.PLAIN)
-
-
 def clustered_share(
     flags: Sequence[bool], *, clusters: Sequence[Hashable] = (), resampling: Resampling = _AS_USUAL
 ) -> Measurement:

@@ -95,14 +95,6 @@ def _student_by_newton(freedom: float, tail: float) -> float | None:
     return None
 
 
-def beta_quantile(a: float, b: float, p: float) -> float:
-    """Return the quantile of the beta distribution with parameters `a`, `b` > 0, for 0 < p < 1."""
-    if p <= 0.5:
-        return root(lambda x: _beta_cdf(a, b, x, 1 - x) - p, 0.0, 1.0)
-    # Near 1, the distance from 1 keeps more digits.
-    return 1 - root(lambda y: _beta_cdf(b, a, y, 1 - y) - (1 - p), 0.0, 1.0)
-
-
 def gamma_quantile(a: float, p: float) -> float:
     """Return the quantile of the gamma distribution with shape `a` > 0 and scale 1, for 0 < p < 1."""
     high = a + 1.0

@@ -187,7 +187,6 @@ def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
     [
         ({"judge": "azure:m", "base_url": "http://127.0.0.1:9"}, "merilo knows no batch API for azure:m"),
         ({"judge": "embedded"}, "No judge of this run has a batch API"),
-        ({"judge": "embedded>openai:m", "base_url": "http://127.0.0.1:9"}, "cannot be combined with a cascade"),
         ({"judge": "anthropic:m", "base_url": "http://127.0.0.1:9", "batch_files": "x"}, "writes OpenAI's format"),
     ],
 )

@@ -209,7 +209,6 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
         ({"shard": "1/2"}, "--shard cannot be combined with --runner"),
         ({"log_json": "log.jsonl"}, "--log-json cannot be combined with --runner"),
         ({"workers": 0}, "workers must be at least 1"),
-        ({"judge": "embedded>openai:x"}, "A cascade measures its thresholds"),
     ],
 )
 def test_options_that_workers_cannot_use_are_refused(

@@ -120,7 +120,6 @@ def test_a_plan_counts_every_draw(here: Here) -> None:
     [
         (("--draws", "2"), "embedded always answers a question equally"),
         (("--draws", "0"), "draws must be from 1 to 100, got 0"),
-        (("--draws", "2", "--judge", "embedded>openai:m"), "cannot be combined with a cascade"),
     ],
 )
 def test_usage_errors(here: Here, words: tuple[str, ...], says: str) -> None:

@@ -93,7 +93,6 @@ def test_judges_are_tested_by_route(routed: Here) -> None:
         ),
         (("judge", "test", "embedded", "openai:m"), "One judge is tested at a time, got embedded, openai:m."),
         (("judge", "check", "--judge", "embedded", "--judge", "openai:m"), "One judge is tested at a time"),
-        (("judge", "test", "support=embedded>openai:m"), "A cascade has thresholds only within a run."),
         (("judge", "test"), "Missing argument"),
     ],
 )

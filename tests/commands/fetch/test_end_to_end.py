@@ -1,4 +1,4 @@
-"""From an empty machine to a cascade, with the installed command: fetch, run, check, and another judge for the rest."""
+"""From an empty machine to a checked local judge, with the installed command: fetch, run, check."""
 
 from __future__ import annotations
 
@@ -98,20 +98,6 @@ def test_the_agreement_is_in_reports_and_on_the_disk(here: Here, fetched: dict[s
     again = json.loads(here.merilo("judge", "fetch", NAME, "--labels", "ours.jsonl", "--json", env=fetched).stdout)
     assert (again["downloaded"], again["test"]["works"]) == (False, True)
     assert again["agreement"] in note
-
-
-def test_a_cascade_asks_the_other_judge_for_the_rest(here: Here, fetched: dict[str, str]) -> None:
-    """The local model keeps the questions on which it is confident; the scores are those of the last judge."""
-    words = ["rows.jsonl", "--judge", f"local:{NAME}>scripted:script.jsonl", "--metrics", "context_sufficiency"]
-    done = here.merilo(
-        "run", *words, "--max-error", "0.1", "--cascade-pilot", "150", "--out", "out", "--quiet", env=fetched
-    )
-    assert done.returncode == 0, done.stderr
-    shown = here.json("show", "out")
-    answered = shown["cascades"][0]["kinds"]["sufficiency"]["answered"]
-    assert answered["local:reranker"] >= 80
-    assert answered["scripted:script.jsonl"] >= 80
-    assert shown["metrics"]["context_sufficiency"]["mean"] == pytest.approx(0.5)
 
 
 def test_wrong_golden_logits_are_an_error_and_the_download_stays(here: Here) -> None:

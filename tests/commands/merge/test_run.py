@@ -313,14 +313,10 @@ def test_only_an_equal_run_may_be_there(here: Path, tmp_path: Path) -> None:
 
 
 def test_options_that_look_across_samples_are_refused_with_a_shard(tmp_path: Path) -> None:
-    """A cascade measures its thresholds on the data, and early stopping takes it in random order."""
+    """Early stopping takes the samples in random order."""
     (tmp_path / "suite.toml").write_text("[minimums]\ncontext_relevance = 0.5\n", encoding="utf-8")
-    for chosen, message in (
-        ({"judge": "embedded>openai:m"}, "cascade"),
-        ({"until_decided": tmp_path / "suite.toml"}, "stops early"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            evaluated(tmp_path / "run", rows(4), "1/2", **chosen)
+    with pytest.raises(UsageError, match="stops early"):
+        evaluated(tmp_path / "run", rows(4), "1/2", until_decided=tmp_path / "suite.toml")
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/2/3", "a/b", "-1/2", "", "1/0"])

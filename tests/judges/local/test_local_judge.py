@@ -109,13 +109,3 @@ def test_it_serves_as_cross_encoder(tmp_path: Path) -> None:
     assert cross_encoder_from(f"local:{reranker(tmp_path / 'r')}").name == "local:reranker"
     with pytest.raises(UsageError, match="cannot answer questions of kind 'similarities'"):
         cross_encoder_from(f"local:{nli(tmp_path / 'm')}")
-
-
-def test_a_cascade_begins_with_it(tmp_path: Path) -> None:
-    """A local judge may be the first judge of a cascade; the last one answers what is not decided."""
-    script = tmp_path / "answers.jsonl"
-    script.write_text(json.dumps({"kind": "support", "verdict": {"label": "not_stated"}}) + "\n")
-    rows = [{**ROW, "response": "The tower is in Paris."} for _ in range(3)]
-    judge = f"local:{nli(tmp_path / 'm')}>scripted:{script}"
-    run = evaluate(rows, metrics=["faithfulness"], judge=judge, out=tmp_path / "run", cache=False)
-    assert run.metrics["faithfulness"].mean == 0.0

@@ -31,8 +31,6 @@ def for_one_judge(options: Options, judge: Judge) -> Options:
         base_url=None,
         api_key_env=None,
         judged=None,
-        max_error=None,
-        cascade_pilot=None,
         draws=1,
         prompts="merilo",
         mapping=None,

@@ -27,10 +27,9 @@ from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Dataset
 from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import UsageError
-from merilo.judges.cascade import each_judge
 from merilo.judges.local.judge import LocalJudge
 from merilo.judges.local.timing import LocalWork
-from merilo.judges.routed import part_for
+from merilo.judges.routed import each_judge, part_for
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.registry import metric_text
 from merilo.runs.outcomes import outcome_from

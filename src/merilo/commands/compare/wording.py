@@ -361,12 +361,6 @@ def measures(row: Row) -> tuple[str, ...]:
     )
 
 
-def moved_title(found: RunComparison) -> str:
-    """Return the heading of the samples that changed most."""
-    by = moved_by(found)
-    return f"The {len(found.moved):,} largest changes of {count(found.movers, 'sample')} that changed, by {by}"
-
-
 def moved_by(found: RunComparison) -> str:
     """Return the metric that ranks the samples that changed, with the marker if it is weak."""
     return WeakMarks(found.weak).name(found.moved_by or "")

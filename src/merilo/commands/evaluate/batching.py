@@ -100,8 +100,6 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
         for kind in metric.asks
         if (judge := roles.judge(kind, role)) is not None
     }
-    if any(hasattr(judge, "stages") for judge in asked.values()):
-        raise UsageError("--batch cannot be combined with a cascade. Use one of its judges.")
     found = [(name, each) for name, each in providers_of(asked.values()) if not asks_no_model(each)]
     for name, provider in found:
         check_batches(name, provider, files=options.batch_files is not None)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.evaluate.block import Blocks, block_error, used_in
 from merilo.commands.evaluate.board import Board, Status
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.settings import check_shard, checked, judges_of
+from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.commands.merge.run import merge_runs
 from merilo.data.load import load
 from merilo.data.remote import fetched_file, is_url
@@ -135,7 +135,6 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
         if value is not None:
             raise UsageError(f"{name} cannot be combined with --runner. Leave one of them out.")
     judges = judges_of(options)
-    check_shard(replace(options, shard="1/1"), judges.values())
     check_prices(options.budget, judges.values(), options.price)
     return str((fetched_file(data) if isinstance(data, str) and is_url(data) else Path(data)).absolute())
 

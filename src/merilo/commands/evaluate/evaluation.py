@@ -7,7 +7,6 @@ import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from merilo.commands.evaluate.cascade import RunCascades
 from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
 from merilo.engine.budget import Reached, spent_record
 from merilo.engine.dispatcher import Dispatcher
@@ -25,7 +24,7 @@ from merilo.runs.files import TABLE
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.outcome_lines import as_table
 from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, json_text
+from merilo.runs.run import MANIFEST, OUTCOMES, SUMMARY, Run, json_text
 from merilo.runs.seal import publish
 
 if TYPE_CHECKING:
@@ -85,12 +84,10 @@ class RunEvaluation:
         self._progress = audience
         self._rounds = rounds
         self._batches = batches
-        self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
-        self._deciding: EarlyStopState | PlannedStopState | None = None
+        self._deciding = _deciding(manifest, selection)
         self._part = part_of(path / OUTCOMES)
-        self._shown = 0
-        """Number of samples that the progress display has counted as done."""
-        self._begin_pass()
+        self._tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
+        self._done = 0
 
     async def do(self) -> None:
         """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
@@ -118,7 +115,7 @@ class RunEvaluation:
         try:
             with rare_collections():
                 async with dispatcher:
-                    await self._everything(dispatcher)
+                    await self._all(dispatcher)
         except BaseException as error:
             ended = error
             self._progress.stopped(error)
@@ -138,29 +135,6 @@ class RunEvaluation:
             if time is not None:
                 self._progress.note(time_sentence(time))
 
-    async def _everything(self, dispatcher: Dispatcher) -> None:
-        """Run all samples; again if an audit of a cascade failed, since some of its verdicts then change."""
-        self._part.write_text("", encoding="utf-8")
-        if not await self._cascades.calibrate(dispatcher):
-            return
-        while True:
-            self._begin_pass()
-            await self._all(dispatcher)
-            if self._decided or not self._whole:
-                return
-            failed = await self._cascades.audit(dispatcher)
-            if not failed:
-                return
-            for each in failed:
-                self._progress.note(each)
-
-    def _begin_pass(self) -> None:
-        """Reset the aggregates before a pass over all samples."""
-        selection = self._selection
-        self._tallies = Tallies(spans_of(selection.metrics), selection.composites, self._manifest.fingerprint)
-        self._deciding = _deciding(self._manifest, selection)
-        self._done = 0
-
     async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
@@ -175,9 +149,7 @@ class RunEvaluation:
                     out.writelines(result.line() for result in results)
                     out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
                     self._done += 1
-                    if self._done > self._shown:
-                        self._shown += 1
-                        self._progress.sample(results)
+                    self._progress.sample(results)
                     if self._deciding is not None:
                         self._decide(self._deciding, results, cluster, dispatcher)
                     for notice in (*dispatcher.notices(), *self._answers.notices()):
@@ -239,12 +211,10 @@ class RunEvaluation:
         deciding, reached = self._deciding, dispatcher.reached
         if deciding is not None:
             aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
-        cascades = self._cascades.records(self._part if self._decided else None)
         summary = {
             "complete": self._complete,
             "samples": self._done,
             "metrics": [aggregate.to_fields() for aggregate in aggregates],
-            **({"cascades": cascades} if cascades else {}),
             **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
         }
         usage = {
@@ -290,18 +260,11 @@ class RunEvaluation:
             return None
         else:
             why = " ".join(filter(None, [dispatcher.reached.sentence, _timeouts(dispatcher)]))
-        if self._whole:
-            return f"{why} All samples are done, but not the audit of the cascade."
         return f"{why} {self._done:,} of {self._manifest.samples:,} samples are done."
 
     @property
     def _complete(self) -> bool:
         """True if there is nothing left to do."""
-        return self._decided or (self._whole and self._cascades.audited)
-
-    @property
-    def _whole(self) -> bool:
-        """True if there is nothing left to do with any sample."""
         return self._decided or self._done == self._manifest.samples
 
 

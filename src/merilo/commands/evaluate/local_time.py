@@ -6,10 +6,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.dry_run import DryRun
-from merilo.judges.cascade import each_judge
 from merilo.judges.in_process import thread_count
 from merilo.judges.local.judge import LocalJudge
-from merilo.judges.routed import parts_of
+from merilo.judges.routed import each_judge, parts_of
 from merilo.rendering.wording import count, duration
 
 if TYPE_CHECKING:

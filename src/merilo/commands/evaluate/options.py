@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.flags import column_mapping, metric_texts, share, unanswered_as
+from merilo.commands.flags import column_mapping, metric_texts, unanswered_as
 from merilo.commands.option import Flag, OptionGroup, option
 from merilo.engine.rate_limits import CONCURRENCY
 
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 def judges_or_default(specs: list[str] | None) -> list[str]:
     """Return the judges of a repeatable flag; the embedded one if it is absent."""
     return specs or ["embedded"]
-
-
-def _share_or_none(text: str | None) -> float | None:
-    return None if text is None else share(text)
 
 
 def mapping_or_none(texts: list[str] | None) -> dict[str, str] | None:
@@ -83,12 +79,11 @@ class Options:
             '"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
             '"scripted:FILE", a judge, a LangChain chat model, an async callable, or a list of these. '
             '"NAME=SPEC" names a judge. '
-            '"FIRST>SECOND" is a cascade: the second judge answers what the first one is not confident about. The '
-            "first judge of a list answers unless a metric asks for another one. A judge per kind of question: "
+            "The first judge of a list answers unless a metric asks for another one. A judge per kind of question: "
             '{"support": "embedded", "rest": "openai:MODEL"}, or "support=embedded" in a list.',
             Flag(
                 help="embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
-                "ollama), scripted:FILE, FILE.py:NAME or a cascade FIRST>SECOND. NAME=SPEC names a judge, "
+                "ollama), scripted:FILE, or FILE.py:NAME. NAME=SPEC names a judge, "
                 "KIND,...=SPEC answers only these kinds of question. Repeatable.",
                 metavar="SPEC",
                 many=True,
@@ -170,32 +165,6 @@ class Options:
             Flag(
                 help="LLM judges: statements one by one (each) or in packs of ten (together).",
                 metavar="HOW",
-                group=_JUDGES,
-            ),
-        ),
-    )
-    max_error: float | None = field(
-        default=None,
-        metadata=option(
-            "of a cascade: the largest fraction of the first judge's answers that may differ from the last judge's. "
-            "None: 0.05.",
-            Flag(
-                help="Cascade: fraction of earlier answers that may differ from the last judge. [default: 5%]",
-                metavar="RATE",
-                read=_share_or_none,
-                group=_JUDGES,
-            ),
-        ),
-    )
-    cascade_pilot: int | None = field(
-        default=None,
-        metadata=option(
-            "of a cascade: the number of questions of each kind that all its judges answer first, to measure the "
-            "confidence threshold. None: 10 / max_error, so 200 by default.",
-            Flag(
-                help="Cascade: pilot questions per kind and judge. [default: 10 / --max-error]",
-                metavar="N",
-                type=int,
                 group=_JUDGES,
             ),
         ),

@@ -12,8 +12,7 @@ from merilo.engine.answer_store import SPECIAL, JudgeRoles
 from merilo.engine.installed.worded import INSTALLED, worded, wordings_of
 from merilo.engine.repeated import draws_for, draws_of, repeated
 from merilo.errors import UsageError
-from merilo.judges.cascade import each_judge
-from merilo.judges.routed import part_for
+from merilo.judges.routed import each_judge, part_for
 from merilo.judging.registry import KINDS
 from merilo.judging.rubric import rubric_versions
 from merilo.rendering.wording import count

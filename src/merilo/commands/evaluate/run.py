@@ -59,7 +59,7 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     if options.runner is not None:
         raise UsageError("Only `merilo run` and `merilo.evaluate` accept a runner. Remove it (runner).")
     judges = judges_of(options)
-    check_shard(options, judges.values())
+    check_shard(options)
     check_prices(options.budget, judges.values(), options.price)
     dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
     try:

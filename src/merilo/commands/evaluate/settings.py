@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from merilo.engine.installed.worded import INSTALLED, OWN
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
-from merilo.judges.cascade import Cascade
 from merilo.judges.route_specs import named_specs
-from merilo.judges.routed import parts_of
-from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
+from merilo.judges.spec import cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
 from merilo.runs.outcome_lines import as_table
@@ -20,8 +18,6 @@ from merilo.runs.shards import Shard
 from merilo.runs.tape_writer import check_tape_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
 
@@ -51,18 +47,13 @@ def checked(options: Options) -> Options:
     return options
 
 
-def check_shard(options: Options, judges: Iterable[Judge]) -> None:
+def check_shard(options: Options) -> None:
     """Raise UsageError for a shard that is not one, or for options whose result depends on samples of other shards."""
     if options.shard is None:
         return
     Shard.parse(options.shard)
     if options.until_decided is not None:
         raise UsageError("A run that stops early takes samples in random order from all data. Leave out --shard.")
-    if any(isinstance(part, Cascade) for judge in judges for part in parts_of(judge)):
-        raise UsageError(
-            "A cascade measures its thresholds and its audit on questions of the whole data. Leave out --shard, or use "
-            "one of its judges."
-        )
 
 
 def judges_of(options: Options) -> dict[str, Judge]:
@@ -77,8 +68,7 @@ def judges_of(options: Options) -> dict[str, Judge]:
     )
     if shares:
         own = {name: value if value is not None else address[name] for name, value in own.items()}
-    cascades = CascadeOptions(options.max_error, options.cascade_pilot)
-    judges = judges_from(options.judge, **address, judged=options.judged, address_used=shares, cascades=cascades)
+    judges = judges_from(options.judge, **address, judged=options.judged, address_used=shares)
     instruments: dict[str, Judge] = {
         "embedder": embedder_from(options.embedder, **own),
         "similarity": cross_encoder_from(options.cross_encoder),

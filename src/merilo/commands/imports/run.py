@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.imports.problems import refused
 from merilo.commands.imports.rows import score_rows
-from merilo.commands.migrate.source import matched, stated_source
+from merilo.commands.imports.source import matched, stated_source
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.metrics.base import Score, Undefined
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from merilo.commands.imports.source import Source
     from merilo.commands.imports.tables import Rows
-    from merilo.commands.migrate.source import Source
     from merilo.runs.ingest import Intake
 
 NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first

@@ -55,8 +55,6 @@ def try_judge(
     """Test a judge."""
     del debug  # main reads it
     from merilo.commands.judge.trial import try_out
-    from merilo.errors import UsageError
-    from merilo.judges.cascade import Cascade
     from merilo.judges.local.judge import LocalJudge
     from merilo.judges.route_specs import one_judge
     from merilo.judges.routed import parts_of
@@ -67,8 +65,6 @@ def try_judge(
     judge = judges_from(
         one_judge(spec), base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged
     )["judge"]
-    if any(isinstance(part, Cascade) for part in parts_of(judge)):
-        raise UsageError("A cascade has thresholds only within a run. Test each of its judges separately.")
     trials = try_out(judge)
     checks = [part.golden_check() for part in parts_of(judge) if isinstance(part, LocalJudge)]
     golden = next((each for each in checks if each is not None and not each.agree), next(iter(checks), None))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.engine.answer_store import WorkUnit
 from merilo.engine.dispatcher import Dispatcher
-from merilo.engine.judge_session import DirectSession
+from merilo.engine.judge_session import JudgeSession
 from merilo.engine.rate_limits import Limits
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
@@ -73,7 +73,7 @@ async def _try_all(judge: Judge) -> list[JudgeTrial]:
 async def _try(judge: Judge, questions: tuple[Question[Any], ...], dispatcher: Dispatcher) -> JudgeTrial:
     asked = questions[0] if len(questions) == 1 else Pack(questions)
     began = time.perf_counter()
-    session = DirectSession(WorkUnit(judge, asked, questions, (b"",) * len(questions)))
+    session = JudgeSession(WorkUnit(judge, asked, questions, (b"",) * len(questions)))
     while session.sends is not None:
         session.reply(tuple([await dispatcher.carry(send) for send in session.sends]))
     seconds = time.perf_counter() - began

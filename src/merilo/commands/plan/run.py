@@ -13,7 +13,7 @@ from merilo.commands.evaluate.look_up import LookUp
 from merilo.commands.evaluate.preparation import prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
-from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
+from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
 from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
@@ -71,8 +71,7 @@ async def run_estimate(
         scale = intake.samples / looked_at
         local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
-    cascades = _cascades(dry, scale)
-    typical = sum((*(each.added for each in metrics), *(each.alone for each in cascades)), Amount())
+    typical = sum((each.added for each in metrics), Amount())
     at_most = sum((each.at_most for each in metrics), Amount())
     return Estimate(
         data=dataset.name,
@@ -88,7 +87,6 @@ async def run_estimate(
         measured=dry.measured_used,
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
-        cascades=cascades,
         weak=selection.weak,
         local_time=local_time,
     )
@@ -106,29 +104,6 @@ def _look_up(begun: Path | None, options: Options, stack: ExitStack) -> LookUp:
         cache = VerdictCache(path)
         stack.callback(cache.close)
     return LookUp(run, cache, failures=not options.retry_failed)
-
-
-def _cascades(dry: DryRun, scale: float) -> tuple[CascadeEstimate, ...]:
-    """Return how many questions to each cascade reach its last judge, over the whole data."""
-    found: list[CascadeEstimate] = []
-    for name, seen in dry.cascaded.items():
-        cascade = seen.cascade
-        pilot = audited = fewest = 0.0
-        alone = Amount()
-        for kind, number in seen.questions.items():
-            questions, wanted = number * scale, cascade.pilot * len(cascade.candidates(kind))
-            if not wanted or seen.samples[kind] * scale < wanted:
-                fewest += questions
-                continue
-            most = min(cascade.max_audits, max(cascade.min_audits, cascade.audit_rate * questions))
-            pilot += wanted
-            audited += min(questions, most)
-            fewest += min(questions, wanted + most)
-            if kind in seen.alone:
-                count, total = seen.alone[kind]
-                alone += total.times((wanted + min(questions, most)) / count)
-        found.append(CascadeEstimate(name, sum(seen.questions.values()) * scale, pilot, audited, fewest, alone))
-    return tuple(found)
 
 
 def _metrics(counted: Mapping[str, QuestionCounts], scale: float) -> tuple[MetricEstimate, ...]:

@@ -12,7 +12,7 @@ from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 
 if TYPE_CHECKING:
-    from merilo.engine.amounts import Amount, CascadeEstimate, Estimate, MetricEstimate
+    from merilo.engine.amounts import Amount, Estimate, MetricEstimate
     from merilo.providers.prices import Price
 
 _HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
@@ -62,15 +62,6 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
             for price in found.prices
         ],
         "unpriced": list(found.unpriced),
-        "cascades": {
-            each.name: {
-                "questions": round(each.questions),
-                "pilot": round(each.pilot),
-                "audited": round(each.audited),
-                "fewest": round(each.fewest),
-            }
-            for each in found.cascades
-        },
     }
 
 
@@ -114,11 +105,10 @@ def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
 
 
 def amount_rows(found: Estimate) -> list[tuple[str, ...]]:
-    """Return the table of amounts: headings, one row per metric and cascade, and the total."""
+    """Return the table of amounts: headings, one row per metric, and the total."""
     marks = WeakMarks(found.weak)
-    checks = [("pilot and audit", *_amounts(each.alone), "") for each in found.cascades if each.alone.requests]
     total = ("total", *_amounts(found.typical), "")
-    return [_HEADINGS, *(_cells(each, marks) for each in found.metrics), *checks, total]
+    return [_HEADINGS, *(_cells(each, marks) for each in found.metrics), total]
 
 
 def weak_note(found: Estimate) -> str:
@@ -209,7 +199,6 @@ def _basis(found: Estimate) -> list[tuple[str, str]]:
     if found.looked_at < found.samples:
         looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly (--sample)"
         rows.append(("samples", f"{looked_at}; the amounts are scaled up"))
-    rows += [("cascade", _cascade_text(each)) for each in found.cascades]
     rows += [("price", _price_text(price)) for price in found.prices]
     if found.unpriced:
         models = ", ".join(found.unpriced)
@@ -219,17 +208,6 @@ def _basis(found: Estimate) -> list[tuple[str, str]]:
             ("shared", "a question that several metrics ask counts for the first one. USD alone: each metric by itself")
         )
     return rows
-
-
-def _cascade_text(found: CascadeEstimate) -> str:
-    last = found.name.rpartition(">")[2]
-    questions = count(round(found.questions), "question")
-    if not found.pilot:
-        return f"all of {questions} go to {last}: the data are too small for a pilot, or no other judge can answer them"
-    return (
-        f"{found.fewest:,.0f} to {found.questions:,.0f} of {questions} reach {last}, as the pilot decides; the amounts "
-        f"count all. The pilot takes {found.pilot:,.0f} of them, the audit up to {found.audited:,.0f}"
-    )
 
 
 def _price_text(price: Price) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
-from merilo.judges.cascade import is_stage_role
 from merilo.judges.recorded_replies import recalled
 from merilo.judges.routed import recorded_parts
 from merilo.judging.digests import digest_json, digest_of
@@ -110,7 +109,7 @@ class Recorded:
         known = {*self._judges, first}
         for key in self._store.keys():  # noqa: SIM118  a store is not a dict
             asked = self._store.asked(key)
-            if asked is not None and asked.question.role not in known and not is_stage_role(asked.question.role):
+            if asked is not None and asked.question.role not in known:
                 first = asked.question.role  # the first judge was given another name, which the manifest leaves out
                 break
         return (first, *others)
@@ -120,7 +119,7 @@ class Recorded:
         failed: dict[bytes, bytes] = {}
         for key in self._store.keys():  # noqa: SIM118  a store is not a dict
             asked = self._store.asked(key)
-            if asked is not None and not is_stage_role(asked.question.role):  # only the cascade's own verdict counts
+            if asked is not None:
                 into = failed if isinstance(asked.answer, Failure) else found
                 into.setdefault(self._address(asked.question), key)
         return failed | found

@@ -198,8 +198,6 @@ class Replaying:
             selection = replace(selection, metrics=_as_asked(selection.metrics, self.run.manifest))
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
             summary = self._stream(store, recorded, selection, manifest)
-            if self.run.file(SUMMARY).exists() and self.run.cascades:  # a replay does not run the cascade again
-                summary["cascades"] = [*self.run.cascades]
             usage = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "replayed": str(self.source)}
             own = self._keep_store(store)
         finally:

@@ -20,12 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from merilo.commands.replay.run import Replaying
-from merilo.commands.verify.cascades import audited, cascade_differences
 from merilo.commands.verify.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
 from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
-from merilo.judges.cascade import SIGN
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import compact
 from merilo.metrics.text import FOREIGN
@@ -163,16 +161,6 @@ def _replayed(found: Verification, run: Run) -> Verification:
         recomputed = sum(1 for _ in outcome_lines(now.file(OUTCOMES)))
         summary = _json(now, SUMMARY)
         found = replace(found, recomputed=recomputed, different=work.different, differences=tuple(work.differences))
-        if run.cascades:
-            decided = summary.get("until_decided", {}).get("decided", False)
-            summary["complete"] = summary["complete"] and (decided or audited(run.cascades))
-            wrong = [*cascade_differences(run)]
-            sentence = f"The answers of a cascade's judges do not follow from the store: {_listed(wrong)}."
-            found = replace(
-                found,
-                other=(*found.other, *([sentence] if wrong else [])),
-                notes=(*found.notes, "The pilot of the cascade was not repeated; its thresholds were compared."),
-            )
         return _concluded(found, run, summary, _json(now, MANIFEST))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -208,7 +196,7 @@ def _concluded(found: Verification, run: Run, summary: JSON, manifest: JSON) -> 
     outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
     if outcomes != (expected := run.done * len(run.manifest.metrics)):
         other.append(f"The run has {outcomes:,} outcomes, but should have {expected:,}.")
-    rest = [*differing(*(_without(each, {"metrics", "cascades"}) for each in (stored, summary)), older=older)]
+    rest = [*differing(*(_without(each, {"metrics"}) for each in (stored, summary)), older=older)]
     if [row["metric"] for row in stored["metrics"]] != [row["metric"] for row in summary["metrics"]]:
         rest.append("the order of its metrics")
     if rest:
@@ -335,7 +323,7 @@ class _Reading:
         known: set[str] = set()
         for judge in self._run.manifest.judges.values():
             for part in recorded_parts(judge):
-                known |= {part.name, *part.name.split(SIGN)}
+                known.add(part.name)
         for record in self._run.records():
             for key in record.get("trail", ()):
                 asked = self._store.asked(bytes.fromhex(key))

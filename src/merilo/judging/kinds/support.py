@@ -111,12 +111,6 @@ class SupportVerdict(DecisionVerdict):
         """See `DecisionVerdict.decision`."""
         return self.label
 
-    def decides_as(self, other: DecisionVerdict) -> bool:
-        """See `DecisionVerdict.decides_as`; if one judge never answers `contradicted`, only yes and no are compared."""
-        if isinstance(other, SupportVerdict) and self.tells_contradicted and other.tells_contradicted:
-            return self.label is other.label
-        return self.positive == other.positive
-
     def as_label(self) -> str:
         """See `Verdict.as_label`."""
         return yes_or_no(self.positive)

@@ -1,4 +1,4 @@
-"""The release that a result or a script shows, and the definitions that match its metrics."""
+"""The release that a user states, and the definitions that match its metrics."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tomllib import loads
 
 import pytest
 
-from merilo.commands.migrate.source import matched, source_of_columns, source_of_imports, stated_source
+from merilo.commands.imports.source import matched, stated_source
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_definition, systems
 
 ALL_DEFINITIONS = {name for names in systems().values() for name in names}
-FACTS = loads(files("merilo.commands.migrate").joinpath("upstream.toml").read_text("utf-8"))
+FACTS = loads(files("merilo.commands.imports").joinpath("upstream.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ FACTS = loads(files("merilo.commands.migrate").joinpath("upstream.toml").read_te
         ("ragas v0.0.14", "ragas-0.0.13", ""),
         ("ragas-0.0.10", "ragas-0.0.12", "no definitions of ragas 0.0.10"),
         ("DeepEval 4.3.1", "deepeval-4.3.1", ""),
-        ("deepeval", "deepeval-4.3.1", "not recorded"),
+        ("deepeval", "deepeval-4.3.1", "not stated"),
         ("trulens", "trulens", ""),
     ],
 )
@@ -39,30 +39,10 @@ def test_a_stated_release_names_its_definitions(stated: str, system: str, caveat
 
 
 def test_an_unknown_source_is_an_error() -> None:
-    """An unknown package, a package of many lines without a release, and the wrong package are refused."""
-    for text, package in (("giskard-2", None), ("ragas", None), ("deepeval-4.3.1", "ragas"), ("", None)):
+    """An unknown package, and a package of many lines without a release, are refused."""
+    for text in ("giskard-2", "ragas", ""):
         with pytest.raises(UsageError):
-            stated_source(text, package)
-
-
-@pytest.mark.parametrize(
-    ("columns", "system"),
-    [
-        ("question contexts answer ground_truths faithfulness", "ragas-0.0.15"),
-        ("question contexts answer faithfulness,context_ relevancy", "ragas-0.0.12"),
-        ("question contexts answer ground_truth context_relevancy", "ragas-0.1.9"),
-        ("question contexts answer ground_truth faithfulness", "ragas-0.1.22"),
-        ("question contexts answer noise_sensitivity_relevant", "ragas-0.1.22"),
-        ("user_input retrieved_contexts response faithfulness", "ragas-0.4.3"),
-        ("app_id record_id input output Groundedness", "trulens"),
-        ("helpful rating", None),
-    ],
-)
-def test_columns_show_the_release(columns: str, system: str | None) -> None:
-    """The names of columns changed with the releases, so they show the line of releases."""
-    names = [name for part in columns.split(",") for name in ([part] if "_ " in part else part.split())]
-    found = source_of_columns(names)
-    assert (None if found is None else found.system) == system
+            stated_source(text)
 
 
 def test_every_definition_is_found_by_its_own_name() -> None:
@@ -71,9 +51,7 @@ def test_every_definition_is_found_by_its_own_name() -> None:
     assert len(known) > 100
     for name in known:
         system, _, metric = name.partition(":")
-        collections = metric.startswith("collections.")
-        source = stated_source(system)
-        found = matched(metric.removeprefix("collections."), source, collections=collections)
+        found = matched(metric, stated_source(system))
         wanted = known_definition(name)
         if wanted is not None and metric != "ragas_score":
             assert found.definition is not None, name
@@ -110,12 +88,7 @@ def test_the_table_names_only_what_exists() -> None:
     """Each system in the table has definitions, and each name leads to one of its package."""
     there = systems()
     for package, facts in FACTS.items():
-        for row in [*facts.get("releases", ()), *facts.get("columns", ()), *facts.get("imports", ())]:
+        for row in [*facts.get("releases", ())]:
             assert row["system"] in there
         for target in facts.get("names", {}).values():
             assert any(known_definition(f"{s}:{target}") for s in there if s.startswith(package)), target
-
-
-def test_collections_show_release_0_4() -> None:
-    """The module of the collections exists since 0.4 only."""
-    assert source_of_imports("ragas", ["ragas.metrics.collections.Faithfulness"]).releases == "0.4"
