@@ -43,9 +43,13 @@ fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothin
 	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live and not extras" $(ARGS)
 
 .PHONY: house
-house: $(STAMPS)/dev  ## measure the structure of the code: size, layers, cycles, repeated code, wording
-	@$(BIN)/python tools/house.py
+house: $(STAMPS)/dev $(STAMPS)/runtime  ## measure the code and its surface against house.toml, and the wording
+	@PYTHONPATH=src $(BIN)/python tools/house.py $(ARGS)
 	@$(BIN)/python tools/phrases.py
+
+.PHONY: budget
+budget: $(STAMPS)/dev $(STAMPS)/runtime  ## check that no figure of house.toml is exceeded
+	@PYTHONPATH=src $(BIN)/python tools/house.py check
 
 .PHONY: reference
 reference: $(STAMPS)/test $(STAMPS)/merilo  ## write the generated parts of the documentation again
@@ -69,7 +73,7 @@ coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines
 	@$(BIN)/coverage report
 
 .PHONY: check
-check: format-check lint types layers typos docs changes phrases  ## format, lint, types, layers, spelling, docs, changelog, wording
+check: format-check lint types layers typos docs changes phrases budget  ## format, lint, types, layers, spelling, docs, changelog, wording, size
 
 .PHONY: format
 format: $(STAMPS)/dev  ## rewrite the code in the house format and mend what ruff can mend

@@ -1,85 +1,161 @@
-"""Measure the structure of the code: size, layers, import cycles, places that one change touches, repeated code.
+"""Measures the structure of the code and compares it with house.toml, whose figures only fall.
 
-Usage: `house.py [ROOT]`. ROOT is a checkout, so that two versions can be compared; this one by default.
+Usage: `house.py` prints each figure with its budget; `house.py check` prints the figures over budget and exits with 1;
+`house.py write` lowers the budget to today's figures. A figure under `[floors]` only rises.
+
+A change that needs more room takes the same amount from another place and says so in house.toml.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import json
+import os
 import re
+import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE, BUDGET = ROOT / "src" / "merilo", ROOT / "house.toml"
 _MIN_TOKENS = 50
-"""Shortest run of equal tokens that counts as repeated code."""
-_KINDS = ("Addresses", "Sufficiency", "Entities", "Mentions", "Noncommittal")
+"""Shortest function, in tokens, that counts as repeated code."""
+_EXCUSE = re.compile(r"# noqa|# type: ignore|# pyright: ignore|\bcast\(")
+_TRACED = """
+import json, sys, tempfile, threading
+from merilo import compare, evaluate
+
+row = {"user_input": "When?", "retrieved_contexts": ["In 1889."], "response": "In 1889."}
+
+def traced(call):
+    calls, files = 0, set()
+    def note(frame, event, argument):
+        nonlocal calls
+        if event == "call" and "/merilo/" in (name := frame.f_code.co_filename):
+            calls += 1
+            files.add(name)
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        result = call()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return result, calls, len(files)
+
+with tempfile.TemporaryDirectory() as folder:
+    options = {"metrics": ["context_precision"], "cache": False}
+    judge = {"judge": ASK}
+    run, *evaluated = traced(lambda: evaluate([row], out=folder + "/a", **options, **judge))
+    other = evaluate([row], out=folder + "/b", **options, **judge)
+    _, *compared = traced(lambda: compare(run, other))
+print(json.dumps({"evaluate": evaluated, "compare": compared}))
+"""
 
 
-def main(root: Path) -> None:
-    """Print one line for each measure."""
-    source = root / "src" / "merilo"
-    files = sorted(source.rglob("*.py"))
-    texts = {path: path.read_text(encoding="utf-8") for path in files}
-    rows = [
-        ("modules in src", len(files)),
-        ("lines in src, without comments and docstrings", sum(map(_code_lines, texts.values()))),
-        ("lines in src, without comments", sum(map(_lines_without_comments, texts.values()))),
-        ("import cycles, type-checking imports included", _cycles(source, texts)),
-        ("declared layers", _layers(root)),
-        (
-            "modules that mention one kind of question (most, of five kinds)",
-            max(_mentions(texts, each) for each in _KINDS),
-        ),
-        ("modules with embedder_base_url", sum("embedder_base_url" in text for text in texts.values())),
-        ("pairs of functions with the same structure", _equal_functions(texts)),
-    ]
-    width = max(len(label) for label, _ in rows)
-    for label, value in rows:
-        sys.stdout.write(f"{label.ljust(width)}  {value:>7,}\n")
+def figures() -> dict[str, dict[str, int]]:
+    """Return today's figures by section of house.toml."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
+    rooms: Counter[str] = Counter()
+    for path, text in texts.items():
+        rooms[_room(path)] += _lines(text)
+    comments = sum(_comments(text) for text in texts.values())
+    surface = _surface()
+    return {
+        "rooms": dict(sorted(rooms.items())),
+        "whole": {
+            "lines of src": rooms.total(),
+            "lines of tests": sum(_lines(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py")),
+            "words of docs": _words([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]),
+            "words of design": _words((ROOT / "design").glob("*.md")),
+            "modules": len(texts),
+            "commands": surface["commands"],
+            "options of run": surface["run"],
+            "options of all commands": surface["options"],
+            "public names": surface["names"],
+            "import cycles": _cycles(texts),
+            "pairs of functions with the same structure": _equal_functions(texts.values()),
+            "noqa, ignores and casts": sum(len(_EXCUSE.findall(text)) for text in texts.values()),
+        },
+        "calls": _traced(),
+        "floors": {"comments per 1,000 lines": comments * 1000 // rooms.total()},
+    }
 
 
-def _lines_without_comments(text: str) -> int:
-    return sum(1 for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+def _room(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return "published" if parts[:2] == ("metrics", "published") else parts[0] if len(parts) > 1 else "top"
 
 
-def _code_lines(text: str) -> int:
-    """Return the number of lines with code: neither blank, nor a comment, nor part of a docstring."""
-    lines: set[int] = set()
-    previous = tokenize.NEWLINE
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        alone = token.type == tokenize.STRING and previous in {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-        if token.type in {tokenize.COMMENT, tokenize.NL}:
-            continue
-        if not alone and token.string.strip():
-            lines.update(range(token.start[0], token.end[0] + 1))
-        previous = token.type
-    return len(lines)
+def _lines(text: str) -> int:
+    """Return the number of lines that are not blank."""
+    return sum(1 for line in text.splitlines() if line.strip())
 
 
-def _mentions(texts: dict[Path, str], kind: str) -> int:
-    return sum(re.search(rf"\b{kind}(?:Verdict|Label)?\b", text) is not None for text in texts.values())
+def _comments(text: str) -> int:
+    return sum(token.type == tokenize.COMMENT for token in tokenize.generate_tokens(io.StringIO(text).readline))
 
 
-def _layers(root: Path) -> int:
-    found = re.search(
-        r"^layers = \[\n(.*?)^\]", (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+def _words(paths: Iterable[Path]) -> int:
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
+
+
+def _surface() -> dict[str, int]:
+    """Return the number of commands, options in their help, and names in `merilo`."""
+    import typer
+
+    import merilo
+    from merilo.cli import COMMANDS, app
+
+    shown: dict[str, int] = {}
+    for command in COMMANDS:
+        found = typer.main.get_command(app)
+        for word in command.name.split():
+            found = found.commands[word]
+        shown[command.name] = sum(each.param_type_name == "option" and not each.hidden for each in found.params)
+    return {
+        "commands": len(COMMANDS),
+        "run": shown["run"],
+        "options": sum(shown.values()),
+        "names": len(merilo.__all__),
+    }
+
+
+def _traced() -> dict[str, int]:
+    """Return the calls and modules of merilo that one evaluated sample and one comparison execute, in a new process."""
+    asked = "__import__('merilo').ScriptedJudge.by(lambda question: __import__('merilo.judging.kinds.usefulness', "
+    asked += "fromlist=['x']).UsefulnessVerdict(True), version='1')"
+    done = subprocess.run(  # noqa: S603  # our own program
+        [sys.executable, "-c", _TRACED.replace("ASK", asked)],
+        env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return 0 if found is None else sum(line.strip().startswith('"') for line in found[1].splitlines())
+    found = json.loads(done.stdout)
+    return {
+        f"{what} of {name} (one sample)": number
+        for name, numbers in found.items()
+        for what, number in zip(("calls", "modules"), numbers, strict=True)
+    }
 
 
-def _cycles(source: Path, texts: dict[Path, str]) -> int:
-    """Return how many imports must be removed, one of each cycle that is found, until there is no cycle."""
-    graph = {_module(source, path): _imports(source, text) for path, text in texts.items()}
-    graph = {name: (found & graph.keys()) - {name} for name, found in graph.items()}
+def _cycles(texts: dict[Path, str]) -> int:
+    """Return how many imports must be removed, one of each cycle that is found, until there is no cycle.
+
+    Imports for type checking count too.
+    """
+    graph = {_module(path): _imports(text) for path, text in texts.items()}
+    graph = {name: (imported & graph.keys()) - {name} for name, imported in graph.items()}
     removed = 0
     while True:
         try:
@@ -93,28 +169,28 @@ def _cycles(source: Path, texts: dict[Path, str]) -> int:
             return removed
 
 
-def _module(source: Path, path: Path) -> str:
-    parts = ("merilo", *path.relative_to(source).with_suffix("").parts)
+def _module(path: Path) -> str:
+    parts = ("merilo", *path.relative_to(SOURCE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(source: Path, text: str) -> set[str]:
+def _imports(text: str) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "merilo":
             for alias in node.names:
-                whole = source.parent / Path(*f"{node.module}.{alias.name}".split("."))
+                whole = SOURCE.parent / Path(*f"{node.module}.{alias.name}".split("."))
                 deeper = whole.with_suffix(".py").is_file() or (whole / "__init__.py").is_file()
                 found.add(f"{node.module}.{alias.name}" if deeper else node.module or "")
     return found - {"merilo"}
 
 
-def _equal_functions(texts: dict[Path, str]) -> int:
+def _equal_functions(texts: Iterable[str]) -> int:
     """Return the number of pairs of functions of at least `_MIN_TOKENS` tokens that differ in names and values only."""
     shapes: Counter[str] = Counter()
-    for text in texts.values():
+    for text in texts:
         shapes.update(_shapes(text))
-    return sum(sum(1 for _ in combinations(range(count), 2)) for count in shapes.values())
+    return sum(count * (count - 1) // 2 for count in shapes.values())
 
 
 def _shapes(text: str) -> Iterator[str]:
@@ -129,5 +205,39 @@ def _shapes(text: str) -> Iterator[str]:
                 yield " ".join(each.string if each.type == tokenize.OP else str(each.type) for each in tokens)
 
 
+def main(mode: str) -> int:
+    """Print the figures (`show`), those over budget (`check`), or lower the budget (`write`); return the exit code."""
+    today, budget = figures(), tomllib.loads(BUDGET.read_text(encoding="utf-8")) if BUDGET.exists() else {}
+    rows = [
+        (section, name, value, budget.get(section, {}).get(name))
+        for section, found in today.items()
+        for name, value in found.items()
+    ]
+    over = [row for row in rows if row[3] is None or (row[2] < row[3] if row[0] == "floors" else row[2] > row[3])]
+    width = max(len(f"{section}: {name}") for section, name, *_ in rows)
+    for section, name, value, limit in over if mode == "check" else rows:
+        shown = "no budget" if limit is None else f"{'at least' if section == 'floors' else 'at most'} {limit:,}"
+        sys.stdout.write(f"{f'{section}: {name}'.ljust(width)}  {value:>7,}  {shown}\n")
+    if mode == "write":
+        _write(today, budget)
+    if mode == "check":
+        sys.stdout.write("house: over budget; see house.toml.\n" if over else "house: within budget.\n")
+        return bool(over)
+    return 0
+
+
+def _write(today: dict[str, dict[str, int]], budget: dict[str, dict[str, int]]) -> None:
+    """Write the tighter of today's figure and the budget; the comment at the head of the file stays."""
+    head = BUDGET.read_text(encoding="utf-8").partition("\n[")[0] if BUDGET.exists() else ""
+    lines = [head.rstrip()]
+    for section, found in today.items():
+        tighter = max if section == "floors" else min
+        lines += ["", f"[{section}]"]
+        lines += [
+            f'"{name}" = {tighter(value, budget.get(section, {}).get(name, value))}' for name, value in found.items()
+        ]
+    BUDGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "show"))
