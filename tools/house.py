@@ -134,7 +134,7 @@ def _traced() -> dict[str, int]:
     """Return the calls and modules of merilo that one evaluated sample and one comparison execute, in a new process."""
     asked = "__import__('merilo').ScriptedJudge.by(lambda question: __import__('merilo.judging.kinds.usefulness', "
     asked += "fromlist=['x']).UsefulnessVerdict(True), version='1')"
-    done = subprocess.run(  # noqa: S603  # our own program
+    done = subprocess.run(
         [sys.executable, "-c", _TRACED.replace("ASK", asked)],
         env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
         capture_output=True,
