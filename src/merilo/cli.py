@@ -39,7 +39,6 @@ from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
-from merilo.commands.qrels.cli import COMMAND as QRELS
 from merilo.commands.replay.cli import COMMAND as REPLAY
 from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
@@ -71,7 +70,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     GATE,
     LABEL,
     CALIBRATE,
-    QRELS,
     JUDGE_TEST,
     JUDGE_CHECK,
     JUDGE_PROBE,

@@ -1,4 +1,4 @@
-"""`merilo qrels`: labels pooled over runs with different chunks, and what is not judged yet."""
+"""`merilo export --documents`: labels pooled over runs with different chunks, and what is not judged yet."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import merilo
 from merilo.cli import app
 from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.export.qrels import pool_qrels
 from merilo.commands.label.run import label_run
-from merilo.commands.qrels.run import pool_qrels
 from merilo.data.span_evidence import load_judged
 from merilo.errors import DataError, RunError, UsageError
 
@@ -155,10 +155,10 @@ def test_the_labels_score_other_chunks(tmp_path: Path, documents: Path) -> None:
     """From the command line: pool a run, then evaluate other chunks of the same text against the labels."""
     run = run_of(tmp_path / "run", f"{BUILT} {IRON} {HIGH} {VISIT}")
     out, trec = tmp_path / "qrels.jsonl", tmp_path / "qrels.trec"
-    options = ["--documents", str(documents), "-o", str(out), "--trec", str(trec)]
-    done = CliRunner().invoke(app, ["qrels", str(run), *options])
-    assert done.exit_code == 0, done.output
-    assert "2 spans of 1 sample in 1 document" in done.output
+    for path in (trec, out):
+        done = CliRunner().invoke(app, ["export", str(run), "--documents", str(documents), "-o", str(path)])
+        assert done.exit_code == 0, done.output
+        assert "2 spans of 1 sample in 1 document" in done.output
     assert trec.read_text(encoding="utf-8") == "q 0 tower 2\n"
     data = written(tmp_path / "d.jsonl", {"id": "q", "user_input": "?", "retrieved_contexts": ["1889. It is made of"]})
     judgements = ["--qrels", str(out), "--documents", str(documents)]
@@ -204,8 +204,6 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, documents: Path) -> Non
     [
         {"out": "documents.jsonl"},
         {"out": "labels.jsonl", "missing": True},
-        {"trec": "labels.jsonl"},
-        {"trec": "out.jsonl"},
     ],
 )
 def test_no_file_that_is_read_is_replaced(options: dict[str, Any], tmp_path: Path, documents: Path) -> None:
@@ -213,7 +211,7 @@ def test_no_file_that_is_read_is_replaced(options: dict[str, Any], tmp_path: Pat
     labels = written(tmp_path / "labels.jsonl", {"sample": "q", "document": "rome", "grade": 1})
     before = labels.read_bytes(), documents.read_bytes()
     paths = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
-    with pytest.raises(UsageError, match="Choose other files"):
+    with pytest.raises(UsageError, match="Choose another file"):
         pool_qrels([], documents, labels=[labels], **{"out": tmp_path / "out.jsonl", **paths})
     assert (labels.read_bytes(), documents.read_bytes()) == before
 
@@ -229,8 +227,8 @@ def test_an_id_that_trec_cannot_hold_leaves_no_file(tmp_path: Path, documents: P
     """A tab in an id would be another column; nothing is written."""
     labels = written(tmp_path / "labels.jsonl", {"sample": "q\t0", "document": "rome", "grade": 1})
     with pytest.raises(DataError, match="without white space"):
-        pool_qrels([], documents, tmp_path / "out.jsonl", labels=[labels], trec=tmp_path / "trec.txt")
-    assert not (tmp_path / "out.jsonl").exists()
+        pool_qrels([], documents, tmp_path / "out.trec", labels=[labels])
+    assert not (tmp_path / "out.trec").exists()
 
 
 def test_a_long_document_is_read_where_text_was_retrieved(tmp_path: Path) -> None:

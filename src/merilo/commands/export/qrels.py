@@ -64,7 +64,6 @@ class PooledQrels:
     """Number of retrieved contexts whose text is in no document."""
     listed: bool
     """True if the file holds the missing sentences instead of the labels."""
-    trec: Path | None = None
 
 
 @dataclass(slots=True)
@@ -86,26 +85,24 @@ def pool_qrels(
     labels: Sequence[str | PathLike[str]] = (),
     missing: bool = False,
     characters: int | None = None,
-    trec: str | PathLike[str] | None = None,
 ) -> PooledQrels:
     """Write the labels of all runs and files to `out`, or with `missing` the retrieved sentences without a label.
 
-    `labels`: files of span labels. `characters`: only the first characters that a run retrieved for a sample need a
-    label, white space excluded; None for all. `trec`: also write TREC qrels, by document. The order of runs and files
-    changes nothing. Raises DataError for invalid documents or labels, UsageError for a file that would replace what is
-    read, RunError if a run cannot be read or a file cannot be written.
+    An `out` that ends in `.trec` gets TREC qrels: the highest grade of each document. `labels`: files of span labels.
+    `characters`: only the first characters that a run retrieved for a sample need a label, white space excluded; None
+    for all. The order of runs and files changes nothing. Raises DataError for invalid documents or labels, UsageError
+    for a file that would replace what is read, RunError if a run cannot be read or a file cannot be written.
     """
-    _check_files(out, trec, documents, labels, missing=missing)
+    trec = Path(out).suffix == ".trec"
+    _check_files(out, documents, labels, include=not (missing or trec))
     corpus = load_documents(documents)
     pool = _Pool(corpus, list(read_span_labels(labels, corpus)))
     for each in runs:
         _add_run(pool, opened(each), characters)
     found = pooled(pool.labels)
     lacking = list(_missing(pool, found))
-    of_trec = None if trec is None else list(trec_lines(found))  # raises before a file is written
-    _write(Path(out), (_task_line(pool, *each) for each in lacking) if missing else _lines(found, corpus))
-    if trec is not None and of_trec is not None:
-        _write(Path(trec), of_trec)
+    labelled = trec_lines(found) if trec else (label_line(each, corpus) for each in found)
+    _write(Path(out), (_task_line(pool, *each) for each in lacking) if missing else labelled)
     return PooledQrels(
         path=Path(out),
         spans=len(found),
@@ -115,28 +112,16 @@ def pool_qrels(
         missing=len(lacking),
         lost=len(pool.lost),
         listed=missing,
-        trec=None if trec is None else Path(trec),
     )
 
 
 def _check_files(
-    out: str | PathLike[str],
-    trec: str | PathLike[str] | None,
-    documents: str | PathLike[str],
-    labels: Sequence[str | PathLike[str]],
-    *,
-    missing: bool,
+    out: str | PathLike[str], documents: str | PathLike[str], labels: Sequence[str | PathLike[str]], *, include: bool
 ) -> None:
-    """Raise UsageError if a file would be overwritten. Pooled labels may replace a file of labels: they include it."""
-    written = [Path(each).resolve() for each in (out, trec) if each is not None]
-    read = {Path(documents).resolve(), *(Path(each).resolve() for each in labels)}
-    replaced = {*written[1:]} if len(written) > 1 else set[Path]()
-    if missing or written[0] == Path(documents).resolve():
-        replaced.add(written[0])
-    if len({*written}) < len(written) or replaced & read:
-        raise UsageError(
-            "--out or --trec would overwrite a file that is read, or both name one file. Choose other files."
-        )
+    """Raise UsageError if a file that is read would be overwritten, unless it holds labels that `out` includes."""
+    replaced = Path(out).resolve()
+    if replaced == Path(documents).resolve() or (not include and replaced in {Path(each).resolve() for each in labels}):
+        raise UsageError("--out would overwrite a file that is read. Choose another file.")
 
 
 def _add_run(pool: _Pool, run: Run, characters: int | None) -> None:
@@ -260,10 +245,6 @@ def _task_line(pool: _Pool, sample: str, span: DenseSpan) -> str:
     if sample in pool.questions:
         record["user_input"] = pool.questions[sample]
     return json.dumps({**record, **place, "grade": None, "retrieved_contexts": [context]}, ensure_ascii=False) + "\n"
-
-
-def _lines(labels: Sequence[SpanLabel], documents: Documents) -> Iterator[str]:
-    return (label_line(each, documents) for each in labels)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
