@@ -19,7 +19,7 @@ FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
 
 def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a page in a process of its own, in an empty folder that is also its home, without any key."""
-    kept = {"PATH", "SYSTEMROOT", "TMPDIR", "CI"}
+    kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "CI"}
     environment = {name: value for name, value in os.environ.items() if name in kept}
     environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
     return subprocess.run(

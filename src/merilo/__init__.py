@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         evaluate,
         evaluate_pipeline,
         gate,
-        lineage,
         plan,
         replay,
     )
@@ -40,7 +39,6 @@ _HOMES = {
         "evaluate",
         "evaluate_pipeline",
         "gate",
-        "lineage",
         "plan",
         "replay",
     ),
@@ -83,7 +81,6 @@ __all__ = [
     "evaluate",
     "evaluate_pipeline",
     "gate",
-    "lineage",
     "load",
     "parse_metric",
     "plan",

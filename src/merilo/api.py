@@ -14,7 +14,6 @@ from merilo.commands.compare.settings import SHOWN
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
-from merilo.commands.lineage.options import LineageOptions
 from merilo.commands.option import with_options, with_options_only
 from merilo.commands.plan.options import PlanOptions
 from merilo.commands.probe.options import ProbeOptions
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
-    from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
     from merilo.commands.probe.run import ProbeReport
     from merilo.commands.replay.run import Replay
@@ -534,21 +532,3 @@ def judge_agree(
     from merilo.commands.agree.run import judges_agreement
 
     return judges_agreement(runs, cluster=cluster, level=level, seed=seed)
-
-
-@with_options(LineageOptions)
-def lineage(data: str | PathLike[str] | Records, options: LineageOptions) -> LineageTables:
-    """Evaluate the published definitions of one name on the same data, side by side.
-
-    By default each published formula is computed over the verdicts of merilo's own metrics, so that only the formulas
-    differ and no question is asked twice.
-
-    Takes the arguments of `evaluate` except `metrics`, and:
-
-    {own}
-
-    Raises what `evaluate` raises, and UsageError if no definition is left.
-    """
-    from merilo.commands.lineage.run import run_lineage
-
-    return run_blocking(run_lineage(data, options))

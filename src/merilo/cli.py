@@ -33,7 +33,6 @@ from merilo.commands.gate.cli import COMMAND as GATE
 from merilo.commands.imports.cli import COMMAND as IMPORT
 from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
 from merilo.commands.label.cli import COMMAND as LABEL
-from merilo.commands.lineage.cli import COMMAND as LINEAGE
 from merilo.commands.merge.cli import COMMAND as MERGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.option_flags import GroupedOptions
@@ -64,7 +63,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     CONVERT,
     REPORT,
     VIEW,
-    LINEAGE,
     METRICS,
     COMPARE,
     GATE,

@@ -131,7 +131,8 @@ def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles:
             if judge is None or Completion not in metric.asks or Completion in judge.answers:
                 continue
             formula = (
-                f", or `merilo lineage` for the same formula over the {judge.name} judge's verdicts"
+                f", or compute its formula over the {judge.name} judge's verdicts: "
+                f"merilo metrics {FORMS[text].lineage} --on DATA"
                 if text in FORMS
                 else ""
             )

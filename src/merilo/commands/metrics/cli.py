@@ -12,6 +12,10 @@ from merilo.commands.flags import Debug, Json
 HELP = """List the metrics, or explain one: the fields it needs, its formula, and when to use it.
 
 The name of a published system, such as ragas-0.1.9, lists its definitions.
+
+With --on, compare the published definitions of context_relevance, context_precision, context_recall, faithfulness or
+answer_relevancy on DATA. Each formula is computed over the verdicts of merilo's own metrics, so only the formulas
+differ and nothing is asked twice. For one sample, the page shows how each definition computes its number.
 """
 EXAMPLES = """\b
 Examples:
@@ -19,6 +23,7 @@ Examples:
   merilo metrics faithfulness
   merilo metrics ragas-0.1.9
   merilo metrics ragas-0.1.9:context_relevancy
+  merilo metrics context_relevance --on answers.jsonl
 """
 
 
@@ -26,11 +31,21 @@ def metrics(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="A metric or a published system.", show_default=False)
     ] = None,
+    on: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Compare the published definitions of NAME on this file.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option(metavar="SPEC", help="Judge for --on, as in merilo run. [default: embedded]")
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List metrics or show a card."""
-    del debug  # main reads it
+    """List metrics, show a card, or compare definitions."""
+    if on is not None:
+        _compare(name, on, judge, json=json, debug=debug)
+        return
+    if judge is not None:
+        raise typer.BadParameter("it needs --on DATA.", param_hint="--judge")
     from merilo.commands.metrics import text as cards
     from merilo.metrics.registry import systems
     from merilo.metrics.text import NEWEST
@@ -49,6 +64,22 @@ def metrics(
         show(cards.list_page(page_width()))
     else:
         show(cards.card_page(name, page_width()) if system is None else cards.system_page(system, page_width()))
+
+
+def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool, debug: bool) -> None:
+    from merilo.commands.blocking import run_blocking
+    from merilo.commands.metrics.definition_text import definitions_page, definitions_record, sample_page
+    from merilo.commands.metrics.definitions import compute_definitions
+    from merilo.rendering.progress_line import ProgressLine
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
+    progress = ProgressLine(quiet=json, plain=debug)
+    tables = run_blocking(compute_definitions(data, name or "", judge or "embedded", progress=progress))
+    if json:
+        write(json_text(definitions_record(tables)) + "\n")
+    else:
+        show((sample_page if tables.run.done == 1 else definitions_page)(tables, page_width()))
 
 
 COMMAND = Command(

@@ -35,7 +35,7 @@ class DefinitionRow:
     definition: str
     """The text of the metric, merilo's own or published."""
     metric: str
-    """The text of the metric that was computed; for a formula over merilo's verdicts, `same_verdicts(of=...)`."""
+    """The text of the metric that was computed; for a published formula, `same_verdicts(of=...)`."""
     aggregate: Aggregate
     """Over all samples that this definition scored."""
     common_mean: float | None
@@ -76,20 +76,22 @@ class CommonSamples:
 
 
 @dataclass(frozen=True, slots=True)
-class LineageTables:
-    """A run with the definitions of each family; `left_out`: families and metrics without a definition, and why."""
+class DefinitionTables:
+    """A run with the definitions of one family; `left_out`: metrics without a definition, and why."""
 
     run: Run
-    families: Mapping[Lineage, tuple[DefinitionRow, ...]]
-    common: Mapping[Lineage, CommonSamples]
+    family: Lineage
+    rows: tuple[DefinitionRow, ...]
+    """Native definitions first."""
+    common: CommonSamples
     left_out: Mapping[str, str]
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
-        return short_repr(self, run=self.run.path, families=self.families, left_out=self.left_out)
+        return short_repr(self, run=self.run.path, family=self.family, rows=self.rows, left_out=self.left_out)
 
 
-def lineage_tables(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> LineageTables:
+def definition_tables(run: Run, family: Lineage, plan: Mapping[str, str | Metric]) -> DefinitionTables:
     """Return one row per definition whose metric the run has; `plan`: definition → metric, native ones first."""
     values: dict[str, _Values] = {text: {} for text in run.metrics}
     keys: dict[str, set[str]] = {text: set() for text in run.metrics}
@@ -98,20 +100,13 @@ def lineage_tables(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]])
         keys[text].update(record.get("trail", ()))
         if record["outcome"] == "score":
             values[text][record["sample"]] = record.get("value", 0.0)
-    cluster_of = _clusters(run)
-    families: dict[Lineage, tuple[DefinitionRow, ...]] = {}
-    common: dict[Lineage, CommonSamples] = {}
-    for family, metrics in plan.items():
-        texts = {name: metric if isinstance(metric, str) else metric_text(metric) for name, metric in metrics.items()}
-        scores = {name: values[text] for name, text in texts.items() if text in run.metrics}
-        if not scores:
-            continue
-        compared = _compared(scores)
-        shared = _shared(compared.values())
-        common[family] = _common(scores, compared, len(shared))
-        table = _Table(run, next(iter(scores)), compared, shared, cluster_of)
-        families[family] = tuple(table.row(name, texts[name], len(keys[texts[name]])) for name in scores)
-    return LineageTables(run, families, common, run.manifest.left_out)
+    texts = {name: metric if isinstance(metric, str) else metric_text(metric) for name, metric in plan.items()}
+    scores = {name: values[text] for name, text in texts.items() if text in run.metrics}
+    compared = _compared(scores)
+    shared = _shared(compared.values())
+    table = _Table(run, next(iter(scores)), compared, shared, _clusters(run))
+    rows = tuple(table.row(name, texts[name], len(keys[texts[name]])) for name in scores)
+    return DefinitionTables(run, family, rows, _common(scores, compared, len(shared)), run.manifest.left_out)
 
 
 def _compared(scores: Mapping[str, _Values]) -> dict[str, _Values]:

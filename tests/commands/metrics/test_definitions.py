@@ -1,4 +1,4 @@
-"""One set of verdicts, many definitions: `merilo.lineage` and `merilo lineage`."""
+"""One set of verdicts, many definitions: `merilo metrics NAME --on DATA`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
-from merilo.commands.lineage.result import CommonSamples, _compared, _shared
-from merilo.commands.lineage.text import _common_text, lineage_page, lineage_record
+from merilo.commands.blocking import run_blocking
+from merilo.commands.metrics.definition_tables import CommonSamples, _compared, _shared
+from merilo.commands.metrics.definition_text import _common_text, definitions_page, definitions_record
+from merilo.commands.metrics.definitions import compute_definitions
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
-from merilo.judging.registry import KINDS
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text, parse_metric
@@ -27,7 +25,7 @@ from merilo.metrics.registry import metric_text, parse_metric
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.commands.lineage.result import DefinitionRow, LineageTables
+    from merilo.commands.metrics.definition_tables import DefinitionRow, DefinitionTables
     from merilo.judging.questions import Question
 
 CONTEXTS = [
@@ -66,15 +64,24 @@ def answer(question: Question[Any]) -> dict[str, Any]:
     raise AssertionError(question.kind)
 
 
+def computed(
+    rows: list[dict[str, Any]], family: str, judge: ScriptedJudge, out: Path, **options: Any
+) -> DefinitionTables:
+    return run_blocking(compute_definitions(rows, family, judge, out=out, cache=False, **options))
+
+
+Tables = dict[Lineage, "DefinitionTables"]
+
+
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> LineageTables:
-    judge = ScriptedJudge.by(answer)
-    return merilo.lineage([ROW, SILENT], judge=judge, out=tmp_path_factory.mktemp("run") / "r", cache=False)
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    judge, folder = ScriptedJudge.by(answer), tmp_path_factory.mktemp("run")
+    return {family: computed([ROW, SILENT], family, judge, folder / family) for family in Lineage}
 
 
-def value(tables: LineageTables, definition: str, sample: str = "capital") -> float | None:
-    row = next(row for rows in tables.families.values() for row in rows if row.definition == definition)
-    outcome = tables.run.sample(sample).outcomes[row.metric]
+def value(tables: Tables, definition: str, sample: str = "capital") -> float | None:
+    found, row = next((found, row) for found in tables.values() for row in found.rows if row.definition == definition)
+    outcome = found.run.sample(sample).outcomes[row.metric]
     return outcome.value if isinstance(outcome, merilo.Score) else None
 
 
@@ -108,7 +115,7 @@ def value(tables: LineageTables, definition: str, sample: str = "capital") -> fl
     ],
 )
 def test_each_definition_makes_its_own_number_of_the_same_verdicts(
-    tables: LineageTables, definition: str, expected: float
+    tables: Tables, definition: str, expected: float
 ) -> None:
     """Grades 2, 0, 1 over six sentences are 0.5, 2/3, 1/3 or 1, by the definition."""
     assert value(tables, definition) == pytest.approx(expected, abs=1e-9)
@@ -129,27 +136,22 @@ def test_each_definition_makes_its_own_number_of_the_same_verdicts(
     ],
 )
 def test_nothing_retrieved_is_what_the_definition_makes_of_it(
-    tables: LineageTables, definition: str, expected: float | None
+    tables: Tables, definition: str, expected: float | None
 ) -> None:
     """Where nothing was retrieved some definitions give 0 and others no number."""
     assert value(tables, definition, "silent") == expected
 
 
-def test_nine_definitions_of_context_relevance_stand_side_by_side(tables: LineageTables) -> None:
+def test_nine_definitions_of_context_relevance_are_compared(tables: Tables) -> None:
     """The family of context relevance has at least nine published definitions, beside our own."""
-    rows = tables.families[Lineage.CONTEXT_RELEVANCE]
+    rows = tables[Lineage.CONTEXT_RELEVANCE].rows
     assert sum(":" in row.definition for row in rows) >= 9
 
 
-def test_nothing_is_asked_twice(tables: LineageTables) -> None:
-    """All definitions together ask what the native metrics ask: one question for each thing to know."""
-    asked = {key for record in tables.run.records() for key in record.get("trail", ())}
-    relevance = len(CONTEXTS)
-    usefulness = len(CONTEXTS)
-    recall = 1 + 1
-    faithfulness = 1 + 2
-    addresses = 1 + 2
-    assert len(asked) == relevance + usefulness + recall + faithfulness + addresses
+def test_nothing_is_asked_twice(tables: Tables) -> None:
+    """All definitions of a family together ask one question for each thing to know."""
+    records = tables[Lineage.CONTEXT_RELEVANCE].run.records()
+    assert len({key for record in records for key in record.get("trail", ())}) == len(CONTEXTS)
 
 
 def test_every_form_says_what_it_leaves_out() -> None:
@@ -170,7 +172,8 @@ def test_a_judge_that_does_not_tell_contradicted_gives_no_biased_number(tmp_path
         return found
 
     good = {**ROW, "response": "Paris is the capital."}
-    tables = merilo.lineage([good], judge=ScriptedJudge.by(untold), out=tmp_path / "r", cache=False)
+    found = computed([good], Lineage.FAITHFULNESS, ScriptedJudge.by(untold), tmp_path / "r")
+    tables = {Lineage.FAITHFULNESS: found}
     assert value(tables, "axion:faithfulness") is None
     assert value(tables, "deepeval-4.3.1:faithfulness") is None
     assert value(tables, "ragas-0.1.9:faithfulness") == 1.0
@@ -189,39 +192,14 @@ def test_every_form_is_of_a_published_metric() -> None:
         assert metric_text(parse_metric(definition)) == definition
 
 
-def test_as_published_each_definition_asks_its_own_questions(tmp_path: Any) -> None:
-    """With `as_published` every definition of every family has a number of its own, from its own questions."""
-
-    def free(question: Question[Any]) -> Any:
-        return question.guess() if question.kind == "completion" else answer(question)
-
-    tables = merilo.lineage(
-        [ROW, {**ROW, "id": "other", "user_input": "Where does the Seine flow?"}],
-        judge=ScriptedJudge.by(free, answers=frozenset(KINDS.values()) - {Sentences, Embeddings, Similarities}),
-        as_published=True,
-        out=tmp_path / "r",
-        cache=False,
-    )
-    assert not tables.left_out
-    rows = [row for family in tables.families.values() for row in family]
-    assert {row.definition for row in rows if ":" in row.definition} == set(FORMS)
-    assert all(row.metric == row.definition for row in rows)
-    for row in rows:
-        assert row.aggregate.failed == 0, row
-        assert row.asked > 0, row
-    asked = {row.definition: row.asked for row in rows}
-    assert asked["nvidia:context_relevance"] == 2 * 2
-    assert asked["deepeval-4.3.1:contextual_relevancy"] == 2 * (len(CONTEXTS) + 1)
-
-
 # -- the samples over which definitions are compared ----------------------------------------------------
 
 
-def row_of(tables: LineageTables, definition: str) -> DefinitionRow:
-    return next(row for rows in tables.families.values() for row in rows if row.definition == definition)
+def row_of(tables: DefinitionTables, definition: str) -> DefinitionRow:
+    return next(row for row in tables.rows if row.definition == definition)
 
 
-def graded(grades: list[int | None], tmp_path: Path, **arguments: Any) -> LineageTables:
+def graded(grades: list[int | None], tmp_path: Path, **arguments: Any) -> DefinitionTables:
     """One sample for each grade of its only context, None for one without a context, by our own judge's verdicts."""
 
     def grade(question: Question[Any]) -> dict[str, Any]:
@@ -239,30 +217,29 @@ def graded(grades: list[int | None], tmp_path: Path, **arguments: Any) -> Lineag
         for place, found in enumerate(grades)
     ]
     judge = ScriptedJudge.by(grade)
-    options = {"judge": judge, "families": ["context_relevance"], "out": tmp_path / "run", "cache": False, **arguments}
-    return merilo.lineage(rows, **options)
+    return computed(rows, Lineage.CONTEXT_RELEVANCE, judge, tmp_path / "run", **arguments)
 
 
 def test_means_are_compared_over_the_samples_that_every_definition_scored(tmp_path: Path) -> None:
     """Ragas scores a sample without contexts 0 and ours leaves it out: over the common samples both have one mean."""
     tables = graded([2, 0, 2, None, None, 2, 0, 1], tmp_path)
-    common = tables.common[Lineage.CONTEXT_RELEVANCE]
+    common = tables.common
     assert (common.count, common.most, common.same, dict(common.left_out)) == (6, 8, False, {})
     ours, ragas = row_of(tables, "context_relevance(unit=sentence)"), row_of(tables, "ragas-0.1.9:context_relevancy")
     assert ours.aggregate.mean == pytest.approx(4 / 6)
     assert ragas.aggregate.mean == pytest.approx(4 / 8)
     assert ours.common_mean == ragas.common_mean == pytest.approx(4 / 6)
     assert ours.common_interval == ragas.common_interval == ours.aggregate.interval
-    assert {row.compared for row in tables.families[Lineage.CONTEXT_RELEVANCE]} == {6}
+    assert {row.compared for row in tables.rows} == {6}
 
 
 def test_the_rank_correlation_is_over_the_common_samples(tmp_path: Path) -> None:
     """A row that agrees on the common samples has a tau-b of 1, whatever it makes of the others."""
     tables = graded([2, 0, 1, None, None, 2, 0, 1], tmp_path)
     assert row_of(tables, "trulens:context_relevance").tau_b == 1.0
-    record = lineage_record(tables)
-    assert record["common"] == {"context_relevance": {"samples": 6, "not_compared": {}, "samples_with_all": 6}}
-    first = record["families"]["context_relevance"][0]
+    record = definitions_record(tables)
+    assert record["common"] == {"samples": 6, "not_compared": {}, "samples_with_all": 6}
+    first = record["definitions"][0]
     assert (first["scored"], first["compared"], first["common_mean"]) == (6, 6, pytest.approx(0.5))
 
 
@@ -278,17 +255,15 @@ def test_a_definition_with_few_scores_is_named_and_not_compared(tmp_path: Path) 
 
     rows = [{**ROW, "id": f"s{place}"} for place in range(6)]
     rows += [{**ROW, "id": "nothing", "response": " "}]
-    tables = merilo.lineage(
-        rows, families=["faithfulness"], judge=ScriptedJudge.by(untold), out=tmp_path / "run", cache=False
-    )
-    common = tables.common[Lineage.FAITHFULNESS]
+    tables = computed(rows, Lineage.FAITHFULNESS, ScriptedJudge.by(untold), tmp_path / "run")
+    common = tables.common
     few = {"axion:faithfulness": 1, "deepeval-4.3.1:faithfulness": 1}
     assert (dict(common.left_out), common.count, common.with_all) == (few, 6, 0)
     for definition in few:
         row = row_of(tables, definition)
         assert (row.common_mean, row.common_interval, row.tau_b, row.compared) == (None, None, None, 0)
         assert row.aggregate.scored == 1
-    text = str(lineage_page(tables, 200))
+    text = str(definitions_page(tables, 200))
     named = "axion:faithfulness (1), deepeval-4.3.1:faithfulness (1)"
     assert f"Not compared, because they scored too few samples: {named}." in text
     assert "over the 6 of 7 samples that every other definition scored" in text
@@ -297,8 +272,8 @@ def test_a_definition_with_few_scores_is_named_and_not_compared(tmp_path: Path) 
 def test_common_intervals_are_clustered_as_the_run_is(tmp_path: Path) -> None:
     """Where all definitions scored all samples, the common interval is that of the run, clusters included."""
     tables = graded([2, 0, 1, 2, 2, 0, 1] * 4, tmp_path, cluster="document")
-    assert tables.common[Lineage.CONTEXT_RELEVANCE].same
-    for row in tables.families[Lineage.CONTEXT_RELEVANCE]:
+    assert tables.common.same
+    for row in tables.rows:
         assert row.aggregate.clusters == 7
         assert row.common_mean == pytest.approx(row.aggregate.mean, abs=1e-12)
         assert row.common_interval == row.aggregate.interval
@@ -314,7 +289,7 @@ def test_samples_that_no_two_definitions_share_are_not_compared() -> None:
 
 def test_the_page_shows_each_mean_with_its_samples(tmp_path: Path) -> None:
     """In 100 columns each row has its own mean with its coverage, and the mean over the common samples."""
-    text = str(lineage_page(graded([2, 0, 2, None, None, 2, 0, 1], tmp_path), 100))
+    text = str(definitions_page(graded([2, 0, 2, None, None, 2, 0, 1], tmp_path), 100))
     assert "over the 6 of 8 samples that every definition scored." in text
     line = next(each for each in text.splitlines() if each.startswith("ragas-0.1.9:context_relevancy "))
     assert line.split()[1:4] == ["0.500", "8/8", "0.667"]

@@ -1,4 +1,4 @@
-"""The scores of several definitions of one metric on the same data: as JSON, as tables, and for one sample."""
+"""The scores of several definitions of one metric on the same data: as JSON, as a table, and for one sample."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.rendering.aggregate import missing_text
 from merilo.rendering.overview import command, counts_text, judge_name
 from merilo.rendering.page import Page, Span, Tone
-from merilo.rendering.reproduction import WORDING
 from merilo.rendering.weak import MARK, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.lineage.result import CommonSamples, DefinitionRow, LineageTables
+    from merilo.commands.metrics.definition_tables import CommonSamples, DefinitionRow, DefinitionTables
     from merilo.metrics.base import Outcome
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
@@ -29,36 +28,30 @@ _WIDE: Final = 70
 """On pages narrower than this, the column `asked` is left out."""
 
 
-def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
+def definitions_record(tables: DefinitionTables) -> dict[str, Any]:  # Any: JSON
     """Return the tables as a JSON-able object."""
     return {
         "run": str(tables.run.path),
         "judge": judge_name(tables.run),
         "samples": tables.run.manifest.samples,
-        "families": {
-            family.value: [_definition_record(each) for each in rows] for family, rows in tables.families.items()
-        },
-        "common": {family.value: _common_record(each) for family, each in tables.common.items()},
+        "family": tables.family.value,
+        "definitions": [_definition_record(each) for each in tables.rows],
+        "common": _common_record(tables.common),
         "left_out": dict(tables.left_out),
     }
 
 
-def lineage_page(tables: LineageTables, width: int) -> Page:
-    """Return the page with one table per family.
-
-    Notes below a table list the formula of each row, what it leaves out, and why samples have no score.
-    """
+def definitions_page(tables: DefinitionTables, width: int) -> Page:
+    """Return the page with the table, and notes: each row's formula, what it leaves out, and why scores are missing."""
     page = Page(width)
     manifest = tables.run.manifest
     page.text(f"{count(manifest.samples, 'sample')} of {manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
-    for family, rows in tables.families.items():
-        page.heading(_title(family.value))
-        common = tables.common[family]
-        page.text(_common_text(common, manifest.samples), tone=Tone.QUIET)
-        _table(page, rows, common, manifest.samples)
-        if legend := weak_legend(each.definition for each in rows if each.weak):
-            page.text(legend, tone=Tone.QUIET)
-        _notes(page, rows)
+    page.heading(_title(tables.family.value))
+    page.text(_common_text(tables.common, manifest.samples), tone=Tone.QUIET)
+    _table(page, tables.rows, tables.common, manifest.samples)
+    if legend := weak_legend(each.definition for each in tables.rows if each.weak):
+        page.text(legend, tone=Tone.QUIET)
+    _notes(page, tables.rows)
     if tables.left_out:
         page.heading("Left out")
         for reason, names in _reasons(tables.left_out).items():
@@ -70,43 +63,30 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
         "tau-b: Kendall's rank correlation with the first row of the table, over the common samples (1 = same order); "
         f"{NONE} if there are fewer than two samples, or if one of the rows is constant. "
         "asked: questions that the row is based on; equal questions were asked once. "
-        f"{_published_text(tables)} merilo metrics NAME explains each metric.",
+        "Published rows apply the published formula to merilo's verdicts; prompts, steps and replies are not "
+        "reproduced. merilo metrics NAME explains each metric.",
         tone=Tone.QUIET,
     )
     page.line(f"  stored in {tables.run.path}")
     return page
 
 
-def lineage_sample_record(tables: LineageTables, sample: str) -> dict[str, Any]:  # Any: JSON
-    """Return the computation of each definition for one sample as JSON. Raises RunError for an unknown id."""
-    outcomes = tables.run.sample(sample).outcomes
-    return {
-        "run": str(tables.run.path),
-        "sample": sample,
-        "families": {
-            family.value: [_outcome_record(each, outcomes[each.metric]) for each in rows]
-            for family, rows in tables.families.items()
-        },
-    }
-
-
-def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
-    """Return a page on the computation of each definition for one sample. Raises RunError for an unknown id."""
+def sample_page(tables: DefinitionTables, width: int) -> Page:
+    """Return a page on how each definition computes its number for the only sample of the run."""
     page = Page(width)
-    outcomes = tables.run.sample(sample).outcomes
-    page.text(f"sample {sample} of {tables.run.manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
-    for family, rows in tables.families.items():
-        page.heading(_title(family.value))
-        for each in rows:
-            outcome = outcomes[each.metric]
-            value = number(outcome.value) if isinstance(outcome, Score) else NONE
-            page.line(f"  {value:>7}  ", Span(_name(each), Tone.STRONG))
-            page.text(_way(each, outcome), indent=11)
-    if legend := weak_legend(each.definition for rows in tables.families.values() for each in rows if each.weak):
+    (sample,) = tables.run.samples
+    page.text(f"sample {sample.sample.id} of {tables.run.manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
+    page.heading(_title(tables.family.value))
+    for each in tables.rows:
+        outcome = sample.outcomes[each.metric]
+        value = number(outcome.value) if isinstance(outcome, Score) else NONE
+        page.line(f"  {value:>7}  ", Span(_name(each), Tone.STRONG))
+        page.text(_way(each, outcome), indent=11)
+    if legend := weak_legend(each.definition for each in tables.rows if each.weak):
         page.blank()
         page.text(legend, tone=Tone.QUIET)
     page.heading("To show all replies")
-    page.line("  " + command("show", str(tables.run.path), "--sample", sample))
+    page.line("  " + command("show", str(tables.run.path), "--sample", str(sample.sample.id)))
     return page
 
 
@@ -127,22 +107,6 @@ def _judges(run: Run) -> str:
 
 def _title(family: str) -> str:
     return family.replace("_", " ").capitalize()
-
-
-def _published_text(tables: LineageTables) -> str:
-    """Return a sentence on what the published rows reproduce; empty if there are none."""
-    published = [row for rows in tables.families.values() for row in rows if ":" in row.definition]
-    if any(row.metric != row.definition for row in published):
-        return (
-            "Published rows apply the published formula to merilo's verdicts; prompts, steps and replies are not "
-            "reproduced."
-        )
-    return (
-        "Published rows reproduce the formula, the steps, the parsing of replies and, if the system fixes it, the "
-        f"temperature, but not {WORDING}."
-        if published
-        else ""
-    )
 
 
 def _common_text(common: CommonSamples, samples: int) -> str:
@@ -225,15 +189,10 @@ def _way(row: DefinitionRow, outcome: Outcome) -> str:
         case Failed():
             return f"failed: {outcome.error.message}"
         case Score():
-            form = FORMS.get(row.definition) if row.metric != row.definition else None
-            way = form.explain(outcome.counts) if form else counts_text(_counted(row, outcome.counts))
+            form = FORMS.get(row.definition)
+            way = form.explain(outcome.counts) if form else counts_text(outcome.counts)
             flags = f" ({'; '.join(outcome.flags)})" if outcome.flags else ""
             return f"{way}{flags}" or "nothing was counted"
-
-
-def _counted(row: DefinitionRow, counts: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Return the counts to show; those that a published definition does not compute are dropped."""
-    return {name: amount for name, amount in counts.items() if amount is not None or ":" not in row.definition}
 
 
 def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
@@ -261,15 +220,3 @@ def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
 
 def _common_record(common: CommonSamples) -> dict[str, Any]:  # Any: JSON
     return {"samples": common.count, "not_compared": dict(common.left_out), "samples_with_all": common.with_all}
-
-
-def _outcome_record(row: DefinitionRow, outcome: Outcome) -> dict[str, Any]:  # Any: JSON
-    record: dict[str, Any] = {
-        "definition": row.definition,
-        "metric": row.metric,
-        "weak": row.weak,
-        "way": _way(row, outcome),
-    }
-    record["value"] = outcome.value if isinstance(outcome, Score) else None
-    counts: Mapping[str, int | None] = outcome.counts if isinstance(outcome, Score) else {}
-    return {**record, "counts": dict(counts)}
