@@ -7,7 +7,7 @@ docstring of a public function from them, and `commands/option_flags.py` the fla
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
@@ -55,6 +55,22 @@ class Flag:
 def option(doc: str, flag: Flag | None = None) -> dict[str, object]:
     """Return the metadata of an option: its text in the Python reference, and its flag unless it is Python only."""
     return {"doc": doc, "flag": flag}
+
+
+def opt(default: Any, group: OptionGroup | None, text: str, *, details: str = "", **flag: Any) -> Any:  # Any: a field
+    """Return the field of an option: `text` is its help and its text in the reference, unless `details` replaces that.
+
+    `flag`: the arguments of `Flag`. Its default is the field's, unless the flag is repeatable or a value is given.
+    """
+    if group is None:
+        return field(default=default, metadata=option(text))
+    flag_default = flag.pop("flag_default", None if flag.get("many") else default)
+    return field(
+        default=default,
+        metadata=option(
+            details or text[0].lower() + text[1:], Flag(help=text, group=group, default=flag_default, **flag)
+        ),
+    )
 
 
 def call_option(

@@ -5,12 +5,12 @@ A field of `Options` is an option; `commands/option.py` describes its metadata.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.flags import column_mapping, metric_texts, unanswered_as
-from merilo.commands.option import Flag, OptionGroup, option
+from merilo.commands.option import OptionGroup, opt
 from merilo.engine.rate_limits import CONCURRENCY
 
 if TYPE_CHECKING:
@@ -59,470 +59,287 @@ _OUTPUT: Final = OptionGroup.OUTPUT
 class Options:
     """The options of one evaluation, with their defaults."""
 
-    metrics: Sequence[str | Definition] | None = field(
-        default=None,
-        metadata=option(
-            'names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge support, '
-            "except weak ones. The parts of a composite are computed too.",
-            Flag(
-                help="Comma-separated names or FILE.py:CLASS. [default: all supported, except weak]",
-                metavar="A,B",
-                many=True,
-                read=_metrics_or_none,
-                group=_JUDGES,
-            ),
-        ),
+    metrics: Sequence[str | Definition] | None = opt(
+        None,
+        _JUDGES,
+        "Comma-separated names or FILE.py:CLASS. [default: all supported, except weak]",
+        details='names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge '
+        "support, except weak ones. The parts of a composite are computed too.",
+        metavar="A,B",
+        many=True,
+        read=_metrics_or_none,
     )
-    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = field(
-        default="embedded",
-        metadata=option(
-            '"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
-            '"scripted:FILE", a judge, a LangChain chat model, an async callable, or a list of these. '
-            '"NAME=SPEC" names a judge. '
-            "The first judge of a list answers unless a metric asks for another one. A judge per kind of question: "
-            '{"support": "embedded", "rest": "openai:MODEL"}, or "support=embedded" in a list.',
-            Flag(
-                help="embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
-                "ollama), scripted:FILE, or FILE.py:NAME. NAME=SPEC names a judge, "
-                "KIND,...=SPEC answers only these kinds of question. Repeatable.",
-                metavar="SPEC",
-                many=True,
-                read=judges_or_default,
-                group=_JUDGES,
-            ),
-        ),
+    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = opt(
+        "embedded",
+        _JUDGES,
+        "embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
+        "ollama), scripted:FILE, or FILE.py:NAME. NAME=SPEC names a judge, KIND,...=SPEC answers only these "
+        "kinds of question. Repeatable.",
+        details='"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
+        '"scripted:FILE", a judge, a LangChain chat model, an async callable, or a list of these. "NAME=SPEC" '
+        "names a judge. The first judge of a list answers unless a metric asks for another one. A judge per "
+        'kind of question: {"support": "embedded", "rest": "openai:MODEL"}, or "support=embedded" in a list.',
+        metavar="SPEC",
+        many=True,
+        read=judges_or_default,
     )
-    embedder: JudgeLike = field(
-        default="embedded",
-        metadata=option(
-            'the embedding model: "embedded" (its encoder for English, n-grams for other languages), "openai:MODEL", '
-            '"azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Used only by metrics that compare vectors.',
-            Flag(
-                help="Embedding model: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE.",
-                metavar="SPEC",
-                default="embedded",
-                group=_JUDGES,
-            ),
-        ),
+    embedder: JudgeLike = opt(
+        "embedded",
+        _JUDGES,
+        "Embedding model: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE.",
+        details='the embedding model: "embedded" (its encoder for English, n-grams for other languages), '
+        '"openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Used only by metrics '
+        "that compare vectors.",
+        metavar="SPEC",
     )
-    cross_encoder: JudgeLike = field(
-        default="embedded",
-        metadata=option(
-            'the model that rates the similarity of two texts: "embedded", "local:MODEL", "scripted:FILE", a judge or '
-            "a callable.",
-            Flag(
-                help="Model for text similarity: embedded, local:MODEL or scripted:FILE.",
-                metavar="SPEC",
-                default="embedded",
-                group=_JUDGES,
-            ),
-        ),
+    cross_encoder: JudgeLike = opt(
+        "embedded",
+        _JUDGES,
+        "Model for text similarity: embedded, local:MODEL or scripted:FILE.",
+        details='the model that rates the similarity of two texts: "embedded", "local:MODEL", "scripted:FILE", a '
+        "judge or a callable.",
+        metavar="SPEC",
     )
-    base_url: str | None = field(
-        default=None,
-        metadata=option(
-            "address of the server, for the judges and embedders of a provider.",
-            Flag(
-                help="Address of the server, for the judges and embedders of a provider.",
-                metavar="URL",
-                group=_JUDGES,
-            ),
-        ),
+    base_url: str | None = opt(
+        None, _JUDGES, "Address of the server, for the judges and embedders of a provider.", metavar="URL"
     )
-    api_key_env: str | None = field(
-        default=None,
-        metadata=option(
-            "name of the environment variable that holds the key, for the same.",
-            Flag(
-                help="Environment variable that holds the key, for judges and embedders at an address.",
-                metavar="NAME",
-                group=_JUDGES,
-            ),
-        ),
+    api_key_env: str | None = opt(
+        None,
+        _JUDGES,
+        "Environment variable that holds the key, for judges and embedders at an address.",
+        metavar="NAME",
     )
-    embedder_base_url: str | None = field(
-        default=None,
-        metadata=option(
-            "address of the embedder's server, if different. It is not sent the judges' key then.",
-            Flag(
-                help="Address of the embedder's server, if different; it is not sent the judges' key.",
-                metavar="URL",
-                group=_JUDGES,
-            ),
-        ),
+    embedder_base_url: str | None = opt(
+        None, _JUDGES, "Address of the embedder's server, if different; it is not sent the judges' key.", metavar="URL"
     )
-    embedder_api_key_env: str | None = field(
-        default=None,
-        metadata=option(
-            "name of the environment variable that holds the embedder's own key.",
-            Flag(help="Environment variable that holds the embedder's own key.", metavar="NAME", group=_JUDGES),
-        ),
+    embedder_api_key_env: str | None = opt(
+        None, _JUDGES, "Environment variable that holds the embedder's own key.", metavar="NAME"
     )
-    judged: str | None = field(
-        default=None,
-        metadata=option(
-            'for LLM judges: "together" sends statements in packs of at most ten (the default), "each" one by one.',
-            Flag(
-                help="LLM judges: statements one by one (each) or in packs of ten (together).",
-                metavar="HOW",
-                group=_JUDGES,
-            ),
-        ),
+    judged: str | None = opt(
+        None,
+        _JUDGES,
+        "LLM judges: statements one by one (each) or in packs of ten (together).",
+        details='for LLM judges: "together" sends statements in packs of at most ten (the default), "each" one by one.',
+        metavar="HOW",
     )
-    draws: int = field(
-        default=1,
-        metadata=option(
-            "number of times that an LLM judge is asked each question, from 1 to 100. A score is the mean over the "
-            "draws, and the values of the draws are stored with it.",
-            Flag(
-                help="Ask an LLM judge each question N times; a score is the mean over the draws.",
-                metavar="N",
-                type=int,
-                default=1,
-                group=_JUDGES,
-            ),
-        ),
+    draws: int = opt(
+        1,
+        _JUDGES,
+        "Ask an LLM judge each question N times; a score is the mean over the draws.",
+        details="number of times that an LLM judge is asked each question, from 1 to 100. A score is the mean over "
+        "the draws, and the values of the draws are stored with it.",
+        metavar="N",
+        type=int,
     )
-    prompts: str = field(
-        default="merilo",
-        metadata=option(
-            'the prompts that published metrics send, such as "ragas-0.4.3:faithfulness". "merilo": those of merilo. '
-            '"installed": those of the package, which must be installed here in that release. A published metric '
-            "without such prompts is then refused. merilo's own metrics are not affected.",
-            Flag(
-                help="Prompts of published metrics: merilo, or installed (those of the package).",
-                metavar="WHOSE",
-                default="merilo",
-                group=_JUDGES,
-            ),
-        ),
+    prompts: str = opt(
+        "merilo",
+        _JUDGES,
+        "Prompts of published metrics: merilo, or installed (those of the package).",
+        details='the prompts that published metrics send, such as "ragas-0.4.3:faithfulness". "merilo": those of '
+        'merilo. "installed": those of the package, which must be installed here in that release. A published '
+        "metric without such prompts is then refused. merilo's own metrics are not affected.",
+        metavar="WHOSE",
     )
-    limit: int | None = field(
-        default=None,
-        metadata=option(
-            "read only the first `limit` records.",
-            Flag(help="Read only the first N records.", metavar="N", type=int, group=_DATA, in_project_file=False),
-        ),
+    limit: int | None = opt(None, _DATA, "Read only the first N records.", metavar="N", type=int, in_project_file=False)
+    shard: str | None = opt(
+        None,
+        _DATA,
+        "Evaluate shard I of N only; merilo merge makes one run of all shards.",
+        details='evaluate one of several shards of the data, such as "2/8": every eighth sample, from the second on. '
+        "`merge` makes one run of all shards. None: all samples.",
+        metavar="I/N",
+        in_project_file=False,
     )
-    shard: str | None = field(
-        default=None,
-        metadata=option(
-            'evaluate one of several shards of the data, such as "2/8": every eighth sample, from the second on. '
-            "`merge` makes one run of all shards. None: all samples.",
-            Flag(
-                help="Evaluate shard I of N only; merilo merge makes one run of all shards.",
-                metavar="I/N",
-                group=_DATA,
-                in_project_file=False,
-            ),
-        ),
+    mapping: Mapping[str, str] | None = opt(
+        None,
+        _DATA,
+        "Read a field from this column. Repeatable.",
+        details="column → field, for columns with other names.",
+        metavar="COLUMN=FIELD",
+        name="--map",
+        many=True,
+        read=mapping_or_none,
     )
-    mapping: Mapping[str, str] | None = field(
-        default=None,
-        metadata=option(
-            "column → field, for columns with other names.",
-            Flag(
-                help="Read a field from this column. Repeatable.",
-                metavar="COLUMN=FIELD",
-                name="--map",
-                many=True,
-                read=mapping_or_none,
-                group=_DATA,
-            ),
-        ),
+    language: str | None = opt(
+        None,
+        _DATA,
+        "Language of the data and, for run and show, of the screen, such as ru.",
+        details='language of rubrics, of sentence splitting and of the summary, such as "ru". None: the language of '
+        "each sample, and a summary in English.",
+        metavar="CODE",
     )
-    language: str | None = field(
-        default=None,
-        metadata=option(
-            'language of rubrics, of sentence splitting and of the summary, such as "ru". None: the language of each '
-            "sample, and a summary in English.",
-            Flag(
-                help="Language of the data and, for run and show, of the screen, such as ru.",
-                metavar="CODE",
-                group=_DATA,
-            ),
-        ),
+    cluster: str | None = opt(
+        None,
+        _DATA,
+        "Group samples that share this field or metadata key; intervals are over groups.",
+        details="a sample field or metadata key, such as a document or a conversation. Samples with the same value "
+        "are not independent, so intervals are computed over these groups. None: each sample is independent.",
+        metavar="FIELD",
     )
-    cluster: str | None = field(
-        default=None,
-        metadata=option(
-            "a sample field or metadata key, such as a document or a conversation. Samples with the same value are not "
-            "independent, so intervals are computed over these groups. None: each sample is independent.",
-            Flag(
-                help="Group samples that share this field or metadata key; intervals are over groups.",
-                metavar="FIELD",
-                group=_DATA,
-            ),
-        ),
+    skip_invalid: bool = opt(False, _DATA, "Skip invalid records instead of stopping.", type=bool)
+    concurrency: int = opt(
+        CONCURRENCY,
+        _LIMITS,
+        "Maximum requests in flight per model.",
+        details="maximum requests in flight for each model, at least 1. Runs of one process share a model's limit.",
+        metavar="N",
+        type=int,
     )
-    skip_invalid: bool = field(
-        default=False,
-        metadata=option(
-            "skip invalid records instead of refusing the data.",
-            Flag(help="Skip invalid records instead of stopping.", type=bool, default=False, group=_DATA),
-        ),
+    requests_per_minute: float | None = opt(
+        None, _LIMITS, "Maximum requests per minute and model.", metavar="N", name="--rpm", type=float
     )
-    concurrency: int = field(
-        default=CONCURRENCY,
-        metadata=option(
-            "maximum requests in flight for each model, at least 1. Runs of one process share a model's limit.",
-            Flag(
-                help="Maximum requests in flight per model.",
-                metavar="N",
-                type=int,
-                default=CONCURRENCY,
-                group=_LIMITS,
-            ),
-        ),
+    tokens_per_minute: float | None = opt(
+        None, _LIMITS, "Maximum tokens per minute and model.", metavar="N", name="--tpm", type=float
     )
-    requests_per_minute: float | None = field(
-        default=None,
-        metadata=option(
-            "maximum requests per minute for each model. None: no limit.",
-            Flag(help="Maximum requests per minute and model.", metavar="N", name="--rpm", type=float, group=_LIMITS),
-        ),
+    timeout_s: float | None = opt(
+        None,
+        _LIMITS,
+        "Time to wait for a reply before retrying.",
+        details="seconds to wait for a reply before the request is retried. None: the provider's default (120).",
+        metavar="SECONDS",
+        name="--timeout",
+        type=float,
     )
-    tokens_per_minute: float | None = field(
-        default=None,
-        metadata=option(
-            "maximum tokens per minute for each model. None: no limit.",
-            Flag(help="Maximum tokens per minute and model.", metavar="N", name="--tpm", type=float, group=_LIMITS),
-        ),
+    max_cost_usd: float | None = opt(
+        None,
+        _LIMITS,
+        "Stop before this run directory's cost can exceed USD.",
+        details="limit of the run directory's cost, earlier calls included. No request is sent that could exceed it. "
+        'The run is then returned incomplete: `run.complete` is False and `run.usage["stopped"]` says why. '
+        "The same call with a higher limit resumes the run.",
+        metavar="USD",
+        name="--max-cost",
+        type=float,
     )
-    timeout_s: float | None = field(
-        default=None,
-        metadata=option(
-            "seconds to wait for a reply before the request is retried. None: the provider's default (120).",
-            Flag(
-                help="Time to wait for a reply before retrying.",
-                metavar="SECONDS",
-                name="--timeout",
-                type=float,
-                group=_LIMITS,
-            ),
-        ),
+    max_requests: int | None = opt(
+        None, _LIMITS, "Stop after N requests in this run directory, retries included.", metavar="N", type=int
     )
-    max_cost_usd: float | None = field(
-        default=None,
-        metadata=option(
-            "limit of the run directory's cost, earlier calls included. No request is sent that could exceed it. "
-            'The run is then returned incomplete: `run.complete` is False and `run.usage["stopped"]` says why. The '
-            "same call with a higher limit resumes the run.",
-            Flag(
-                help="Stop before this run directory's cost can exceed USD.",
-                metavar="USD",
-                name="--max-cost",
-                type=float,
-                group=_LIMITS,
-            ),
-        ),
+    max_seconds: float | None = opt(
+        None,
+        _LIMITS,
+        "Send no request after N seconds of this command.",
+        metavar="N",
+        type=float,
+        in_project_file=False,
     )
-    max_requests: int | None = field(
-        default=None,
-        metadata=option(
-            "the same for the number of requests, retries included.",
-            Flag(
-                help="Stop after N requests in this run directory, retries included.",
-                metavar="N",
-                type=int,
-                group=_LIMITS,
-            ),
-        ),
+    unanswered: Unanswered = opt(
+        "charged",
+        _LIMITS,
+        "Requests without a usable reply: charged, or free.",
+        details='cost of a request without a usable reply, such as after a timeout. "charged": its input is charged '
+        'and the price of its longest possible reply stays reserved. "free": it costs nothing.',
+        metavar="HOW",
+        read=unanswered_as,
     )
-    max_seconds: float | None = field(
-        default=None,
-        metadata=option(
-            "the same for the duration of this call.",
-            Flag(
-                help="Send no request after N seconds of this command.",
-                metavar="N",
-                type=float,
-                group=_LIMITS,
-                in_project_file=False,
-            ),
-        ),
+    prices: PricesLike | None = opt(
+        None,
+        _LIMITS,
+        "TOML file with your prices, used before the built-in list prices.",
+        details='prices of models, used before the built-in list: a TOML file, or its rows, such as [{"model": '
+        '"qwen3", "input": 0.1, "output": 0.4}] in USD per million tokens. None: the file named by '
+        "MERILO_PRICES, if any.",
+        metavar="FILE",
     )
-    unanswered: Unanswered = field(
-        default="charged",
-        metadata=option(
-            'cost of a request without a usable reply, such as after a timeout. "charged": its input is charged and '
-            'the price of its longest possible reply stays reserved. "free": it costs nothing.',
-            Flag(
-                help="Requests without a usable reply: charged, or free.",
-                metavar="HOW",
-                default="charged",
-                read=unanswered_as,
-                group=_LIMITS,
-            ),
-        ),
+    out: str | PathLike[str] | None = opt(
+        None,
+        _OUTPUT,
+        "Directory of the run.",
+        details="the run directory. It is created if necessary; an interrupted run in it is resumed. None: a new "
+        "directory in `.merilo/runs`.",
+        metavar="RUN",
+        in_project_file=False,
     )
-    prices: PricesLike | None = field(
-        default=None,
-        metadata=option(
-            'prices of models, used before the built-in list: a TOML file, or its rows, such as [{"model": "qwen3", '
-            '"input": 0.1, "output": 0.4}] in USD per million tokens. None: the file named by MERILO_PRICES, if any.',
-            Flag(
-                help="TOML file with your prices, used before the built-in list prices.",
-                metavar="FILE",
-                group=_LIMITS,
-            ),
-        ),
+    cache: bool | str | PathLike[str] = opt(
+        True,
+        _OUTPUT,
+        "Neither read nor write the verdict cache.",
+        details="True: the user's verdict cache. False: none. A path: the cache in that file.",
+        name="--no-cache",
+        type=bool,
+        flag_default=False,
+        read=use_cache,
     )
-    out: str | PathLike[str] | None = field(
-        default=None,
-        metadata=option(
-            "the run directory. It is created if necessary; an interrupted run in it is resumed. None: a new directory "
-            "in `.merilo/runs`.",
-            Flag(help="Directory of the run.", metavar="RUN", group=_OUTPUT, in_project_file=False),
-        ),
+    retry_failed: bool = opt(
+        False, _OUTPUT, "Retry questions that failed in this run.", type=bool, in_project_file=False
     )
-    cache: bool | str | PathLike[str] = field(
-        default=True,
-        metadata=option(
-            "True: the user's verdict cache. False: none. A path: the cache in that file.",
-            Flag(
-                help="Neither read nor write the verdict cache.",
-                name="--no-cache",
-                type=bool,
-                default=False,
-                read=use_cache,
-                group=_OUTPUT,
-            ),
-        ),
+    outcomes: str | None = opt(
+        None,
+        _OUTPUT,
+        "Store the outcomes as jsonl or parquet. [default: jsonl]",
+        details='the form in which outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). Both hold '
+        "the same outcomes. None: the form that the run has; JSON Lines for a new run.",
+        metavar="FORM",
     )
-    retry_failed: bool = field(
-        default=False,
-        metadata=option(
-            "ask the failed questions of a resumed run again.",
-            Flag(
-                help="Retry questions that failed in this run.",
-                type=bool,
-                default=False,
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    record: str | PathLike[str] | None = opt(
+        None,
+        _OUTPUT,
+        "Also store the run with every reply in one file, such as tape.jsonl.gz.",
+        details='a file that receives the run with every reply (a tape), such as "tape.jsonl.gz", also if the run '
+        "stops early. None: no tape.",
+        metavar="TAPE",
+        in_project_file=False,
     )
-    outcomes: str | None = field(
-        default=None,
-        metadata=option(
-            'the form in which outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). Both hold the '
-            "same outcomes. None: the form that the run has; JSON Lines for a new run.",
-            Flag(
-                help="Store the outcomes as jsonl or parquet. [default: jsonl]",
-                metavar="FORM",
-                group=_OUTPUT,
-            ),
-        ),
+    log_json: str | PathLike[str] | None = opt(
+        None, _OUTPUT, "Append events to this file, one JSON object per line.", metavar="FILE", in_project_file=False
     )
-    record: str | PathLike[str] | None = field(
-        default=None,
-        metadata=option(
-            'a file that receives the run with every reply (a tape), such as "tape.jsonl.gz", also if the run stops '
-            "early. None: no tape.",
-            Flag(
-                help="Also store the run with every reply in one file, such as tape.jsonl.gz.",
-                metavar="TAPE",
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    until_decided: str | PathLike[str] | EarlyStop | Suite | None = opt(
+        None,
+        _OUTPUT,
+        "Take samples in random order; stop when each gate of this suite is decided.",
+        details="a suite file (see `gate`). Samples, or whole clusters, are taken in random order, and the run stops "
+        "when each gate of the suite is decided. None: all samples are evaluated.",
+        metavar="SUITE",
+        in_project_file=False,
     )
-    log_json: str | PathLike[str] | None = field(
-        default=None,
-        metadata=option(
-            "a file to which the run's events are appended, one JSON object per line. None: no log.",
-            Flag(
-                help="Append events to this file, one JSON object per line.",
-                metavar="FILE",
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    baseline: Run | str | PathLike[str] | None = opt(
+        None,
+        _OUTPUT,
+        "The run that max_drop of the suite of --until-decided compares with.",
+        details="the run, or its directory, that `max_drop` of the suite of `until_decided` compares with. None: the "
+        "suite has no `max_drop`.",
+        metavar="RUN",
+        in_project_file=False,
     )
-    until_decided: str | PathLike[str] | EarlyStop | Suite | None = field(
-        default=None,
-        metadata=option(
-            "a suite file (see `gate`). Samples, or whole clusters, are taken in random order, and the run stops when "
-            "each gate of the suite is decided. None: all samples are evaluated.",
-            Flag(
-                help="Take samples in random order; stop when each gate of this suite is decided.",
-                metavar="SUITE",
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    batch: bool = opt(
+        False,
+        _OUTPUT,
+        "Submit the questions as batches, or collect their replies. Repeat until done.",
+        details="send the questions as batches, which cost half. The call returns once they are submitted: "
+        '`run.complete` is False and `run.usage["waiting"]` names the batches. The same call collects the '
+        "replies and submits the next questions.",
+        type=bool,
+        in_project_file=False,
     )
-    baseline: Run | str | PathLike[str] | None = field(
-        default=None,
-        metadata=option(
-            "the run, or its directory, that `max_drop` of the suite of `until_decided` compares with. None: the suite "
-            "has no `max_drop`.",
-            Flag(
-                help="The run that max_drop of the suite of --until-decided compares with.",
-                metavar="RUN",
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    batch_files: str | PathLike[str] | None = opt(
+        None,
+        _OUTPUT,
+        "The same with files of requests and results in this directory, for vllm run-batch.",
+        details="a directory for batches as files: it receives files of requests in OpenAI's format, and their "
+        "results are expected there. Implies `batch`.",
+        metavar="DIR",
+        in_project_file=False,
     )
-    batch: bool = field(
-        default=False,
-        metadata=option(
-            "send the questions as batches, which cost half. The call returns once they are submitted: `run.complete` "
-            'is False and `run.usage["waiting"]` names the batches. The same call collects the replies and submits the '
-            "next questions.",
-            Flag(
-                help="Submit the questions as batches, or collect their replies. Repeat until done.",
-                type=bool,
-                default=False,
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    runner: str | None = opt(
+        None,
+        _OUTPUT,
+        "ray: evaluate on the workers of a Ray cluster. [default: in this process]",
+        details='"ray": evaluate shards of the data on the workers of a Ray cluster: the one at RAY_ADDRESS, or a new '
+        "one on this machine. The results equal those of one process. None: evaluate in this process.",
+        metavar="NAME",
+        in_project_file=False,
     )
-    batch_files: str | PathLike[str] | None = field(
-        default=None,
-        metadata=option(
-            "a directory for batches as files: it receives files of requests in OpenAI's format, and their results are "
-            "expected there. Implies `batch`.",
-            Flag(
-                help="The same with files of requests and results in this directory, for vllm run-batch.",
-                metavar="DIR",
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
+    workers: int | None = opt(
+        None,
+        _OUTPUT,
+        "Number of workers of --runner. [default: the number of CPUs]",
+        details="number of workers of `runner`. Rates and budgets apply to all workers together, `concurrency` to "
+        "each. None: the number of CPUs.",
+        metavar="N",
+        type=int,
+        in_project_file=False,
     )
-    runner: str | None = field(
-        default=None,
-        metadata=option(
-            '"ray": evaluate shards of the data on the workers of a Ray cluster: the one at RAY_ADDRESS, or a new one '
-            "on this machine. The results equal those of one process. None: evaluate in this process.",
-            Flag(
-                help="ray: evaluate on the workers of a Ray cluster. [default: in this process]",
-                metavar="NAME",
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
-    )
-    workers: int | None = field(
-        default=None,
-        metadata=option(
-            "number of workers of `runner`. Rates and budgets apply to all workers together, `concurrency` to each. "
-            "None: the number of CPUs.",
-            Flag(
-                help="Number of workers of --runner. [default: the number of CPUs]",
-                metavar="N",
-                type=int,
-                group=_OUTPUT,
-                in_project_file=False,
-            ),
-        ),
-    )
-    progress: Progress | None = field(
-        default=None, metadata=option("a `Progress` that receives the state of the run. None: nothing is shown.")
+    progress: Progress | None = opt(
+        None, None, "a `Progress` that receives the state of the run. None: nothing is shown."
     )
 
     lenient: bool = False
