@@ -322,12 +322,3 @@ def test_a_quick_run_flashes_nothing(here: Here) -> None:
     here.write("data.jsonl", SAMPLES)
     done = here.merilo("run", "data.jsonl", "--metrics", "context_relevance")
     assert re.fullmatch(r"4 of 4 samples \(100%\), \d s\n", done.stderr)
-
-
-def test_lineage_has_the_same_log(here: Here) -> None:
-    """`merilo lineage --log-json` writes the events of its run."""
-    here.write("data.jsonl", SAMPLES)
-    done = here.merilo("lineage", "data.jsonl", "--log-json", "events.jsonl", "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
-    events = [json.loads(line)["event"] for line in (here.path / "events.jsonl").read_text("utf-8").splitlines()]
-    assert events == ["begin", *["sample"] * 4, "end"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ADVICE = "which asks for free text: use an LLM judge (--judge openai:MODEL)"
-LINEAGE = "or `merilo lineage` for the same formula over the embedded judge's verdicts"
+FORMULA = "or compute its formula over the embedded judge's verdicts: merilo metrics faithfulness --on DATA"
 ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It was completed in 1889."]}
 
 
@@ -21,7 +21,7 @@ ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It
     [
         (
             "ragas-0.1.9:faithfulness",
-            f"The embedded judge cannot answer ragas-0.1.9:faithfulness, {ADVICE}, {LINEAGE}.",
+            f"The embedded judge cannot answer ragas-0.1.9:faithfulness, {ADVICE}, {FORMULA}.",
         ),
         (
             "trulens:groundedness",
