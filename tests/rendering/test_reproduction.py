@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-import merilo
-from merilo.commands.lineage.text import lineage_page
 from merilo.commands.metrics.text import card_page, card_record
-from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.registry import KINDS
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
 from merilo.rendering.reproduction import WORDING, Sampling, reproduction, sampling_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = [metric.name for metric in published_metrics()]
 
@@ -98,24 +88,3 @@ def test_a_card_names_the_parameters_of_its_own_definition() -> None:
     text = " ".join(str(card_page("deepeval:faithfulness", 100)).split())
     assert f"differs {WORDING}" in text
     assert "checked compared with a run of DeepEval 4.3.1" in text
-
-
-def test_the_lineage_page_says_what_its_published_rows_reproduce(tmp_path: Path) -> None:
-    """Formulas over our verdicts reproduce no prompt; rows as published reproduce all but the wording."""
-    row = {"id": "a", "user_input": "q?", "retrieved_contexts": ["A context."]}
-    judge = ScriptedJudge.by(
-        lambda question: question.guess(), answers=frozenset(KINDS.values()) - {Sentences, Embeddings, Similarities}
-    )
-    for as_published, expected in (
-        (False, "apply the published formula to merilo's verdicts; prompts, steps and replies are not reproduced."),
-        (True, f"the temperature, but not {WORDING}."),
-    ):
-        tables = merilo.lineage(
-            [row],
-            families=["context_relevance"],
-            as_published=as_published,
-            judge=judge,
-            out=tmp_path / str(as_published),
-            cache=False,
-        )
-        assert expected in " ".join(str(lineage_page(tables, 100)).split())

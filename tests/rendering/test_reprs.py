@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labelled_run import by_grade, contexts_rows, fill_in, judged_run, lenient
+from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
 from merilo import api
@@ -58,7 +58,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "context": merilo.Context(HOSTILE * 99),
         "data": merilo.load(data),
         "plan": api.plan(data, metrics=["context_relevance"]),
-        "lineage": api.lineage(data, judge=merilo.ScriptedJudge.by(lenient), families=["context_relevance"]),
         "compare": api.compare(first, second),
         "gate": api.gate(first, minimums={"context_relevance": 0.9}, baseline=second, max_drop=0.1),
         "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
