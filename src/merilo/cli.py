@@ -45,7 +45,7 @@ from merilo.commands.sample_questions.cli import COMMAND as SAMPLE_QUESTIONS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.verify.cli import COMMAND as VERIFY
 from merilo.commands.view.cli import COMMAND as VIEW
-from merilo.errors import Interrupted, MeriloError
+from merilo.errors import Interrupted, MeriloError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +84,16 @@ COMMANDS: Final[tuple[Command, ...]] = (
 """All commands, in the order of the help."""
 _GROUPS: Final = {"judge": "Test judges and compare them with people.", "cache": "Show or prune the verdict cache."}
 """Help of the words that several commands begin with."""
+
+
+_RENAMED: Final = {
+    "lineage": "merilo lineage is now: merilo metrics context_relevance --on DATA",
+    "migrate": "merilo migrate is gone: change the import line of a script (merilo.compat), or import old scores with "
+    "merilo import FILE --source ragas-0.4.3 and compare them",
+    "qrels": "merilo qrels is now: merilo export RUN... --documents DOCUMENTS --out FILE",
+    **dict.fromkeys(("evaluate", "eval", "score"), "Did you mean: merilo run?"),
+}
+"""Former and guessed words → the message that names the command; the longest match wins."""
 
 
 class _Sections(TyperGroup):
@@ -217,7 +227,15 @@ def outcome(arguments: Sequence[str]) -> int:
         return _reported(error, Exit.BUG, f"This is a bug in merilo ({problem}).{advice}", debug=debug)
 
 
+def _renamed(arguments: Sequence[str]) -> str | None:
+    """Return the message about a former or guessed command; None if the words are none."""
+    words = [each for each in arguments[:2] if not each.startswith("-")]
+    return _RENAMED.get(" ".join(words)) or _RENAMED.get(" ".join(words[:1]))
+
+
 def _dispatch(arguments: Sequence[str]) -> int:
+    if message := _renamed(arguments):
+        raise UsageError(message)
     try:
         code = typer.main.get_command(_app_for(arguments)).main(
             list(arguments), prog_name="merilo", standalone_mode=False

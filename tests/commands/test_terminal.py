@@ -117,3 +117,18 @@ def timed(place: Path) -> float:
     began = time.perf_counter()
     subprocess.run([COMMAND, "--help"], cwd=place, capture_output=True, check=True)
     return time.perf_counter() - began
+
+
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        (("lineage", "a.jsonl"), "merilo metrics"),
+        (("qrels",), "merilo export"),
+        (("evaluate", "a.jsonl"), "merilo run?"),
+    ],
+)
+def test_a_former_command_names_the_new_one(words: tuple[str, ...], new: str, here: Here) -> None:
+    """A former or guessed word is a usage error that names the command to type."""
+    done = here.merilo(*words)
+    assert done.returncode == 2
+    assert new in done.stderr
