@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from merilo.metrics.steps import NOTHING_TO_FIND
 from merilo.rendering.aggregate import averaging, less_is_better
 from merilo.rendering.early_stop_note import until_section
 from merilo.rendering.overview import command, intervals_text, missing_bounds, table, title, unpriced
@@ -23,6 +24,7 @@ MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4
 _WORST: Final = 3
 _WIDEST_ID: Final = 33
+_TREC_EVAL: Final = "trec_eval counts samples without a relevant id as 0: see the lower bounds."
 _WIDTH: Final = 80
 _BOUNDS_WIDTH: Final = 72
 """Minimum width of a page whose table has a column of bounds."""
@@ -90,6 +92,7 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
         less_is_better(run.manifest, aggregates),
         _missing(aggregates),
         _bounds(aggregates, page.width) if explained or page.width < _BOUNDS_WIDTH else "",
+        _TREC_EVAL if any(each.scored and NOTHING_TO_FIND in each.reasons for each in aggregates) else "",
         _remarks(aggregates),
         averaging(aggregates, width=page.width),
     ):
