@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from merilo.data.ids import matching_id
 from merilo.data.lines import Lines
 from merilo.data.sample import Dataset, Sample
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
@@ -160,7 +161,7 @@ def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -
         elif "\0" in text:
             problem("text", "a NUL character")
         else:
-            take(text.split(), problem)
+            take(matching_id(text).split(" "), problem)
         has_lines = True
     return has_lines
 

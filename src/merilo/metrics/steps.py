@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
+from merilo.data.ids import matching_id
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each
@@ -348,8 +349,8 @@ def ranking_of(sample: Sample) -> Ranking:
     An id that was retrieved again, for example because several passages come from one document, keeps its first rank
     only.
     """
-    relevant = frozenset(sample.require("reference_context_ids"))
-    ids = tuple(dict.fromkeys(sample.require("retrieved_context_ids")))
+    relevant = frozenset(map(matching_id, sample.require("reference_context_ids")))
+    ids = tuple(dict.fromkeys(map(matching_id, sample.require("retrieved_context_ids"))))
     return Ranking(ids, tuple(each in relevant for each in ids), len(relevant))
 
 

@@ -48,6 +48,8 @@ class Intake:
     """The ids of the first of them."""
     unknown_languages: Mapping[str, int] = field(default_factory=dict[str, int])
     """The number of them in each language, by code."""
+    not_shown: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,9 @@ class _Tally:
     unknown: int = 0
     unknown_first: list[str] = field(default_factory=list[str])
     unknown_languages: Counter[str] = field(default_factory=Counter[str])
+    shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
+    """The metrics that no sample so far shows."""
+    not_shown: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def owns_next(self) -> bool:
@@ -82,6 +87,12 @@ class _Tally:
             self.unknown_languages[sample.resolved_language] += 1
             if self.unknown <= _NAMED:
                 self.unknown_first.append(sample.id)
+        for text, shows in [*self.shows.items()]:
+            found = shows(sample)
+            if found:
+                del self.shows[text], self.not_shown[text]
+            elif found is not None:
+                self.not_shown[text] += 1
 
 
 async def take_in(
@@ -90,18 +101,20 @@ async def take_in(
     *,
     skip_invalid: bool,
     knows: Callable[[Sample], bool] | None = None,
+    shows: Mapping[str, Callable[[Sample], bool | None]] | None = None,
     shard: Shard | None = None,
 ) -> Intake:
     """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
-    `knows`: returns True if the judges support the language of a sample; None if this is not checked. `shard`: the
-    samples to evaluate. All are read, because metrics and messages depend on all of them, as do positions. Yields to
-    the event loop after each batch, so that reading can be cancelled. Raises DataError with every problem found if
-    records are invalid and not to be skipped, or if no valid record is left, and UsageError for an empty shard.
+    `knows`: returns True if the judges support the language of a sample; None if this is not checked. `shows`:
+    `ShownInRun.shows` of the metrics that have it. `shard`: the samples to evaluate. All are read, because metrics and
+    messages depend on all of them, as do positions. Yields to the event loop after each batch, so that reading can be
+    cancelled. Raises DataError with every problem found if records are invalid and not to be skipped, or if no valid
+    record is left, and UsageError for an empty shard.
     """
     store.expect_samples()
     own = None if shard is None else ShardTally(shard)
-    tally = _Tally(knows=knows, resumed=store.sample_count() > 0, own=own)
+    tally = _Tally(knows=knows, shows=dict(shows or {}), resumed=store.sample_count() > 0, own=own)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -123,6 +136,7 @@ async def take_in(
         unknown=tally.unknown,
         unknown_first=tuple(tally.unknown_first),
         unknown_languages=tally.unknown_languages,
+        not_shown=tally.not_shown,
     )
 
 

@@ -128,10 +128,13 @@ class Manifest:
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
+    undefined: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Text of each metric that no sample of the data shows (`ShownInRun`) → why it is undefined for all of them."""
+
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
         """Return this manifest as it is stored. What older runs do not have is omitted if it is empty."""
         fields = asdict(self)
-        for name in ("draws", "source", "definitions", "wordings", "shard"):
+        for name in ("draws", "source", "definitions", "wordings", "shard", "undefined"):
             if not fields[name]:
                 del fields[name]
         return fields

@@ -322,6 +322,7 @@ MANIFEST_FIELDS: Final = record(
         "source": text,
         "definitions": mapping(text),
         "wordings": mapping(text),
+        "undefined": mapping(text),
         "shard": record({"index": whole, "of": whole, "samples": whole, "fingerprint": text}),
         "format": whole,
     },

@@ -6,16 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.commands.evaluate.selection import Selection, select
+from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, select
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import SPECIAL, JudgeRoles
 from merilo.engine.installed.worded import INSTALLED, worded, wordings_of
 from merilo.engine.repeated import draws_for, draws_of, repeated
+from merilo.engine.unmeasured import reasons_of, unmeasured
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judges.routed import part_for
 from merilo.judging.registry import KINDS
 from merilo.judging.rubric import rubric_versions
+from merilo.metrics.base import ShownInRun
+from merilo.metrics.registry import default_metrics
 from merilo.rendering.wording import count
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.manifest import Manifest
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
+    from merilo.metrics.base import Definition
     from merilo.runs.store import Store
 
 
@@ -48,15 +52,41 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     limited = _limited(judges)
     knows = None if limited is None else partial(_knows, limited)
     shard = None if options.shard is None else Shard.parse(options.shard)
-    intake = await take_in(dataset, store, skip_invalid=options.skip_invalid, knows=knows, shard=shard)
+    roles = JudgeRoles(judges)
+    intake = await take_in(
+        dataset,
+        store,
+        skip_invalid=options.skip_invalid,
+        knows=knows,
+        shows=_shown_in_run(options.metrics, roles),
+        shard=shard,
+    )
     if dataset.columns.unseen:
         names = ", ".join(map(repr, dataset.columns.unseen))
         raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
-    roles = JudgeRoles(judges)
     selection = select(options.metrics, intake, roles, lenient=options.lenient)
     draws = draws_for(selection.metrics, roles, options.draws)
     metrics = worded(selection.metrics) if options.prompts == INSTALLED else selection.metrics
-    return Prepared(intake, roles, replace(selection, metrics=repeated(metrics, draws)))
+    metrics = unmeasured(repeated(metrics, draws), _undefined(intake, selection))
+    return Prepared(intake, roles, replace(selection, metrics=metrics))
+
+
+def _shown_in_run(
+    asked: Sequence[str | Definition] | None, roles: JudgeRoles
+) -> dict[str, Callable[[Sample], bool | None]]:
+    """Return `ShownInRun.shows` of the metrics that may be computed and have it."""
+    given = definitions_of(default_metrics() if asked is None else asked)
+    metrics = {text: each for one in given for text, each in metrics_of(one, lambda: roles.named).items()}
+    return {text: metric.shows for text, metric in metrics.items() if isinstance(metric, ShownInRun)}
+
+
+def _undefined(intake: Intake, selection: Selection) -> dict[str, str]:
+    """Return the selected metrics that no sample shows, with the reason why they are undefined."""
+    return {
+        text: metric.not_shown(intake.not_shown[text])
+        for text, metric in selection.metrics.items()
+        if text in intake.not_shown and isinstance(metric, ShownInRun)
+    }
 
 
 def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest:
@@ -94,6 +124,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
         draws=draws_of(selection.metrics),
         wordings=wordings_of(selection.metrics),
         shard=intake.shard,
+        undefined=reasons_of(selection.metrics),
     )
 
 
