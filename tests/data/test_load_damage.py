@@ -42,7 +42,7 @@ def told(dataset: Any) -> list[str]:
         ('{"foo": 1}', "got an object with 'foo'. Map columns with --map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})."),
         ('{"response": "a"} {"response": "b"}', "one JSON object per line, got more text at character 19."),
         ('{"response": "a", "response": "b"}', "expected each key once, got the key 'response' again."),
-        ('{"response": [NaN]}', "field 'response': expected text, got a list of 1."),
+        ('{"response": [NaN]}', "field 'response': expected one text, got a list of 1 in the column 'response'. Use --map response=response to take"),
         ('{"response": "a", "x": -Infinity}', "'metadata.x': expected a finite number, got the number -inf."),
         ('{"response": "a", "x": 1e999}', "'metadata.x': expected a finite number, got the number inf."),
         ('{"response": "a\\u0000"}', "clean Unicode text, got a NUL character at character 2."),
@@ -57,7 +57,7 @@ def told(dataset: Any) -> list[str]:
         ('{"retrieved_context_ids": "c"}', "field 'retrieved_context_ids': expected a list of ids"),
         ('{"id": {"a": 1}, "response": "a"}', "an id (text or a whole number), got an object with 'a'."),
         ('{"response": "a", "metadata": 3}', "field 'metadata': expected an object, got the number 3."),
-        ('{"response": "a", "answer": "b"}', "and 'answer'. Choose one with --map COLUMN=response."),
+        ('{"response": "a", "answer": "b"}', "and 'answer'. Choose one with --map response=response or --map answer=response."),
         ('{"answer": "a", "context": ["c"]}', "contexts. Use --map context=retrieved_contexts or"),
         ('{"ground_truths": ["a", "b"]}', "in the column 'ground_truths'. Use --map ground_truths=ref"),
     ],
@@ -392,11 +392,3 @@ def test_a_file_of_blank_lines_is_not_read_to_its_end(tmp_path: Path, name: str,
     assert after(100_000) == ["good", "next"]
     with pytest.raises(DataError, match=r"rows\.\w+(\.gz)?, line 1\d+: expected at most 100,000 blank lines in a row"):
         after(100_001)
-
-
-def test_columns_that_pandas_wrote_say_how_to_write_rows(tmp_path: Path) -> None:
-    """`DataFrame.to_json` writes an object of columns unless it is told otherwise."""
-    path = tmp_path / "rows.json"
-    path.write_text('{"question": {"0": "Who?"}, "answer": {"0": "Eiffel"}}')
-    with pytest.raises(DataError, match=r"From pandas, write the array with to_json\(orient='records'\)"):
-        list(load(path))

@@ -124,7 +124,7 @@ def test_endless_content_takes_little_memory(kind: str, tmp_path: Path, monkeypa
             out.write(begin[-(2**20) :])
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"expected (at most|a row of at most|a file of at most)"):
+        with pytest.raises(DataError, match=r"expected (at most|a row of at most|a record of at most)"):
             list(load(path, max_line_bytes=2**18))
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -37,9 +37,9 @@ def shown(value: object) -> str:
             return "true" if value else "false"
         case int() | float():
             is_long = isinstance(value, int) and not _is_short(value)
-            return "a number too long to show" if is_long else f"the number {_cut(str(value))}"
+            return "a number too long to show" if is_long else f"the number {cut(str(value))}"
         case str():
-            return f"the text {_cut(value)!r}" if value else "an empty text"
+            return f"the text {cut(value)!r}" if value else "an empty text"
         case _ if is_mapping(value):
             return f"an object with {_keys(value)}" if value else "an empty object"
         case _ if is_list(value):
@@ -220,13 +220,13 @@ def _with_nulls(value: object) -> object:
 def _checked_key(key: object, field: str, problems: list[Problem]) -> str:
     if isinstance(key, str):
         text(key, f"a key of {field}", problems)
-        return f"{field}.{_cut(key)}"
+        return f"{field}.{cut(key)}"
     problems.append(Problem("keys that are text", shown(key), field))
     return field
 
 
 def _keys(value: Mapping[object, object]) -> str:
-    keys = [repr(_cut(str(key))) for key in islice(value, _SHOWN_KEYS)]
+    keys = [repr(cut(str(key))) for key in islice(value, _SHOWN_KEYS)]
     return ", ".join([*keys, "..."] if len(value) > _SHOWN_KEYS else keys)
 
 
@@ -234,6 +234,7 @@ def _is_short(value: int) -> bool:
     return value.bit_length() < 13_000  # under Python's limit of 4,300 digits for int to str
 
 
-def _cut(text_to_cut: str) -> str:
+def cut(text_to_cut: str) -> str:
+    """Return the beginning of a text for a message, without half characters."""
     clean = _SURROGATE.sub("\ufffd", text_to_cut[: _SHOWN_CHARS + 1])
     return clean if len(clean) <= _SHOWN_CHARS else clean[: _SHOWN_CHARS - 3] + "..."

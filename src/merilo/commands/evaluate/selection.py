@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 3
+_NO_SAMPLE = "no sample has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,20 @@ def select(
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
         elif named:
-            raise UsageError(_no_free_text(text, parts, intake, roles) or f"{text} cannot be computed: {reason}.")
+            raise UsageError(_no_free_text(text, parts, intake, roles) or _refusal(text, reason, intake))
         else:
             left_out[text] = reason
     if not metrics and weak:
         raise UsageError(_only_weak(sorted(weak), roles))
     if not metrics:
-        raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).", left_out)
+        message = f"No metric can be computed on this data ({_reasons(left_out)}). {intake.unread}"
+        raise NothingToCompute(message.strip(), left_out)
     return Selection(metrics, left_out, composites, frozenset(weak))
+
+
+def _refusal(text: str, reason: str, intake: Intake) -> str:
+    unread = f" {intake.unread}" if intake.unread and reason.startswith(_NO_SAMPLE) else ""
+    return f"{text} cannot be computed: {reason}.{unread}"
 
 
 def weak_roles(metric: Metric, roles: JudgeRoles) -> frozenset[str]:
@@ -175,7 +182,7 @@ def metrics_of(given: Definition, judges: Callable[[], Sequence[str]]) -> dict[s
 def missing_fields(metric: Metric, in_some: frozenset[str]) -> str | None:
     """Return why a metric cannot be computed on data with these fields; None if it can."""
     missing = sorted(metric.needs - in_some)
-    return f"no sample has {' or '.join(missing)}" if missing else None
+    return f"{_NO_SAMPLE} {' or '.join(missing)}" if missing else None
 
 
 def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
