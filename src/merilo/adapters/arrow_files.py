@@ -77,18 +77,24 @@ def _check_unpacked(metadata: Any, path: Path) -> None:  # Any: pyarrow.parquet.
 
 def _bounded(batches: Iterable[Any], path: Path) -> Iterator[dict[str, object]]:  # Any: pyarrow.RecordBatch
     """Yield the rows of batches. Raises DataError for more rows than bytes, and for a row that is too large."""
-    most, number = max(FREE_ROWS, path.stat().st_size), 0
+    packed, number, unpacked = path.stat().st_size, 0, 0
+    most = max(FREE_ROWS, packed)
     for batch in batches:
         number += batch.num_rows
         if number > most:
             raise too_many_rows(path.name)
         check_once(batch.schema.names)
         for start in range(0, batch.num_rows, _ROWS):
-            yield from _small(batch.slice(start, _ROWS), path)
+            block = batch.slice(start, _ROWS)
+            unpacked += sum(map(_size, block.columns))
+            if unpacked > RATIO_BYTES and unpacked > MAX_RATIO * packed:
+                needed = f"rows that take at most {MAX_RATIO} times more bytes than the file"
+                raise DataError.of(Problem(needed, "more: they repeat the same texts", source=path.name))
+            yield from _small(block, path)
 
 
 def _small(batch: Any, path: Path) -> Iterator[dict[str, object]]:  # Any: pyarrow.RecordBatch
-    size = sum(_size(column) for column in batch.columns)
+    size = sum(map(_size, batch.columns))
     if size <= _BLOCK_BYTES:
         yield from batch.to_pylist()
     elif batch.num_rows > 1:

@@ -171,8 +171,8 @@ class Planner:
         aliased = Counter(known.name_of(name) for name in names)
         found = {name: self._match(name, bases.get(name), aliased, record[name]) for name in names}
         best: dict[str, int] = {}
-        for match in filter(None, found.values()):
-            best[match.field] = min(match.rank, best.get(match.field, match.rank))
+        for each in filter(None, found.values()):
+            best[each.field] = min(each.rank, best.get(each.field, each.rank))
         sources: dict[str, list[FieldSource]] = {}
         unclear: dict[str, list[str]] = {}
         kept: list[str] = []

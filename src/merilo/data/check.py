@@ -5,16 +5,19 @@ The checks take `object` because they are the first to see a value: nothing is k
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import islice, takewhile
 from numbers import Real
-from typing import Final, TypeAlias, TypeGuard, cast
+from typing import Final, TypeAlias, TypeGuard, TypeVar, cast
 
 from merilo.errors import Problem
 
+_T = TypeVar("_T")
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
+MAX_PROBLEMS: Final = 1_000
+"""Number of problems of one record after which it is not checked further."""
 MAX_DEPTH: Final = 64
 """Maximum levels of nesting in metadata."""
 
@@ -130,7 +133,7 @@ def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str
         problems.append(Problem("a list of ids", shown(value), field))
         return None
     found: list[str] = []
-    for place, item in enumerate(value):
+    for place, item in _until_many(enumerate(value), problems):
         one = identifier(item, f"{field}[{place}]", problems)
         if one is not None:
             found.append(one)
@@ -198,13 +201,18 @@ def _check_json(value: object, field: str, problems: list[Problem], gaps: list[s
         case int() | float():
             number(value, field, problems)
         case _ if is_mapping(value) and isinstance(value, dict):  # no other mapping can be written as JSON
-            for key, item in value.items():
+            for key, item in _until_many(value.items(), problems):
                 _check_json(item, _checked_key(key, field, problems), problems, gaps, depth + 1)
         case _ if is_list(value):
-            for place, item in enumerate(value):
+            for place, item in _until_many(enumerate(value), problems):
                 _check_json(item, f"{field}[{place}]", problems, gaps, depth + 1)
         case _:
             problems.append(Problem("a JSON value", shown(value), field))
+
+
+def _until_many(items: Iterable[_T], problems: list[Problem]) -> Iterator[_T]:
+    """Yield items until there are too many problems."""
+    return takewhile(lambda _: len(problems) <= MAX_PROBLEMS, items)
 
 
 def _with_nulls(value: object) -> object:

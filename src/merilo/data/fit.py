@@ -33,7 +33,9 @@ def fitting(value: object) -> frozenset[str]:
         return frozenset({"user_input", "history"} | ({"reference"} if len(value) == 1 else set()))
     if isinstance(first, str):
         own = _IDS if all(isinstance(each, str) and _is_id(each) for each in value) else frozenset[str]()
-        texts = {"reference", "history"} | (_CONTEXTS if any(_is_prose(each) for each in value) else frozenset[str]())
+        texts = {"reference", "history"} | (
+            _CONTEXTS if any(isinstance(each, str) and _is_prose(each) for each in value) else frozenset[str]()
+        )
         return own | texts
     if isinstance(first, int):
         return _IDS

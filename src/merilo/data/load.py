@@ -302,7 +302,8 @@ class _Reader:
         if not plan.knows_a_field:
             needed = f"at least one of the fields {', '.join(FIELDS)}"
             advice = mapping_advice(self.rules.planner.columns.kept, FIELDS)
-            problems.append(Problem(needed, f"an object with {named_columns(plan.kept)}", advice=advice))
+            got = f"an object with {named_columns(plan.kept)}" if plan.kept else "an empty object"
+            problems.append(Problem(needed, got, advice=advice if plan.kept else ""))
 
     def _chosen(
         self, record: dict[str, object], field: str, sources: tuple[FieldSource, ...], problems: list[Problem]

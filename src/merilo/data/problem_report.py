@@ -76,15 +76,23 @@ def unread_columns(columns: Mapping[str, frozenset[str]], missing: Collection[st
     """Return a sentence that names the unread columns and the options that map them; empty if all were read."""
     if not columns:
         return ""
-    advice = mapping_advice(columns, missing)
-    return f"Unread columns: {named_columns(columns)}. {advice[0].upper()}{advice[1:]}."
+    advice = _map_options(columns, missing)
+    return f"Unread columns: {named_columns(columns)}.{f' Map columns with {advice}.' if advice else ''}"
 
 
 def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
-    """Return advice for unread columns: `--map` options that can be typed as shown.
+    """Return advice for data without a known column: `--map` options, or their form if no column resembles a field.
 
-    `columns`: each with the fields whose form its value has. Each missing field appears once, for the first column that
-    resembles it in name and value; if there is none, only the form is shown.
+    `columns`: each with the fields whose form its value has.
+    """
+    options = _map_options(columns, missing) or "--map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})"
+    return f"map columns with {options}"
+
+
+def _map_options(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
+    """Return `--map` options that can be typed as shown; empty if no column resembles a field.
+
+    Each missing field appears once, for the first column that resembles it in name and value.
     """
     found: dict[str, str] = {}
     for column, forms in islice(columns.items(), _MAX_COLUMNS):
@@ -92,9 +100,8 @@ def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[st
         if field is not None and field in forms and field in (*missing, "id"):
             found.setdefault(field, name)
     if found.keys() <= {"id"}:
-        return "map columns with --map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})"
-    options = " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
-    return f"map columns with {options}"
+        return ""
+    return " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
 
 
 def _near(column: str) -> tuple[str | None, str]:

@@ -64,6 +64,8 @@ _SUFFIXES = {
     ".tsv": Format.TSV,
 }
 
+_SHEETS: Final = frozenset({".xlsx", ".xls", ".xlsm", ".ods"})
+
 
 def format_of(path: Path) -> Format:
     """Return the format that the file's name indicates; raises UsageError for any other name."""
@@ -73,9 +75,10 @@ def format_of(path: Path) -> Format:
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         names = ", ".join(_SUFFIXES)
+        is_sheet = path.suffix.lower() in _SHEETS
+        advice = "Save the sheet as CSV." if is_sheet else "To read a TREC run, add --qrels."
         raise UsageError(
-            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted), .parquet. "
-            "To read a TREC run, add --qrels."
+            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted), .parquet. {advice}"
         )
     return found
 

@@ -235,7 +235,7 @@ def _read_json(text: JsonText, table: _Run | _Qrels, problems: list[Problem]) ->
             else:
                 row[letters(name)] = value
         if row:
-            found = [[value for name, value in row.items() if name in names] for names in _NAMES.values()]
+            found = [[value for column, value in row.items() if column in names] for names in _NAMES.values()]
             if all(len(each) == 1 for each in found):
                 any_found = True
                 (topic,), (document,), (number,) = found

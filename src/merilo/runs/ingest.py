@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from merilo.data.identification import with_identified_language
 from merilo.data.problem_report import grouped_messages, unread_columns
-from merilo.data.sample import FIELDS, BadRecord, Fingerprint
+from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
 
@@ -44,8 +44,8 @@ class Intake:
     """One text for each skipped record: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
-    unread: str = ""
-    """A sentence that names the columns that fill no field, with the options that map them; empty if there are none."""
+    columns: Columns = field(default_factory=Columns)
+    """The use of each column of the data."""
     unknown: int = 0
     """Number of samples in a language that a judge does not support."""
     unknown_first: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ async def take_in(
         shard=None if own is None else own.record(tally.samples, fingerprint),
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
-        unread=_unread(dataset, frozenset(FIELDS) - tally.present),
+        columns=dataset.columns,
         unknown=tally.unknown,
         unknown_first=tuple(tally.unknown_first),
         unknown_languages=tally.unknown_languages,
@@ -162,11 +162,6 @@ def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Probl
         got = f"{sample_id!r}, which is the id of record {numbered}: it has none, so its number is its id"
         advice = "give every record an id, or none"
     return Problem("a unique id", got, "id", dataset.name, number, "record", advice)
-
-
-def _unread(dataset: Dataset, missing: frozenset[str]) -> str:
-    columns = dataset.columns
-    return " ".join(filter(None, [*columns.doubts(missing), unread_columns(columns.kept, missing)]))
 
 
 def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
