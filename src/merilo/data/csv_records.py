@@ -27,7 +27,7 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
     too_long: list[Problem] = []
     texts = _Texts(lines, too_long, name, limit)
     first = next((text for text in texts if text.strip()), None)
-    if first is not None and (stated := _SEPARATOR.fullmatch(first)):  # Excel states the separator in a line of its own
+    if first is not None and (stated := _SEPARATOR.fullmatch(first)):  # Excel states the separator in the first line
         separator, first = stated[1], next((text for text in texts if text.strip()), None)
     if first is None:
         return

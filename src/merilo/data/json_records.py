@@ -132,7 +132,7 @@ class JsonText:
         self._ended = False
 
     def peek(self) -> str:
-        """Return the next character that is no white space, without taking it; empty at the end of the file."""
+        """Return the next character other than white space, without taking it; empty at the end of the file."""
         while True:
             self._at = _skip_space(self._text, self._at)
             if self._at < len(self._text) or not self._more(BUFFER_BYTES):
@@ -165,7 +165,7 @@ class JsonText:
             if isinstance(found, Problem):
                 is_whole = self._ended or not self.decoder.may_be_cut
             else:
-                is_whole = self._ended or found.end < len(self._text)  # a number at the end may go on
+                is_whole = self._ended or found.end < len(self._text)  # the number may be cut
             if is_whole and not isinstance(found, Problem):
                 self._at = found.end
             if is_whole:

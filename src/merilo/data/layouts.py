@@ -21,7 +21,7 @@ _ADVICE: Final = "write the records as an array, or as JSON Lines with one objec
 
 
 def records_in(
-    value: Mapping[str, object], choose: str = "write one to a file of its own"
+    value: Mapping[str, object], choose: str = "write one of them to another file"
 ) -> list[Mapping[str, object]]:
     """Return the records that an object holds in one of the forms that tools write. `choose`: advice for several lists.
 
@@ -64,7 +64,7 @@ def _of_columns(
     """Return one record for each position in lists of equal length; any other value belongs to each record."""
     if not any(known.get(name) in TEXT_FIELDS for name in columns):
         got = f"lists in {', '.join(map(repr, columns))} alone, which may be one record or columns of several"
-        raise DataError.of(Problem("a question or an answer beside the lists", got, advice=_ADVICE))
+        raise DataError.of(Problem("a column of questions or answers", got, advice=_ADVICE))
     lengths = {name: len(items) for name, items in columns.items()}
     if len(set(lengths.values())) > 1:
         got = ", ".join(f"{name!r} ({number:,})" for name, number in lengths.items())

@@ -54,9 +54,9 @@ def load(
 
     Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
     data set in memory keeps its name. A file at an address such as s3://bucket/data.jsonl is copied first (extra
-    `fsspec`). "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant memory. The text of a .json
-    file, up to 256 MiB, is held whole: an array of objects, or an object that contains one as "samples", "data" or
-    "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id gets its number, from 1, as
+    `fsspec`). "-" is JSON Lines on standard input. JSON Lines, CSV and JSON arrays stream in constant memory. One object,
+    also in memory, may hold the records as a list under "samples", "data" or "rows", as columns (a list for each), or
+    by their ids. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its number, from 1, as
     its id. A conversation (`messages`, or lines with `conversation_id`, `role` and `content`) becomes one sample for
     each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have `max_line_bytes`.
 
@@ -447,7 +447,7 @@ def _with_usual_names(item: Mapping[str, object]) -> Mapping[str, object]:
 def _question_in(messages: object, problems: list[Problem], *, has_history: bool) -> dict[str, object]:
     """Return the last message of the user as `user_input` and the turns before as `history`.
 
-    Notes a problem if another turn is last, or if the record has a history of its own, too.
+    Notes a problem if another turn is last, or if the record has a column of history, too.
     """
     faults = len(problems)
     turns = history_of(messages, "user_input", problems) or ()
