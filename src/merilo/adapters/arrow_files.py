@@ -175,7 +175,7 @@ def _is_compressed(metadata: bytes) -> bool:
         return table + offset if offset else 0
 
     def inner(position: int) -> int:
-        return position + struct.unpack_from("<I", metadata, position)[0]
+        return position + int(struct.unpack_from("<I", metadata, position)[0])
 
     header = field(inner(0), 2)  # Message: version, type of the header, header
     return bool(header and field(inner(header), 3))  # RecordBatch: length, nodes, buffers, compression

@@ -54,6 +54,8 @@ class Aliases:
     one_text: frozenset[str]
     context: Mapping[str, str]
     usual_context: Mapping[str, tuple[str, ...]]
+    text_keys: frozenset[str]
+    """The names of a context's text."""
     words: Mapping[str, frozenset[str]]
     languages: Mapping[str, str]
     exact: Mapping[str, str]
@@ -93,6 +95,9 @@ def aliases() -> Aliases:
         one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
         usual_context={key: tuple(names) for key, names in tables["usual_context"].items()},
+        text_keys=frozenset(
+            ["text", *tables["usual_context"]["text"], *(key for key, to in tables["context"].items() if to == "text")]
+        ),
         words={name: frozenset(words) for name, words in tables["words"].items()},
         languages=tables["languages"],
         exact={letters(name): name for name in (*companions, *usual, *reversed(fields))},
@@ -221,7 +226,7 @@ class Planner:
             return True
         if isinstance(value, str) and target in LIST_FIELDS and not (self.cells or alias in aliases().one_text):
             return False
-        return target in fitting(value)
+        return target in fitting(value, aliases().text_keys)
 
     def _parts(self, names: tuple[str, ...]) -> dict[str, list[str]]:
         """Return the columns that form a list together, by their common name, in the order of their numbers."""
@@ -246,7 +251,7 @@ class Planner:
             self.columns.unseen.pop(name, None)
         for name in plan.kept:
             if len(self.columns.kept) < _MAX_PLANS or name in self.columns.kept:
-                self.columns.kept[name] = self.columns.kept.get(name) or fitting(record[name])
+                self.columns.kept[name] = self.columns.kept.get(name) or fitting(record[name], aliases().text_keys)
         for name, sources in plan.fields:
             self.columns.recognised.update((column, name) for found in sources for column in found.columns)
 

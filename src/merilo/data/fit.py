@@ -8,24 +8,27 @@ from typing import TYPE_CHECKING, Final
 from merilo.data import check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 _CONTEXTS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _IDS: Final = frozenset({"retrieved_context_ids", "reference_context_ids"})
 _MAX_ID: Final = 200
 _ADDRESS: Final = re.compile(r"\s*(?:https?|file|s3)://\S*\s*")
 _LISTED: Final = re.compile(r"\s*(?:\[|array\(|\()")
+_ENVELOPES: Final = ("kwargs", "node", "id_", "blob")
+"""Keys of a serialised document of LangChain, LlamaIndex or Haystack."""
 _ROLES: Final = ("role", "type", "speaker", "from")
 
 
-def fitting(value: object) -> frozenset[str]:
-    """Return the fields whose form a value has; empty for a missing value."""
+def fitting(value: object, text_keys: Collection[str]) -> frozenset[str]:
+    """Return the fields whose form a value has; empty for a missing value. `text_keys`: names of a context's text."""
     if isinstance(value, str):
         return _of_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return frozenset({"id"})
     if check.is_record(value):
-        return _CONTEXTS if columns_of(value) is not None else frozenset()
+        listed = columns_of(value) or [{}]
+        return _CONTEXTS if not listed[0].keys().isdisjoint(text_keys) else frozenset()
     if not check.is_list(value) or not value:
         return frozenset()
     first = value[0]
@@ -39,7 +42,11 @@ def fitting(value: object) -> frozenset[str]:
         return own | texts
     if isinstance(first, int):
         return _IDS
-    return _CONTEXTS if check.is_record(first) or (check.is_list(first) and len(first) == 2) else frozenset()
+    if check.is_record(first):
+        is_context = not first.keys().isdisjoint((*text_keys, *_ENVELOPES))
+    else:
+        is_context = check.is_list(first) and len(first) == 2 and isinstance(first[0], str)
+    return _CONTEXTS if is_context else frozenset()
 
 
 def are_messages(value: object) -> bool:

@@ -54,11 +54,12 @@ def load(
 
     Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
     data set in memory keeps its name. A file at an address such as s3://bucket/data.jsonl is copied first (extra
-    `fsspec`). "-" is JSON Lines on standard input. JSON Lines, CSV and JSON arrays stream in constant memory. One object,
-    also in memory, may hold the records as a list under "samples", "data" or "rows", as columns (a list for each), or
-    by their ids. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its number, from 1, as
-    its id. A conversation (`messages`, or lines with `conversation_id`, `role` and `content`) becomes one sample for
-    each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have `max_line_bytes`.
+    `fsspec`). "-" is JSON Lines on standard input. JSON Lines, CSV and JSON arrays stream in constant memory. One
+    object, also in memory, may hold the records as a list under "samples", "data" or "rows", as columns (a list for
+    each), or by their ids. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its
+    number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and `content`)
+    becomes one sample for each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have
+    `max_line_bytes`.
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
     and contexts' own. `limit` is the maximum number of records to read, good or bad; columns to `ignore` are treated

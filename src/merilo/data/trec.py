@@ -235,11 +235,11 @@ def _read_json(text: JsonText, table: _Run | _Qrels, problems: list[Problem]) ->
             else:
                 row[letters(name)] = value
         if row:
-            found = [[value for column, value in row.items() if column in names] for names in _NAMES.values()]
+            found = [[row[column] for column in row if column in names] for names in _NAMES.values()]
             if all(len(each) == 1 for each in found):
                 any_found = True
-                (topic,), (document,), (number,) = found
-                table.add(str(topic), str(document), _written(number), problem)
+                (topic,), (relevant,), (grade,) = found
+                table.add(str(topic), str(relevant), _written(grade), problem)
             else:
                 problem("an object of documents for each topic", check.shown(row))
     if text.peek():
