@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from merilo.data.sample import DOUBT
 from merilo.metrics.steps import NOTHING_TO_FIND
 from merilo.rendering.aggregate import averaging, less_is_better
 from merilo.rendering.early_stop_note import until_section
@@ -98,6 +99,9 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
     ):
         if text:
             page.line(cut(page.translation.line(text), page.width))
+    for note in run.manifest.notes:
+        if note.startswith(DOUBT):
+            page.text(note)
     for note in (WeakMarks.of(run.manifest).legend(each.metric for each in aggregates), left_out_note(run.manifest)):
         if note:
             page.text(note)

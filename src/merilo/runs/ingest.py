@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from merilo.data.identification import with_identified_language
-from merilo.data.problem_report import grouped_messages
-from merilo.data.sample import BadRecord, Fingerprint
+from merilo.data.problem_report import grouped_messages, unread_columns
+from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from merilo.runs.shards import Shard
     from merilo.runs.store import Store
 
+MAX_PROBLEMS = 100_000
+"""Maximum number of problems of all records. Each is held, so that the message can group them."""
 _SHOWN = 20
 _NAMED = 5
 _BATCH = 100
@@ -42,6 +44,8 @@ class Intake:
     """One text for each skipped record: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
+    columns: Columns = field(default_factory=Columns)
+    """The use of each column of the data."""
     unknown: int = 0
     """Number of samples in a language that a judge does not support."""
     unknown_first: tuple[str, ...] = ()
@@ -121,9 +125,9 @@ async def take_in(
         await asyncio.sleep(0)
     store.commit()
     if tally.skipped and not skip_invalid:
-        raise DataError(_refusal(dataset.name, tally), problems=tuple(tally.problems))
+        raise DataError(_refusal(dataset, tally), problems=tuple(tally.problems))
     if not tally.samples:
-        shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally)]
+        shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally, dataset)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
     fingerprint = tally.fingerprint.hexdigest()
     return Intake(
@@ -133,6 +137,7 @@ async def take_in(
         shard=None if own is None else own.record(tally.samples, fingerprint),
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
+        columns=dataset.columns,
         unknown=tally.unknown,
         unknown_first=tuple(tally.unknown_first),
         unknown_languages=tally.unknown_languages,
@@ -176,18 +181,24 @@ def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Probl
 def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
     tally.skipped.append(" ".join(problem.message for problem in problems))
     tally.problems.extend(problems)
+    if len(tally.problems) > MAX_PROBLEMS:
+        first = tally.problems[0]
+        raise DataError(f"More than {MAX_PROBLEMS:,} problems; the first: {first.message}", problems=(first,))
 
 
-def _refusal(name: str, tally: _Tally) -> str:
+def _refusal(dataset: Dataset, tally: _Tally) -> str:
     bad = len(tally.skipped)
     count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
     valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
     advice = f" Evaluate {valid} with --skip-invalid (skip_invalid=True)." if tally.samples else ""
-    return "\n".join([f"{name}: {count}.{advice}", *_messages(tally)])
+    return "\n".join([f"{dataset.name}: {count}.{advice}", *_messages(tally, dataset)])
 
 
-def _messages(tally: _Tally) -> list[str]:
-    """Return the problems as messages, equal ones grouped, and the number of those not shown."""
+def _messages(tally: _Tally, dataset: Dataset) -> list[str]:
+    """Return the problems as messages, equal ones grouped, the number of those not shown, and the unread columns."""
     messages = grouped_messages(tally.problems, records=tally.samples + len(tally.skipped))
     more = len(messages) - _SHOWN
-    return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else [])]
+    missing = frozenset(FIELDS) - frozenset(dataset.columns.recognised.values())
+    unread = unread_columns(dataset.columns.kept, missing=missing)
+    named = unread and not any("Map columns with" in each for each in messages)
+    return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else []), *([unread] if named else [])]

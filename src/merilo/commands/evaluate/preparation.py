@@ -93,6 +93,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
     """Return the manifest of a run: what it evaluates, and with which judges, metrics and rubrics."""
     intake, roles, selection = ready
     first = roles.judges["judge"]
+    used = frozenset[str]().union(*(metric.needs for metric in selection.metrics.values()))
     others = {role: judge for role, judge in roles.judgements.items() if judge is not first}
     judges = {"judge": first} | others | roles.special(selection.kinds)
     return Manifest(
@@ -116,7 +117,15 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
         language=options.language,
         cluster=options.cluster,
         notes=tuple(
-            filter(None, [dataset.columns.sentence(), _limit_note(options.limit), _language_note(intake, roles)])
+            filter(
+                None,
+                [
+                    *dataset.columns.doubts(used),
+                    dataset.columns.sentence(),
+                    _limit_note(options.limit),
+                    _language_note(intake, roles),
+                ],
+            )
         ),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         rubrics=rubric_versions(selection.kinds),
