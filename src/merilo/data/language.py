@@ -88,7 +88,7 @@ _LANGUAGE_OF_SCRIPT: Final = {
     "LAO": "lo", "LATIN": "latin", "MALAYALAM": "ml", "ORIYA": "or", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te",
     "THAANA": "dv", "THAI": "th",
 }  # fmt: skip
-"""Language of a script, by the first word of the Unicode names of its letters."""
+"""Language of a script, by the first word of the Unicode names of the letters."""
 OTHER_SCRIPTS: Final = frozenset({"ja", "zh", *_LANGUAGE_OF_SCRIPT.values()} - {"latin"})
 """Languages that are not written in Latin script."""
 _ASSAMESE: Final = frozenset("ৰৱ")

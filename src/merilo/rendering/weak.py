@@ -1,4 +1,4 @@
-"""What a page says of a judge's limits: the marker of weak metrics, and samples in unsupported languages."""
+"""Notes on the limits of a judge: the marker of weak metrics, and samples in unsupported languages."""
 
 from __future__ import annotations
 
