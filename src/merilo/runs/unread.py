@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data import check
 from merilo.judging.json_types import as_object
 
 if TYPE_CHECKING:
@@ -50,4 +49,4 @@ class Unread:
 def unread_metrics(manifest: Manifest) -> dict[str, dict[str, Any]]:  # Any: JSON
     """Return by metric the `Unread.record` of its samples; metrics whose judge supports all languages are left out."""
     recorded = as_object(manifest.judges.get("judge", {}).get("unread")) or {}
-    return {text: dict(each) for text, each in recorded.items() if check.is_mapping(each)}
+    return {text: dict[str, Any](found) for text, each in recorded.items() if (found := as_object(each)) is not None}

@@ -40,6 +40,10 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
         ),
     ),
     (
+        "ragas-0.1.9:context_relevancy",
+        Fidelity("free text, cut into sentences; a reply is never re-asked", _RUN.format("ragas 0.1.9")),
+    ),
+    (
         "ragas-0.1.",
         Fidelity(
             "JSON, read leniently; an unreadable reply is sent back for repair once",
