@@ -47,6 +47,7 @@ class Unread:
 
 
 def unread_metrics(manifest: Manifest) -> dict[str, dict[str, Any]]:  # Any: JSON
-    """Return by metric the `Unread.record` of its samples; metrics whose judge supports all languages are left out."""
+    """Return by metric of the run the `Unread.record` of its samples, if there are any."""
     recorded = as_object(manifest.judges.get("judge", {}).get("unread")) or {}
-    return {text: dict[str, Any](found) for text, each in recorded.items() if (found := as_object(each)) is not None}
+    found = {text: as_object(recorded.get(text)) for text in manifest.metrics}
+    return {text: dict[str, Any](each) for text, each in found.items() if each is not None}

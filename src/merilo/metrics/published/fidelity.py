@@ -26,7 +26,7 @@ _SPRING_REPLIES: Final = (
     "JSON at the beginning of the reply, as Jackson reads it; a model whose reply cannot be read is left out and never "
     "re-asked, and a reply of null fails the sample"
 )
-_SPRING_CHECKED: Final = "its unit tests, its source and computation by hand; the package itself was not run"
+_SPRING_CHECKED: Final = "its unit tests, its source, and computation by hand; the package itself was not run"
 _SPRING_DIFFERS: Final = (
     "a Russian sample is asked in Russian; the package's prompts are English, as with --language en",
 )
