@@ -278,9 +278,9 @@ async def test_documented_errors_become_ours(
     assert getattr(caught.value, "retry_after_s", None) == wait_s
 
 
-def read(fields: dict[str, object]) -> Any:
+def read(fields: dict[str, object], path: ReplyPath = ReplyPath.TEXT) -> Any:
     """The reply in a body."""
-    return content_of(fields, json.dumps(fields), path=ReplyPath.TEXT, clean=str, address="a")
+    return content_of(fields, json.dumps(fields), path=path, clean=str, address="a")
 
 
 def candidate(reason: str | None, text: str | None = None) -> dict[str, object]:
@@ -296,6 +296,7 @@ def candidate(reason: str | None, text: str | None = None) -> dict[str, object]:
     ("fields", "finish", "text"),
     [
         (candidate("STOP", "so"), Finish.STOP, "so"),
+        (candidate("STOP"), Finish.STOP, ""),
         (candidate(None, "so"), Finish.STOP, "so"),
         (candidate("MAX_TOKENS", "so"), Finish.LENGTH, "so"),
         (candidate("MAX_TOKENS"), Finish.LENGTH, ""),
@@ -336,7 +337,7 @@ def test_thoughts_are_billed_but_are_not_the_answer() -> None:
     ["<html>hello</html>", "{}", json.dumps(candidate("MALFORMED_RESPONSE", "so")), json.dumps(candidate("STOP"))],
 )
 async def test_bodies_without_an_answer_are_retried(server: JudgeServer, provider: GoogleProvider, body: str) -> None:
-    """A page of a gateway, a malformed response and an empty candidate are temporary errors."""
+    """A page of a gateway, a malformed response and an empty verdict are temporary errors."""
     server.fail_next(fake.bare(body))
     async with provider.connect() as connection:
         with pytest.raises(Temporary):

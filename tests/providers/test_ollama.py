@@ -285,6 +285,14 @@ def test_json_that_was_written_while_thinking() -> None:
     assert read(fields, path=ReplyPath.TEXT).text == ""
 
 
+def test_an_empty_free_text_is_a_reply() -> None:
+    """A model may have nothing to write; only a verdict cannot be empty."""
+    fields: dict[str, object] = {"message": {"content": ""}, "done_reason": "stop", "eval_count": 0}
+    assert read(fields, path=ReplyPath.TEXT).text == ""
+    with pytest.raises(Temporary):
+        read(fields)
+
+
 def test_a_full_context_is_not_asked_again() -> None:
     """If prompt and reply fill the context, more room for the reply would not help: the message says how to get it."""
     fields: dict[str, object] = {

@@ -478,7 +478,14 @@ def test_an_empty_reply_may_work_later(reason: str, output: int, words: str) -> 
     """LM Studio sends no token for a prompt that is too long; routers report a broken completion with status 200."""
     choice = {"message": {"content": ""}, "finish_reason": reason}
     with pytest.raises(Temporary, match=words):
-        read({"choices": [choice], "usage": {"prompt_tokens": 0, "completion_tokens": output}})
+        read({"choices": [choice], "usage": {"prompt_tokens": 0, "completion_tokens": output}}, ReplyPath.JSON_SCHEMA)
+
+
+def test_an_empty_free_text_is_a_reply() -> None:
+    """A model may have nothing to write, and definitions that read free text score that."""
+    choice = {"message": {"content": ""}, "finish_reason": "stop"}
+    reply = read({"choices": [choice] * 2, "usage": {"prompt_tokens": 90, "completion_tokens": 0}}, ReplyPath.TEXT)
+    assert (reply.texts, reply.finish) == (("", ""), Finish.STOP)
 
 
 def test_an_error_that_is_null_is_none() -> None:

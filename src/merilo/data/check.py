@@ -21,7 +21,7 @@ MAX_PROBLEMS: Final = 1_000
 MAX_DEPTH: Final = 64
 """Maximum levels of nesting in metadata."""
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*|unknown")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_CHARS = 60
 _SHOWN_KEYS = 4
@@ -158,7 +158,7 @@ def number(value: object, field: str, problems: list[Problem]) -> float | None:
 
 
 def language(value: object, field: str, problems: list[Problem]) -> str | None:
-    """Return a language code such as "en" or "pt-BR", or None if it is missing."""
+    """Return a language code such as "en" or "pt-BR", or "unknown"; None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, str) and _LANGUAGE.fullmatch(value):

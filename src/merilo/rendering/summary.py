@@ -12,7 +12,7 @@ from merilo.rendering.overview import command, intervals_text, missing_bounds, t
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
-from merilo.rendering.weak import WeakMarks, left_out_note
+from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import count, number, span
 from merilo.runs.run import open_store
 from merilo.runs.worst import metric_to_inspect, worst_scores
@@ -102,7 +102,8 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
     for note in run.manifest.notes:
         if note.startswith(DOUBT):
             page.text(note)
-    for note in (WeakMarks.of(run.manifest).legend(each.metric for each in aggregates), left_out_note(run.manifest)):
+    weak = WeakMarks.of(run.manifest).legend(each.metric for each in aggregates)
+    for note in (weak, left_out_note(run.manifest), unread_note(run.manifest)):
         if note:
             page.text(note)
     if intervals := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):

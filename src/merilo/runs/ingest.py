@@ -13,6 +13,7 @@ from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
+from merilo.runs.unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from merilo.runs.shards import Shard
     from merilo.runs.store import Store
 
+    UnreadBy = Callable[[Sample], Mapping[str, tuple[str, str]]]
+
 MAX_PROBLEMS = 100_000
 """Maximum number of problems of all records. Each is held, so that the message can group them."""
 _SHOWN = 20
-_NAMED = 5
 _BATCH = 100
 
 
@@ -46,12 +48,8 @@ class Intake:
     """Fields that at least one sample has."""
     columns: Columns = field(default_factory=Columns)
     """The use of each column of the data."""
-    unknown: int = 0
-    """Number of samples in a language that a judge does not support."""
-    unknown_first: tuple[str, ...] = ()
-    """The ids of the first of them."""
-    unknown_languages: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The number of them in each language, by code."""
+    unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
+    """Samples in languages that the judge of a metric does not support, by metric."""
     not_shown: Mapping[str, int] = field(default_factory=dict[str, int])
     """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
 
@@ -63,14 +61,12 @@ class _Tally:
     problems: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     present: set[str] = field(default_factory=set[str])
-    knows: Callable[[Sample], bool] | None = None
+    unread_by: UnreadBy | None = None
     resumed: bool = False
     """True if an earlier part of the run stored samples."""
     own: ShardTally | None = None
     """The samples of the shard; None if all samples are evaluated."""
-    unknown: int = 0
-    unknown_first: list[str] = field(default_factory=list[str])
-    unknown_languages: Counter[str] = field(default_factory=Counter[str])
+    unread: dict[str, Unread] = field(default_factory=dict[str, Unread])
     shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
     """The metrics that no sample so far shows."""
     not_shown: Counter[str] = field(default_factory=Counter[str])
@@ -80,17 +76,15 @@ class _Tally:
         """True if the next sample is evaluated."""
         return self.own is None or self.own.shard.holds(self.samples + 1)
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: Sample, given: Sample) -> None:
+        """Count a sample; `given`: it as in the data, where its language is the one that the user stated."""
         if self.own is not None and self.owns_next:
             self.own.add(sample)
         self.fingerprint.add(sample)
         self.samples += 1
         self.present |= sample.present
-        if self.knows is not None and not self.knows(sample):
-            self.unknown += 1
-            self.unknown_languages[sample.resolved_language] += 1
-            if self.unknown <= _NAMED:
-                self.unknown_first.append(sample.id)
+        for metric, (judge, language) in () if self.unread_by is None else self.unread_by(given).items():
+            self.unread.setdefault(metric, Unread(judge)).add(sample.id, language)
         for text, shows in [*self.shows.items()]:
             found = shows(sample)
             if found:
@@ -104,21 +98,21 @@ async def take_in(
     store: Store,
     *,
     skip_invalid: bool,
-    knows: Callable[[Sample], bool] | None = None,
+    unread_by: UnreadBy | None = None,
     shows: Mapping[str, Callable[[Sample], bool | None]] | None = None,
     shard: Shard | None = None,
 ) -> Intake:
     """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
-    `knows`: returns True if the judges support the language of a sample; None if this is not checked. `shows`:
-    `ShownInRun.shows` of the metrics that have it. `shard`: the samples to evaluate. All are read, because metrics and
-    messages depend on all of them, as do positions. Yields to the event loop after each batch, so that reading can be
-    cancelled. Raises DataError with every problem found if records are invalid and not to be skipped, or if no valid
-    record is left, and UsageError for an empty shard.
+    `unread_by`: returns by metric the judge that does not support the language of a sample, and that language; None if
+    this is not checked. `shows`: `ShownInRun.shows` of the metrics that have it. `shard`: the samples to evaluate. All
+    are read, because metrics and messages depend on all of them, as do positions. Yields to the event loop after each
+    batch, so that reading can be cancelled. Raises DataError with every problem found if records are invalid and not to
+    be skipped, or if no valid record is left, and UsageError for an empty shard.
     """
     store.expect_samples()
     own = None if shard is None else ShardTally(shard)
-    tally = _Tally(knows=knows, shows=dict(shows or {}), resumed=store.sample_count() > 0, own=own)
+    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), resumed=store.sample_count() > 0, own=own)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -138,9 +132,7 @@ async def take_in(
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
         columns=dataset.columns,
-        unknown=tally.unknown,
-        unknown_first=tuple(tally.unknown_first),
-        unknown_languages=tally.unknown_languages,
+        unread=tally.unread,
         not_shown=tally.not_shown,
     )
 
@@ -157,7 +149,7 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
             own = tally.owns_next
             stored = store.sample(item.id) if tally.resumed and own else None
             sample = with_identified_language(item, earlier=stored)
-            tally.add(sample)
+            tally.add(sample, item)
             known[sample.id] = tally.samples
             store.add_new(sample, own=own)
 

@@ -161,11 +161,11 @@ class Manifest:
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
-_AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds"})
+_AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds", "unread"})
 
 
 def _without_notes(judges: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Return the judges without notes on their agreement, which a check may change and which move no number."""
+    """Return the judges without notes on their agreement and languages, which move no number."""
     return {
         role: {name: value for name, value in each.items() if name not in _AGREEMENT} for role, each in judges.items()
     }

@@ -272,6 +272,9 @@ _JUDGE = record(
         "rates": optional(text),
         "weak": items(text),
         "weak_kinds": items(text),
+        "unread": mapping(
+            record({"judge": text, "samples": whole, "first": items(text), "languages": mapping(whole)}),
+        ),
     },
 )
 
