@@ -166,10 +166,11 @@ async def test_without_a_schema_it_stands_in_words(server: JudgeServer, provider
 async def test_a_bad_value_is_not_a_refused_parameter(
     server: JudgeServer, provider: AnthropicProvider, message: str
 ) -> None:
-    """An error that merely mentions a parameter drops nothing."""
+    """An error that merely mentions a parameter drops nothing once the endpoint has accepted it."""
     body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    server.fail_next(fake.bare(json.dumps(body), 400))
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail(fake.bare(json.dumps(body), 400))
         with pytest.raises(Permanent):
             await connection.send(REQUEST)
         assert connection.adaptations() == {}

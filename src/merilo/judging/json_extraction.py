@@ -104,6 +104,8 @@ def _alone(text: str, shape: JsonShape) -> Json | list[object] | None:
     fenced = _FENCED.fullmatch(text) if text.startswith("`") else None
     try:
         value = _DECODER.decode(fenced[1].strip() if fenced else text)
+        if isinstance(value, str):  # JSON that was encoded twice
+            value = _DECODER.decode(value.strip())
     except ValueError:  # JSONDecodeError, or a number of thousands of digits
         return None
     return _wanted(value, shape)
@@ -175,9 +177,11 @@ def _begun(text: str, start: int) -> tuple[object, int, int]:
 
 def _wanted(value: object, shape: JsonShape) -> Json | list[object] | None:
     """Return the value if it is the expected object or list, after removing one layer of wrapping; otherwise None."""
-    items = as_list(value) if shape.item else None
-    if items:
+    items = as_list(value)
+    if items and shape.item:
         return items if all(shape.item in (as_object(item) or ()) for item in items) else None
+    if items is not None and len(items) == 1:
+        value = items[0]
     fields = as_object(value)
     if fields is None or shape.keys[0] in fields:
         return fields
