@@ -70,10 +70,15 @@ class Bodies(ABC):
             self._frames.forget()
         return learnt
 
+    @property
+    def unsure(self) -> bool:
+        """True if a form has changed since the last request that was accepted."""
+        return self._adaptations.unsure
+
     def worked(self, request: Request, body: bytes) -> None:
         """Record that a request was accepted with this body."""
         used = self.used(request)
-        if self._adaptations.unsure and body != self.body_for(request):
+        if self.unsure and body != self.body_for(request):
             if not self._adaptations.stop_search(used):
                 return
             self._frames.forget()

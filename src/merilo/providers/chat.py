@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from merilo.errors import Permanent
 from merilo.providers.base import ReplyPath
 from merilo.providers.problems import error_of, message_in, problem_in
 from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
+from merilo.providers.wire import largest_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 _BY_FORM = frozenset({400, 422})
 """Statuses that reject the form of a request, unless the error says otherwise."""
+
+_UNLIMITED_TOKENS = 4_096
+"""Assumed maximum reply tokens of a request that sets no limit."""
 
 
 class ChatConnection:
@@ -55,6 +60,7 @@ class ChatConnection:
         self._address = address
         self._read = read
         self._read_error = read_error
+        self._trying = asyncio.Lock()
         self._prompts = PromptCheck(address.url, advice=truncation_advice)
 
     async def send(self, request: Request) -> Reply:
@@ -70,9 +76,18 @@ class ChatConnection:
 
         An adaptation applies to all later requests, and to retries of those in flight. Raises the provider errors.
         """
+        if not self._bodies.unsure:
+            return await self._attempt(request)
+        async with self._trying:  # requests that wait here would be rejected too
+            if self._bodies.unsure:
+                return await self._attempt(request)
+        return await self._attempt(request)
+
+    async def _attempt(self, request: Request) -> Reply | None:
         started = perf_counter()
         body, path = self.body(request), self.path(request)
-        answer = await self.wire.post(self.route, body)
+        tokens = (request.max_tokens or _UNLIMITED_TOKENS) * request.samples
+        answer = await self.wire.post(self.route, body, largest=largest_reply(tokens))
         return self.receive(request, answer, path, perf_counter() - started, body=body, search=True)
 
     def body(self, request: Request) -> bytes:
