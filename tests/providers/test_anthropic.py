@@ -16,6 +16,7 @@ from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
@@ -176,13 +177,12 @@ async def test_a_bad_value_is_not_a_refused_parameter(
         assert connection.adaptations() == {}
 
 
-async def test_a_limit_that_is_too_large_leaves_the_reply_cut(server: JudgeServer, provider: AnthropicProvider) -> None:
-    """A cut reply is asked for with more room; where the model has none, the question failed for its length."""
+async def test_a_limit_that_is_too_large_is_made_smaller(server: JudgeServer, provider: AnthropicProvider) -> None:
+    """A cut list is asked for with more room, as much as the model has according to its error."""
     server.fail_next(fake.truncated(), fake.status(400, "max_tokens: 8192 > 4096, the maximum allowed number"))
-    (answer,) = await converse(LLMJudge(provider), QUESTION)
-    assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192]
-    assert isinstance(answer, Failure)
-    assert answer.kind is FailureKind.TRUNCATED
+    (answer,) = await converse(LLMJudge(provider), Statements(("One.", "Two.")))
+    assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192, 4_096]
+    assert not isinstance(answer, Failure)
 
 
 async def test_a_refusal_is_a_failure_at_once(server: JudgeServer, provider: AnthropicProvider) -> None:

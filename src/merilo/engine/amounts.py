@@ -266,4 +266,4 @@ def _compact(schema: Mapping[str, object]) -> str:
 
 
 _known_schemas: Final[dict[int, tuple[Mapping[str, object], str]]] = {}
-_MAX_KNOWN: Final = 64
+_MAX_KNOWN: Final = 1_024

@@ -20,6 +20,8 @@ from merilo.judging.json_types import Json, as_list, as_object
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from merilo.judging.verdicts import Verdict
+
 _TAGS = "think|thinking|thought|reasoning|reflection|analysis"
 _REASONING_START = re.compile(rf"<\s*(?:{_TAGS})\s*>|\[THINK\]|<\|channel\|>\s*analysis", re.IGNORECASE)
 _REASONING_END = re.compile(
@@ -45,7 +47,14 @@ _MAX_REPAIRED = 60_000
 
 
 class ReplyParseError(Exception):
-    """A reply that cannot be parsed; the message is a sentence to the judge."""
+    """A reply that cannot be parsed; the message is a sentence to the judge.
+
+    `weak`: the verdict that stands without what is wrong, marked as such; None if there is none.
+    """
+
+    def __init__(self, message: str, weak: Verdict | None = None) -> None:
+        super().__init__(message)
+        self.weak = weak
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,38 @@ def read_list(text: str, shape: JsonShape) -> list[object]:
     if inner is None:
         raise ReplyParseError(f'"{shape.keys[0]}" must be a list.')
     return inner
+
+
+def has_answer(text: str) -> bool:
+    """Return True if a reply that was cut off has any text after the model's reasoning."""
+    ends = [match.end() for match in _REASONING_END.finditer(text)]
+    rest = text[ends[-1] :] if ends else text
+    return bool(rest.strip()) and not (not ends and _REASONING_START.match(rest.lstrip()))
+
+
+def complete_fields(text: str) -> str:
+    """Return the object that a cut reply begins with, as JSON of the fields that are complete; empty if none is."""
+    ends = [match.end() for match in _REASONING_END.finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    start = re.match(r"\s*(?:```[\w-]*\s*)?(?=\{)", text)
+    if start is None:
+        return ""
+    text, depth, quoted, escaped, end = text[start.end() :], 0, False, False, 0
+    for place, character in enumerate(text):
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = not escaped and character == "\\"
+        elif character == '"':
+            quoted = True
+        elif character in "{[":
+            depth += 1
+        elif character in "}]":
+            depth -= 1
+            if not depth:
+                return "" if "{" in text[place + 1 :] else text[: place + 1]
+        elif character == "," and depth == 1:
+            end = place
+    return f"{text[:end]}}}" if end else ""
 
 
 def _read(text: str, shape: JsonShape) -> Json | list[object]:

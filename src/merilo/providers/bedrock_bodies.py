@@ -78,7 +78,8 @@ class BedrockBodies(Bodies):
         if config := self._sampling(request):
             body["inferenceConfig"] = config
         if request.schema is not None and self.path is ReplyPath.JSON_SCHEMA:
-            schema = {"name": request.schema_name, "schema": json_text(request.schema)}  # the API wants a text
+            # the API wants a text; each new schema is compiled for minutes, so questions share one
+            schema = {"name": request.schema_name, "schema": json_text(request.general_schema or request.schema)}
             body[_OUTPUT] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
         return with_extra(body, self._extra)
 

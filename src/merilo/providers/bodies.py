@@ -107,6 +107,7 @@ class BodyTemplates:
 
         Schemas are compared by identity, since a mapping cannot be part of a key.
         """
+        key = (key, id(schema))
         found = self._frames.get(key)
         if found is not None and found[0] is schema:
             return found[1]
@@ -140,7 +141,7 @@ def json_text(value: object) -> str:
 
 def schema_in_words(request: Request) -> str:
     """Return the sentence that asks for a reply of this schema, for endpoints without a parameter for it."""
-    schema = json_text(request.schema)
+    schema = json_text(request.general_schema or request.schema)
     return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
 
 
