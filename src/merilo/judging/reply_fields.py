@@ -20,7 +20,7 @@ NUMBER: Final = {"type": "integer"}
 PLACE: Final = {"type": "integer"}
 """A number of a sentence or context; the schema of one question lists those that its prompt has."""
 NUMBERS: Final = {"type": "array", "items": PLACE}
-_MAX_LISTED: Final = 64
+_MAX_LISTED: Final = 24
 """Most places that a schema lists: a longer list costs more tokens than it saves, and some endpoints reject it."""
 
 _WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*")
