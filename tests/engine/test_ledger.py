@@ -378,7 +378,7 @@ def test_a_larger_retry_reserves_its_own_cost(
 ) -> None:
     """A reply that was cut off in its reasoning is asked for with more room only if that fits the limit too."""
     server.fail(replace(truncated(), rewrite=lambda _: "<think>Well"))
-    run = evaluated(rows(1), max_cost_usd=4.5, concurrency=1, **options)
+    run = evaluated(rows(1), max_cost_usd=3.0, concurrency=1, **options)
     assert all(body["max_tokens"] == 256 for body in map(json.loads, server.sent))
     told = re.search(r"the next request can cost up to \$(\S+)\.", run.usage["stopped"])
     assert told is not None

@@ -142,10 +142,11 @@ class Question(Generic[V]):
         """
         if not isinstance(verdict, DecisionVerdict):
             return None
-        evidence: tuple[int, ...] = getattr(verdict, "evidence", ())  # a field of some kinds, not of the base
+        given: Any = verdict  # evidence is a field of some kinds of verdicts, not of their base
+        evidence: tuple[int, ...] = getattr(given, "evidence", ())
         kept = tuple(dict.fromkeys(each for each in evidence if verdict.positive and 0 <= each < self.places))
         try:
-            weak = replace(verdict, evidence=kept, flag=flag_of(kept, needed=verdict.positive))
+            weak: V = replace(given, evidence=kept, flag=flag_of(kept, needed=verdict.positive))
         except TypeError:  # a kind without evidence
             return None
         return weak if self.fault(weak) is None else None
