@@ -268,7 +268,7 @@ async def test_documented_errors_become_ours(
 ) -> None:
     """Each documented error is retried, fails the question or ends the run, and drops no parameter."""
     body = {"error": {"code": status, "message": message, "status": code, "details": detail}}
-    server.fail_next(fake.bare(json.dumps(body), status))
+    server.fail(fake.bare(json.dumps(body), status))
     async with provider.connect() as connection:
         with pytest.raises(ProviderError) as caught:
             await connection.send(REQUEST)
@@ -396,8 +396,10 @@ def test_only_the_own_endpoint_has_a_price(provider: GoogleProvider, monkeypatch
 async def test_a_key_is_never_shown(server: JudgeServer, provider: GoogleProvider) -> None:
     """The key is in no address, message, adaptation or repr, even if the server repeats it."""
     error = {"error": {"code": 400, "message": f"thinking {KEY}", "status": "INVALID_ARGUMENT"}}
-    server.fail_next(*[fake.bare(json.dumps(error), 400)] * 2, fake.bare(json.dumps(error), 500))
+    server.fail_next(*[fake.bare(json.dumps(error), 400)] * 2)
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail_next(fake.bare(json.dumps(error), 500))
         with pytest.raises(Temporary) as caught:
             await connection.send(REQUEST)
         shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]

@@ -165,7 +165,7 @@ async def test_structured_output_falls_to_the_next_path(
         reply = await connection.send(REQUEST)
         again = await connection.send(REQUEST)
         assert connection.adaptations() == {"response_format": path.value}
-        assert len(connection.notices()) == requests - 1
+        assert len(connection.notices()) == 1
     assert reply.path is again.path is path
     assert server.count == requests + 1
     assert json.loads(reply.text)["noncommittal"] is False
@@ -211,7 +211,7 @@ async def test_requests_in_the_air_adapt_once(provider: OpenAIProvider, server: 
         replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(20)))
         assert len(connection.notices()) == 1
     assert len(replies) == 20
-    assert server.count <= 40
+    assert server.count <= 60  # a small temperature is tried first
 
 
 async def test_known_adaptations_cost_no_request(server: JudgeServer, provider: OpenAIProvider) -> None:
@@ -240,9 +240,10 @@ async def test_known_adaptations_cost_no_request(server: JudgeServer, provider: 
 async def test_a_bad_value_is_not_a_refused_parameter(
     server: JudgeServer, provider: OpenAIProvider, message: str
 ) -> None:
-    """An error that merely mentions a parameter drops nothing, where the endpoint does not refuse it."""
-    server.fail_next(fake.status(400, message))
+    """An error that merely mentions a parameter drops nothing once the endpoint has accepted it."""
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail(fake.status(400, message))
         with pytest.raises(Permanent):
             await connection.send(REQUEST)
         assert connection.adaptations() == {}

@@ -273,6 +273,12 @@ def support_by(
     return tuple(replace(verdict, evidence=(), sentences=()) for verdict in verdicts)
 
 
+def check_evidence(kind: Question[Any], verdicts: Iterable[DecisionVerdict]) -> None:
+    """Raise AskFailed if a verdict lacks evidence, for formulas that count it. `kind`: a question of the kind."""
+    if flag := next((verdict.flag for verdict in verdicts if verdict.flag), ""):
+        raise AskFailed(kind, Failure(FailureKind.UNREADABLE, f"a verdict {flag}, which this metric counts"))
+
+
 def most_support(sample: Sample, field: StatedField) -> int:
     """Return the maximum number of questions that `support_of` asks about the statements of a text."""
     return max_statements(sample, field) if max_contexts(sample) else 0
