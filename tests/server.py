@@ -300,6 +300,8 @@ class JudgeServer:
         """What Ollama's `/api/show` answers."""
         self.digest = "6488c96fa5faab64bb65cbd30d4289e20e6130ef535a93ef9a49f42eda893ea7"
         """The model's digest in Ollama's `/api/tags`."""
+        self.rejects: Callable[[Mapping[str, Any]], Fault | None] | None = None
+        """The fault for a body, always; None accepts it."""
         self.given = Counter[str]()
         """How often each fault was given, by its name."""
         self._answer = answer
@@ -490,7 +492,7 @@ class JudgeServer:
         attempt = self._attempts[digest]
         self._attempts[digest] += 1
         refused = next((name for name in self._refused if wires.holds(body, name)), None)
-        fault = None
+        fault = None if self.rejects is None else self.rejects(body)
         if refused is not None:
             fault = Fault("status 400", status=400, body=wires.refusal_of(refused, wire))
         if fault is None and self._queue:

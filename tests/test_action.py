@@ -136,11 +136,18 @@ def here(tmp_path: Path) -> Here:
     return made
 
 
+JUDGED = {"qrels": {"a": 1, "b": 0}}
+"""Both ids are judged, so a run that retrieves only b has a recall of 0."""
+
+
 def answers(here: Here, retrieved: str) -> None:
     """Write 30 samples that retrieved this id."""
     here.write(
         "answers.jsonl",
-        [{"id": f"q{n}", "retrieved_context_ids": [retrieved], "reference_context_ids": ["a"]} for n in range(30)],
+        [
+            {"id": f"q{n}", "retrieved_context_ids": [retrieved], "reference_context_ids": ["a"], "metadata": JUDGED}
+            for n in range(30)
+        ],
     )
 
 

@@ -165,13 +165,21 @@ def aliases() -> str:
     rows += [
         (
             each["system"],
-            f"`{column}`",
+            f"`{each['column']}`",
             f"`{each['field']}`",
             "only with " + " and ".join(f"`{name}`" for name in each["with"]),
         )
-        for column, each in tables["meaning"].items()
+        for each in tables["meaning"]
+    ]
+    rows += [
+        ("usual", ", ".join(f"`{name}`" for name in names), f"`{field}`", "if nothing above fills the field")
+        for field, names in tables["usual"].items()
     ]
     inside = [("inside a context", f"`{name}`", f"`{field}`", "") for name, field in tables["context"].items()]
+    inside += [
+        ("inside a context", ", ".join(f"`{name}`" for name in names), f"`{key}`", "if it is the only one")
+        for key, names in tables["usual_context"].items()
+    ]
     return table(("names of", "column", "fills", "condition"), rows + inside)
 
 

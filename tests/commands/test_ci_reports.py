@@ -23,6 +23,7 @@ def ci(tmp_path_factory: pytest.TempPathFactory) -> Here:
                 "user_input": "Who?",
                 "retrieved_context_ids": [found],
                 "reference_context_ids": ["a"],
+                "metadata": {"qrels": {"a": 1, "b": 0}},
             }
             for n in range(30)
         ]

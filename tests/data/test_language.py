@@ -24,6 +24,18 @@ GERMAN = "Wann wurde der Turm in Paris fertiggestellt?"
         ("Kule ne zaman tamamlandı ve kaç metre yüksekliğinde?", "tr"),
         ("Когда построили башню?", "ru"),
         ("塔有多高？", "zh"),
+        ("ಗೋಪುರವನ್ನು ಯಾವಾಗ ನಿರ್ಮಿಸಲಾಯಿತು?", "kn"),
+        ("টাওয়ারটি কখন তৈরি হয়েছিল?", "bn"),
+        ("টাৱাৰটো কেতিয়া নিৰ্মাণ কৰা হৈছিল?", "unknown"),  # Assamese
+        ("கோபுரம் எப்போது கட்டப்பட்டது?", "ta"),
+        ("როდის აშენდა კოშკი?", "ka"),
+        ("Ե՞րբ է կառուցվել աշտարակը:", "hy"),
+        ("ប៉មនេះសាងសង់នៅពេលណា?", "km"),
+        ("ຫໍຄອຍຖືກສ້າງຂຶ້ນເມື່ອໃດ?", "lo"),
+        ("ግንቡ መቼ ተሠራ?", "unknown"),  # Amharic and Tigrinya share the script
+        ("မျှော်စင်ကို ဘယ်အချိန်က ဆောက်ခဲ့သလဲ။", "unknown"),
+        ("ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ (Cherokee)", "unknown"),
+        ("𞤀𞤁𞤂𞤢𞤃", "unknown"),
     ],
 )
 def test_other_languages_are_identified(text: str, language: str) -> None:
@@ -42,6 +54,7 @@ def test_other_languages_are_identified(text: str, language: str) -> None:
         "Wie hoch?",
         "SELECT name FROM town LIMIT 10",
         "What does the German word 'Schadenfreude' mean?",
+        "How do you say ಗೋಪುರ in English?",
     ],
 )
 def test_uncertain_texts_are_english(text: str) -> None:
@@ -82,3 +95,10 @@ def test_a_resumed_run_uses_its_language_again() -> None:
     sample = Sample("1", user_input=GERMAN)
     assert with_identified_language(sample, earlier=sample).language is None
     assert with_identified_language(sample, earlier=Sample("1", language="nl")).language == "nl"
+
+
+def test_a_language_without_a_code_is_stored() -> None:
+    """A sample in an unknown script keeps "unknown" through its record, and the user may state it too."""
+    sample = with_identified_language(Sample("1", user_input="ግንቡ መቼ ተሠራ?", retrieved_contexts=["ግንቡ"]))
+    assert sample.language == "unknown"
+    assert Sample.from_record(sample.to_record()) == sample

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from merilo.data.load import load
-from merilo.data.sample import BadRecord, Context, Sample
+from merilo.data.sample import FIELDS, BadRecord, Context, Sample
 from merilo.errors import DataError, UsageError
 
 RECORDS: list[dict[str, Any]] = [
@@ -247,6 +247,128 @@ def expected(**values: Any) -> Sample:
 def test_the_names_of_other_systems(record: dict[str, Any], sample: Sample) -> None:
     """Data written for another system loads unchanged, and columns that nobody knows go into the metadata."""
     assert samples(load([record])) == [sample]
+
+
+TURNS = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}, {"role": "user", "content": "q"}]
+PASSAGES: dict[str, Any] = {"is_selected": [1, 0], "passage_text": ["One.", "Two."]}
+
+
+@pytest.mark.parametrize(
+    ("record", "sample"),
+    [
+        ({"Question": "q", "Ground Truth": "g", "Answer": "a"}, expected(user_input="q", reference="g", response="a")),
+        ({"question": "q", "ground_truth": ["g"]}, expected(user_input="q", reference="g")),
+        ({"question": "q", "ground_truth": ["g", "g"]}, expected(user_input="q", reference="g")),
+        ({"question": "q", "chunks": ["c d"]}, expected(user_input="q", retrieved_contexts=["c d"])),
+        ({"question": "q", "docs": 3}, expected(user_input="q", metadata={"docs": 3})),
+        (
+            {"question": "q", "contexts": ["c"], "documents": ["c d"]},
+            expected(user_input="q", retrieved_contexts=["c"], metadata={"documents": ["c d"]}),
+        ),
+        ({"question": "q", "Chunk 2": "b", "Chunk 1": "a"}, expected(user_input="q", retrieved_contexts=["a", "b"])),
+        (
+            {"query": "q", "gt_answer": "g", "retrieved_context": [{"doc_id": "0", "text": "c"}]},
+            expected(user_input="q", reference="g", retrieved_contexts=[Context("c", id="0")]),
+        ),
+        (
+            {"query": "q", "passages": PASSAGES},
+            expected(
+                user_input="q",
+                retrieved_contexts=[
+                    Context("One.", metadata={"is_selected": 1}),
+                    Context("Two.", metadata={"is_selected": 0}),
+                ],
+            ),
+        ),
+        (
+            {"question": "q", "contexts": [["Tower", ["One.", " Two."]]]},
+            expected(user_input="q", retrieved_contexts=[Context("One. Two.", metadata={"title": "Tower"})]),
+        ),
+        ({"input": TURNS, "answer": "a"}, expected(user_input="q", history=TURNS[:2], response="a")),
+        ({"question": "q", "language": "English"}, expected(user_input="q", language="en")),
+        (
+            {"question": "q", "answer": "g", "supporting_facts": ["s"]},
+            expected(user_input="q", reference="g", metadata={"supporting_facts": ["s"]}),
+        ),
+    ],
+)
+def test_usual_names_and_forms(record: dict[str, Any], sample: Sample) -> None:
+    """Names and forms that many files share are read if nothing else fills the field and the value has its form."""
+    assert samples(load([record])) == [sample]
+
+
+LAYOUTS: dict[str, Any] = {
+    "columns": {"question": ["q", "r"], "contexts": [["c"], ["d"]], "topic": "t"},
+    "columns of pandas": {
+        "question": {"0": "q", "1": "r"},
+        "contexts": {"0": ["c"], "1": ["d"]},
+        "topic": {"0": "t", "1": "t"},
+    },
+    "columns and rows of pandas": {
+        "columns": ["question", "contexts", "topic"],
+        "index": [0, 1],
+        "data": [["q", ["c"], "t"], ["r", ["d"], "t"]],
+    },
+    "records by id": {
+        "1": {"question": "q", "contexts": ["c"], "topic": "t"},
+        "2": {"question": "r", "contexts": ["d"], "topic": "t"},
+    },
+    "a list under another key": {
+        "overall": {"recall": 1},
+        "results": [
+            {"question": "q", "contexts": [{"text": "c"}], "topic": "t"},
+            {"question": "r", "contexts": ["d"], "topic": "t"},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_object_of_records(layout: str, tmp_path: Path) -> None:
+    """An object that holds records in one of the usual layouts gives the same samples in memory and in a file."""
+    wanted = [
+        Sample(str(place), user_input=question, retrieved_contexts=[context], metadata={"topic": "t"})
+        for place, question, context in ((1, "q", "c"), (2, "r", "d"))
+    ]
+    assert samples(load(LAYOUTS[layout])) == wanted
+    assert samples(load(write(tmp_path / "d.json", json.dumps(LAYOUTS[layout])))) == wanted
+
+
+def test_one_record_is_a_data_set(tmp_path: Path) -> None:
+    """An object with a question, whose contexts are a list, is one record and no table of columns."""
+    record = {"question": "q", "contexts": ["c", "d"]}
+    wanted = [expected(user_input="q", retrieved_contexts=["c", "d"])]
+    assert samples(load(record)) == wanted
+    assert samples(load(write(tmp_path / "d.json", json.dumps(record)))) == wanted
+
+
+@pytest.mark.parametrize("head", ["question\tanswer, a", "sep=;\nquestion;answer, a", "question|answer a"])
+def test_the_separator_of_a_table_is_detected(head: str, tmp_path: Path) -> None:
+    """Tabs, a separator line of Excel and bars are recognised in a .csv file."""
+    row = head.rpartition("\n")[2].replace("question", "q").replace("answer", "b")
+    (sample,) = samples(load(write(tmp_path / "d.csv", f"{head}\n{row}\n")))
+    assert sample.user_input == "q"
+    assert list(sample.metadata.values()) == [row[2:]]
+
+
+@pytest.mark.parametrize(
+    ("record", "doubts"),
+    [
+        ({"question": "q", "answer": "a"}, {"answer": "reference"}),
+        ({"question": "q", "answer": "a", "ground_truth": "g"}, {}),
+        ({"question": "q", "response": "a", "docs": ["c d"]}, {}),
+        ({"question": "q", "docs": ["c d"]}, {"docs": "reference_contexts"}),
+        ({"question": "q", "answer": "a", "supporting_facts": []}, {"answer": "response"}),
+    ],
+)
+def test_a_doubtful_column_is_reported(record: dict[str, Any], doubts: dict[str, str]) -> None:
+    """A column that other data fills with another field is reported with its mapping unless the record decides."""
+    data = load([record])
+    samples(data)
+    assert data.columns.doubtful == doubts
+    assert [each.rpartition("--map ")[2] for each in data.columns.doubts(frozenset(FIELDS))] == [
+        f"{column}={field}." for column, field in doubts.items()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,21 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.data import json_records
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
-from merilo.errors import DataError
+from merilo.errors import DataError, UsageError
 
 GOOD = '{"id": "good", "response": "a"}'
 
@@ -42,7 +45,7 @@ def told(dataset: Any) -> list[str]:
         ('{"foo": 1}', "got an object with 'foo'. Map columns with --map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})."),
         ('{"response": "a"} {"response": "b"}', "one JSON object per line, got more text at character 19."),
         ('{"response": "a", "response": "b"}', "expected each key once, got the key 'response' again."),
-        ('{"response": [NaN]}', "field 'response': expected text, got a list of 1."),
+        ('{"response": [NaN]}', "got a list of 1 in the column 'response'. Use --map response=response to take"),
         ('{"response": "a", "x": -Infinity}', "'metadata.x': expected a finite number, got the number -inf."),
         ('{"response": "a", "x": 1e999}', "'metadata.x': expected a finite number, got the number inf."),
         ('{"response": "a\\u0000"}', "clean Unicode text, got a NUL character at character 2."),
@@ -57,8 +60,13 @@ def told(dataset: Any) -> list[str]:
         ('{"retrieved_context_ids": "c"}', "field 'retrieved_context_ids': expected a list of ids"),
         ('{"id": {"a": 1}, "response": "a"}', "an id (text or a whole number), got an object with 'a'."),
         ('{"response": "a", "metadata": 3}', "field 'metadata': expected an object, got the number 3."),
-        ('{"response": "a", "answer": "b"}', "and 'answer'. Choose one with --map COLUMN=response."),
+        ('{"response": "a", "answer": "b"}', "Choose one with --map response=response or --map answer=response."),
         ('{"answer": "a", "context": ["c"]}', "contexts. Use --map context=retrieved_contexts or"),
+        ('{"answer": ["a"]}', "Use --map answer=reference or --map answer=response to take the first item."),
+        ('{"query": "q", "context_1": "c d", "context_2": "e"}', "got the columns 'context_1', 'context_2', which may"),
+        ('{"input": [{"role": "assistant", "content": "a"}]}', "ends with the user's question, got a turn of the"),
+        ('{"question_id": "c10b", "question_type": "a b", "gold": "g"}', "--map question_id=id --map gold=reference."),
+        ('{"prompt": "c10b", "my_context": "c d", "pages": 3}', "columns with --map my_context=retrieved_contexts."),
         ('{"ground_truths": ["a", "b"]}', "in the column 'ground_truths'. Use --map ground_truths=ref"),
     ],
 )  # fmt: skip
@@ -394,9 +402,37 @@ def test_a_file_of_blank_lines_is_not_read_to_its_end(tmp_path: Path, name: str,
         after(100_001)
 
 
-def test_columns_that_pandas_wrote_say_how_to_write_rows(tmp_path: Path) -> None:
-    """`DataFrame.to_json` writes an object of columns unless it is told otherwise."""
-    path = tmp_path / "rows.json"
-    path.write_text('{"question": {"0": "Who?"}, "answer": {"0": "Eiffel"}}')
-    with pytest.raises(DataError, match=r"From pandas, write the array with to_json\(orient='records'\)"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"train": [{"question": "q"}], "test": [{"question": "q"}] * 2}, "got several: 'train' (1), 'test' (2)"),
+        ({"question": ["q", "r"], "answer": ["a"]}, "columns of equal length, got 'question' (2), 'answer' (1)"),
+        ({"contexts": ["c", "d"]}, "which may be one record or columns of several"),
+    ],
+)
+def test_an_ambiguous_object_is_refused(content: dict[str, object], message: str, tmp_path: Path) -> None:
+    """An object that may be read in two ways is refused with what was found, in a file and in memory."""
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=re.escape(message)):
         list(load(path))
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load(content)
+
+
+def test_several_data_sets_are_refused_with_their_names() -> None:
+    """A dictionary of frames, such as the splits of a data set, is refused with the expression to pass."""
+    frame = pd.DataFrame({"question": ["q"]})
+    with pytest.raises(UsageError, match=re.escape("2 of them: train, test. Pass one, such as data['train'].")):
+        load({"train": frame, "test": frame})
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_a_json_file_is_read_in_parts(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a part of a JSON file ends, the records are those of the whole file."""
+    records = [{"response": 'a "b" \\ \U0001f600 ж' * n, "x": [-1.5e10, True, None, n]} for n in range(1, 6)]
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(records, ensure_ascii=size == 7), encoding="utf-8")
+    wanted = [item.to_record() for item in load(records) if isinstance(item, Sample)]
+    monkeypatch.setattr(json_records, "BUFFER_BYTES", size)
+    assert [item.to_record() for item in load(path) if isinstance(item, Sample)] == wanted

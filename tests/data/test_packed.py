@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import merilo
 from merilo.api import import_scores
 from merilo.data import json_records, source
 from merilo.data.labels import read_labels
 from merilo.data.load import load
+from merilo.data.sample import BadRecord
 from merilo.data.trec import load_trec
 from merilo.errors import DataError, MeriloError
 from merilo.runs.tape_reader import unpack
@@ -124,7 +128,7 @@ def test_endless_content_takes_little_memory(kind: str, tmp_path: Path, monkeypa
             out.write(begin[-(2**20) :])
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"expected (at most|a row of at most|a file of at most)"):
+        with pytest.raises(DataError, match=r"expected (at most|a row of at most|a record of at most)"):
             list(load(path, max_line_bytes=2**18))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -149,3 +153,91 @@ def test_many_rows_may_be_longer_than_one(tmp_path: Path) -> None:
     rows = [f'{number},"a\nb\n{"c" * 100}"\n' for number in range(100)]
     path.write_text("id,response\n" + "".join(rows))
     assert len([item for item in load(path, max_line_bytes=130) if isinstance(item, merilo.Sample)]) == 100
+
+
+def _gzipped(path: Path, content: bytes) -> Path:
+    path.write_bytes(gzip.compress(content))
+    return path
+
+
+def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    parquet.write_table(pa.table(columns), path, compression="zstd", **options)
+    return path
+
+
+def _saved(path: Path, columns: dict[str, Any], compression: str | None = None) -> Path:
+    path.mkdir()
+    table = pa.table(columns)
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.OSFile(str(path / "a.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema, options=options) as out:
+        out.write_table(table)
+    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}]}))
+    return path
+
+
+def _repeated(text: str, number: int) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * number, pa.int16()), pa.array([text]))
+
+
+def _contexts(texts: Any) -> dict[str, Any]:
+    return {"question": ["q"], "contexts": pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)}
+
+
+def _read_good(path: Path) -> None:
+    for item in load(path):
+        if isinstance(item, BadRecord):
+            raise DataError.of(*item.problems)
+
+
+BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "rows of gzip": (lambda here: _gzipped(here / "d.csv.gz", b"response\n" + b"a\n" * 500_000), "10,000 rows, or one"),
+    "rows of Parquet": (
+        lambda here: _parquet(here / "d.parquet", {"response": _repeated("a", 500_000)}),
+        "10,000 rows",
+    ),
+    "a long text in each row": (
+        lambda here: _parquet(here / "d.parquet", {"response": _repeated("x" * 2**20, 1000)}, store_schema=False),
+        "at most 200 times more bytes than the file",
+    ),
+    "a long text in each context": (
+        lambda here: _parquet(here / "d.parquet", _contexts(_repeated("x" * 2**20, 1000))),
+        "at most 200 times more bytes than the file",
+    ),
+    "a long column": (
+        lambda here: _parquet(here / "d.parquet", {"response": ["x" * 2**27]}, use_dictionary=False),
+        "at most 200 times larger when they are unpacked",
+    ),
+    "compressed Arrow": (lambda here: _saved(here / "d", {"response": ["x" * 2**27]}, "zstd"), "compressed batches"),
+    "rows of Arrow": (lambda here: _saved(here / "d", {"response": pa.nulls(10**9)}), "10,000 rows"),
+    "a long text in each row of Arrow": (
+        lambda here: _saved(here / "d", {"response": _repeated("x" * 2**20, 5000)}),
+        "at most 200 times more bytes than the file",
+    ),
+    "values": (lambda here: _gzipped(here / "d.jsonl.gz", b'{"x":[' + b"[]," * 2**20 + b"0]}"), "2,000,000 values"),
+    "contexts": (
+        lambda here: _gzipped(here / "d.json", b'[{"contexts":[' + b'"c",' * 9999 + b'"c"]}]'),
+        "2,000 contexts",
+    ),
+    "columns": (lambda here: _gzipped(here / "d.csv", b",".join(b"c%d" % n for n in range(20_000))), "16,384 columns"),
+    "keys": (
+        lambda here: _gzipped(here / "d.jsonl", json.dumps(dict.fromkeys(map(str, range(20_000)))).encode()),
+        "16,384 columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_small_file_cannot_become_large(kind: str, tmp_path: Path) -> None:
+    """Rows, texts, values, contexts and columns have bounds, which are checked before the memory is taken."""
+    make, message = BOMBS[kind]
+    path = make(tmp_path)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=re.escape(message)):
+            _read_good(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 2**20
+    assert pa.total_allocated_bytes() - before < 64 * 2**20

@@ -49,6 +49,13 @@ def test_ties_are_broken_as_trec_eval_does(tmp_path: Path) -> None:
     assert samples(tmp_path, run)["1"].retrieved_context_ids == ("c", "b", "a", "d")
 
 
+def test_topics_and_documents_match_in_any_unicode_form(tmp_path: Path) -> None:
+    """A run in decomposed Unicode and qrels in composed Unicode name the same topic and document."""
+    found = samples(tmp_path, "\u00fc Q0 e\u0301 1 1 t\n".replace("\u00fc", "u\u0308"), "\u00fc 0 \u00e9 1\n")
+    assert list(found) == ["\u00fc"]
+    assert found["\u00fc"].retrieved_context_ids == found["\u00fc"].reference_context_ids == ("\u00e9",)
+
+
 def test_gzip_tabs_marks_and_blank_lines_are_read(tmp_path: Path) -> None:
     """White space of any kind divides fields; a byte order mark and empty lines mean nothing."""
     (tmp_path / "a.run.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf1\tQ0\ta  1\t2e0 t\r\n\r\n"))
@@ -56,6 +63,23 @@ def test_gzip_tabs_marks_and_blank_lines_are_read(tmp_path: Path) -> None:
     dataset = load_trec(tmp_path / "a.run.gz", tmp_path / "q")
     assert [each.retrieved_context_ids for each in dataset if isinstance(each, Sample)] == [("a",)]
     assert dataset.name == "a"
+
+
+@pytest.mark.parametrize(
+    "qrels",
+    [
+        "query-id\tcorpus-id\tscore\n1\tb\t1\n1\ta\t0\n1\tz\t2\n2\tc\t1\n",
+        "qid,iteration,docid,relevance\n1,0,b,1.0\n1,0,a,0\n1,0,z,2\n2,0,c,1\n",
+        '{"1": {"b": 1, "a": 0, "z": 2.0}, "2": ["c"]}',
+        "".join(
+            f'{{"query-id": "{topic}", "corpus-id": "{document}", "score": {grade}}}\n'
+            for topic, document, grade in (("1", "b", 1), ("1", "a", 0), ("1", "z", 2), ("2", "c", 1))
+        ),
+    ],
+)
+def test_tables_and_json_are_qrels(tmp_path: Path, qrels: str) -> None:
+    """A table with a header, as BEIR writes it, and JSON give the samples of the same qrels in TREC format."""
+    assert samples(tmp_path, qrels=qrels) == samples(tmp_path)
 
 
 @pytest.mark.parametrize(

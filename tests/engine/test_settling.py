@@ -47,7 +47,9 @@ def replied(read: int | None, wrote: int | None, text: str = TEXT[:120], **more:
         (replied(190, 0, "", finish=Finish.REFUSED), (190, 2048), True),
         (replied(190, None, "", finish=Finish.REFUSED), (190, 2048), True),
         (replied(190, None, ""), (190, 2048), True),
-        (replied(190, 15, TEXT[:100] + " " * 8_000), (190, 2_700), True),
+        (replied(190, 15, TEXT[:100] + " " * 6_000), (190, 2_034), True),
+        (replied(190, 15, TEXT[:100] + " " * 8_000), (190, 2_048), True),
+        (replied(190, None, "x" * 12_000_000), (190, 2_048), True),
         (replied(190, None, TEXT[:120], reasoning="First I read it, then" * 10), (190, 110), True),
     ],
 )

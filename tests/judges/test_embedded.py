@@ -7,15 +7,19 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from merilo.judges.cascade import cascade_of
 
 from merilo import evaluate
+from merilo.commands.evaluate.languages import unread_check
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.data.short_answers import stated
+from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
+from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.decisions import probability_of
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.completion import Completion
@@ -32,6 +36,8 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
+from merilo.rendering.run_markdown import run_markdown
+from merilo.rendering.summary import summary_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -297,20 +303,41 @@ GERMAN = {"user_input": "Wann wurde der Turm gebaut?", "retrieved_contexts": ["D
 ENGLISH = {"user_input": ASKED, "retrieved_contexts": [CONTEXT]}
 
 
-def test_a_run_says_how_many_samples_are_in_a_language_it_does_not_know(tmp_path: Path) -> None:
-    """The agreement that stands in a summary is about English texts; a sample without any text is no foreign one."""
-    blank: dict[str, Any] = {"user_input": " ", "retrieved_contexts": []}
-    run = evaluate(
-        [RUSSIAN, ENGLISH, GERMAN, blank], metrics=["context_relevance"], out=tmp_path / "mixed", cache=False
+def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
+    """The screen, the report and JSON count them for each metric, since a metric reads only some of the texts."""
+    rows = [
+        RUSSIAN | {"response": "В 1889 году."},
+        ENGLISH | {"response": "Der Turm wurde im Jahr 1889 gebaut."},
+        ENGLISH | {"response": "It was built in 1889.", "language": "nl"},
+        ENGLISH | {"response": "It was built in 1889."},
+        GERMAN | {"response": "1889", "language": "en"},
+        {"user_input": " ", "retrieved_contexts": [], "response": "1889"},
+    ]
+    run = evaluate(rows, metrics=["context_relevance", "faithfulness"], out=tmp_path / "mixed", cache=False)
+    note = (
+        "Samples in a language that embedded does not support: 3 of 6 for context_relevance (de 1, nl 1, ru 1: "
+        "1, 3, 5); 4 of 6 for faithfulness (de 2, nl 1, ru 1: 1, 2, 3, 5). Scores there are weak."
     )
-    (note,) = run.manifest.notes
-    assert note == (
-        "2 of 4 samples (1, 3) are in a language that embedded does not support (de 1, ru 1). Metrics that it judges "
-        "there are weak, and its agreement with human labels does not cover them."
-    )
-    assert overview_record(run)["notes"] == [note]
-    alone = evaluate([ENGLISH, blank], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
-    assert alone.manifest.notes == ()
+    wide = str(summary_page(run, 400)), str(overview_page(run, 400)), run_page(report_run(run)), run._repr_html_()
+    assert all(note in page for page in (*wide, run_markdown(run)))
+    record = overview_record(run)
+    assert record["notes"] == [note]
+    assert record["unread"]["faithfulness"] == {
+        "judge": "embedded",
+        "samples": 4,
+        "first": ["1", "2", "3", "5"],
+        "languages": {"de": 2, "nl": 1, "ru": 1},
+    }
+
+
+def test_nothing_is_said_where_it_reads_everything_or_answers_nothing(tmp_path: Path) -> None:
+    """Not of English samples or texts without letters; not if another judge answers, also as the last of a cascade."""
+    digits = {"user_input": "2 + 2?", "retrieved_contexts": ["4"]}
+    english = evaluate([ENGLISH, digits], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
+    assert overview_record(english)["unread"] == {}
+    roles = {"judge": cascade_of([EmbeddedJudge(), ScriptedJudge.of([])])}
+    assert unread_check(["context_relevance"], JudgeRoles(roles)) is None
+    assert unread_check(["faithfulness"], JudgeRoles({"judge": ScriptedJudge.of([])})) is None
 
 
 def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.questions import Pack
+from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.openai import OpenAIProvider
 
@@ -38,6 +39,7 @@ WHY = "As the test wants it."
 QUESTION = Relevance("Who?", ("One.", "Two."))
 GOOD = RelevanceVerdict(1, evidence=(0,), reason=WHY)
 TEXTS = tuple(f"Statement {name} holds." for name in ("Anna", "Bert", "Cleo", "Dora"))
+LIST = Statements(("One.", "Two."))
 PACK = Pack(tuple(Support(text, ("A.", "B.")) for text in TEXTS))
 YES = SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=WHY, sentences=((0, 0),))
 NO = SupportVerdict(SupportLabel.NOT_STATED, reason=WHY)
@@ -135,30 +137,120 @@ async def test_after_two_reasks_the_question_fails(server: JudgeServer, judge: L
     assert 'no JSON object with the field "grade"' in answer.message
 
 
-async def test_a_cut_reply_is_asked_for_with_more_room(server: JudgeServer, judge: LLMJudge) -> None:
+async def test_a_cut_list_is_asked_for_with_more_room(server: JudgeServer, judge: LLMJudge) -> None:
     """The same request goes out with four times the limit, and the larger limit stays."""
-    server.fail_next(fake.truncated(), fake.contradiction())
-    assert await converse(judge, QUESTION) == (GOOD,)
+    server.fail_next(fake.truncated(), fake.malformed())
+    (answer,) = await converse(judge, LIST)
+    assert not isinstance(answer, Failure)
     assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192, 8_192]
     assert server.asked[1].messages == server.asked[0].messages
 
 
-async def test_a_cut_reply_is_never_read(server: JudgeServer, judge: LLMJudge) -> None:
+async def test_a_cut_list_is_never_read(server: JudgeServer, judge: LLMJudge) -> None:
     """Even one that holds a whole verdict counts as cut; after two larger limits the question fails."""
     server.fail(replace(fake.truncated(), rewrite=None))
-    (answer,) = await converse(judge, QUESTION)
+    (answer,) = await converse(judge, LIST)
     assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192, 32_768]
     assert isinstance(answer, Failure)
     assert answer.kind is FailureKind.TRUNCATED
 
 
-async def test_a_limit_that_is_refused_leaves_the_reply_cut(server: JudgeServer, judge: LLMJudge) -> None:
-    """When the endpoint refuses the larger limit, the question failed for its length."""
-    server.fail_next(fake.truncated(), fake.status(400, "max_tokens is too large for the context length"))
+async def test_a_reply_that_fills_the_window_is_not_asked_for_with_more_room(
+    server: JudgeServer, judge: LLMJudge
+) -> None:
+    """A reply cut off well below its limit was cut off by the context window, which a larger limit does not widen."""
+    server.counting = lambda _: (800, 1_248)
+    server.fail(fake.truncated())
+    (answer,) = await converse(judge, LIST)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.TRUNCATED
+    assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ('{"reason": "Why.", "grade": 2, "evidence": [1, 2, 2, 2', None),
+        ('{"reason": "Why.", "grade": 2, "evidence": [1]}\n\nLet me explain this at', (0,)),
+        ('<think>{"grade": 0}</think>```json\n{"grade": 2, "evidence": [2], "reason": "It is sai', (1,)),
+    ],
+)
+async def test_a_cut_rating_is_read_if_its_number_is_complete(
+    server: JudgeServer, judge: LLMJudge, text: str, verdict: tuple[int, ...] | None
+) -> None:
+    """A rating has a small limit, and one reply suffices if the grade is in it; evidence that is cut is left out."""
+    server.fail(replace(fake.says(text), finish="length"))
+    (answer,) = await converse(judge, QUESTION)
+    assert isinstance(answer, RelevanceVerdict)
+    assert (answer.grade, answer.evidence) == (2, verdict or ())
+    assert answer.flag == ("" if verdict else "names no evidence")
+    assert [asked.body["max_tokens"] for asked in server.asked] == [256]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"reason": "It', '{"reason": "grade", "grade": 2', '{"grade": 0} or {"grade": 2', "2"]
+)
+async def test_a_rating_that_never_ends_costs_three_small_replies(
+    server: JudgeServer, judge: LLMJudge, text: str
+) -> None:
+    """A cut rating without a complete number is asked for again, but not with more room."""
+    server.fail(replace(fake.says(text), finish="length"))
     (answer,) = await converse(judge, QUESTION)
     assert isinstance(answer, Failure)
     assert answer.kind is FailureKind.TRUNCATED
+    assert [asked.body["max_tokens"] for asked in server.asked] == [256] * 3
+    assert "cut off" in server.asked[1].messages[-1]["content"]
+
+
+async def test_the_room_for_reasoning_is_learnt(server: JudgeServer, judge: LLMJudge) -> None:
+    """A rating cut off in its reasoning is asked for with more room, which later ratings have at once."""
+    server.fail_next(replace(fake.says("<think>Let me see, there are"), finish="length"))
+    for question in (QUESTION, replace(QUESTION, user_input="And then?")):
+        assert not isinstance((await converse(judge, question))[0], Failure)
+    assert [asked.body["max_tokens"] for asked in server.asked] == [256, 1_024, 1_024]
+
+
+async def test_a_limit_that_is_refused_leaves_the_reply_cut(server: JudgeServer, judge: LLMJudge) -> None:
+    """When the endpoint refuses the larger limit, the question failed for its length."""
+    server.fail_next(fake.truncated(), fake.status(400, "max_tokens is too large for the context length"))
+    (answer,) = await converse(judge, LIST)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.TRUNCATED
     assert "too large for the context length" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("reply", "flag", "grade"),
+    [
+        ({"reason": "", "grade": 1, "evidence": []}, "names no evidence", 1),
+        ({"reason": "", "grade": 2, "evidence": [9, 2]}, "names wrong evidence", 2),
+        ({"reason": "", "grade": 2, "evidence": [9]}, "names no evidence", 2),
+        ({"reason": "", "grade": 0, "evidence": [1]}, "names wrong evidence", 0),
+    ],
+)
+async def test_a_grade_without_right_evidence_is_a_flagged_verdict(
+    server: JudgeServer, judge: LLMJudge, reply: dict[str, object], flag: str, grade: int
+) -> None:
+    """The model is asked again once; if it repeats its grade, that stands, without the evidence that is wrong."""
+    server.fail(fake.says(json.dumps(reply)))
+    (answer,) = await converse(judge, QUESTION)
+    assert isinstance(answer, RelevanceVerdict)
+    assert (answer.grade, answer.flag, answer.evidence) == (grade, flag, (1,) if 2 in reply["evidence"] else ())  # type: ignore[operator]  # a list
+    assert server.count == 2
+    assert QUESTION.fault(answer) is None
+    assert RelevanceVerdict.from_json(answer.to_json()) == answer
+
+
+async def test_a_schema_lists_the_numbers_that_the_prompt_has(server: JudgeServer, judge: LLMJudge) -> None:
+    """A model that writes by schema can name no other sentence; one without has a prompt that others share."""
+    pack = Pack(tuple(Support(f"Statement {n}.", ("One. Two.", "Three.")) for n in range(2)))
+    for question in (QUESTION, LIST, pack):
+        await converse(judge, question)
+    listed = [json.dumps(asked.body["response_format"]).partition('"enum": [1, ')[2][:5] for asked in server.asked]
+    assert listed == ["2]}}}", "2]}, ", "2, 3]"]
+    server.refuse("json_schema", "json_object")
+    await converse(judge, QUESTION)
+    assert json.dumps(schema_for("relevance")) in server.asked[-1].messages[0]["content"]
 
 
 @pytest.mark.parametrize(

@@ -346,11 +346,12 @@ def test_labels_that_differ_in_case_alone_are_told_apart() -> None:
 
 
 def test_a_choice_has_its_labels_in_its_schema() -> None:
-    """A model that writes by schema can write no other label; other kinds have the schema of their kind."""
+    """A model that writes by schema can write no other label; other kinds have one object per number."""
     properties = CHOICE.reply_schema()["properties"]
     assert isinstance(properties, dict)
     assert properties["label"] == {"type": "string", "enum": ["very good", "Bad", "3"]}
-    assert RELEVANCE.reply_schema() is schema_for("relevance")
+    assert RELEVANCE.reply_schema() is RELEVANCE.reply_schema()
+    assert Noncommittal("?", "!").reply_schema() == schema_for("noncommittal")
 
 
 @pytest.mark.parametrize(

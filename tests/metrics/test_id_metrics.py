@@ -131,6 +131,20 @@ def test_nothing_retrieved_finds_nothing(metric: Metric) -> None:
     assert (found.value if isinstance(found, Score) else found) == expected
 
 
+@pytest.mark.parametrize(
+    "written", ["caf\u00e9 1", "cafe\u0301 1", " caf\u00e9\t 1\n", "caf\u00e9\u00a01", "\ufeffcafe\u0301\u200b 1"]
+)
+def test_one_id_may_be_written_in_several_ways(written: str) -> None:
+    """Unicode forms, white space and invisible characters do not distinguish ids, in fields and in qrels."""
+    for metric in ALL:
+        plain = Sample("s", retrieved_context_ids=["caf\u00e9 1"], reference_context_ids=[written])
+        graded = Sample(
+            "s", retrieved_context_ids=[written], reference_context_ids=[], metadata={"qrels": {"caf\u00e9 1": 1}}
+        )
+        assert value(metric, plain) == value(metric, ranked("a", "a"))
+        assert metric.name != "nDCG" or value(metric, graded) == 1
+
+
 def test_ids_are_those_of_the_contexts() -> None:
     """Where the sample names no ids itself, its contexts' ids count."""
     sample = Sample(

@@ -16,6 +16,7 @@ from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
@@ -166,22 +167,22 @@ async def test_without_a_schema_it_stands_in_words(server: JudgeServer, provider
 async def test_a_bad_value_is_not_a_refused_parameter(
     server: JudgeServer, provider: AnthropicProvider, message: str
 ) -> None:
-    """An error that merely mentions a parameter drops nothing."""
+    """An error that merely mentions a parameter drops nothing once the endpoint has accepted it."""
     body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    server.fail_next(fake.bare(json.dumps(body), 400))
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail(fake.bare(json.dumps(body), 400))
         with pytest.raises(Permanent):
             await connection.send(REQUEST)
         assert connection.adaptations() == {}
 
 
-async def test_a_limit_that_is_too_large_leaves_the_reply_cut(server: JudgeServer, provider: AnthropicProvider) -> None:
-    """A cut reply is asked for with more room; where the model has none, the question failed for its length."""
+async def test_a_limit_that_is_too_large_is_made_smaller(server: JudgeServer, provider: AnthropicProvider) -> None:
+    """A cut list is asked for with more room, as much as the model has according to its error."""
     server.fail_next(fake.truncated(), fake.status(400, "max_tokens: 8192 > 4096, the maximum allowed number"))
-    (answer,) = await converse(LLMJudge(provider), QUESTION)
-    assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192]
-    assert isinstance(answer, Failure)
-    assert answer.kind is FailureKind.TRUNCATED
+    (answer,) = await converse(LLMJudge(provider), Statements(("One.", "Two.")))
+    assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192, 4_096]
+    assert not isinstance(answer, Failure)
 
 
 async def test_a_refusal_is_a_failure_at_once(server: JudgeServer, provider: AnthropicProvider) -> None:

@@ -220,7 +220,7 @@ async def test_documented_errors_become_ours(
     words: str,
 ) -> None:
     """Each documented error is retried, fails the question or ends the run, with advice; it drops no parameter."""
-    server.fail_next(fake.bare(json.dumps(body), status, x_amzn_ErrorType=kind))
+    server.fail(fake.bare(json.dumps(body), status, x_amzn_ErrorType=kind))
     async with provider.connect() as connection:
         with pytest.raises(ProviderError, match=words) as caught:
             await connection.send(REQUEST)
@@ -370,8 +370,10 @@ def test_a_region_and_a_key_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_key_is_never_shown(server: JudgeServer, provider: BedrockProvider) -> None:
     """The key is in no message, adaptation or repr, even if the server repeats it."""
     says = json.dumps({"message": f"outputConfig of {KEY}: Extra inputs are not permitted"})
-    server.fail_next(fake.bare(says, 400), fake.bare(says, 403, x_amzn_ErrorType=f"Type{KEY}"))
+    server.fail_next(fake.bare(says, 400))
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail_next(fake.bare(says, 403, x_amzn_ErrorType=f"Type{KEY}"))
         with pytest.raises(ProviderDown) as caught:
             await connection.send(REQUEST)
         shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]

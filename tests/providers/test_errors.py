@@ -238,9 +238,8 @@ def provider_of(kind: str, server: JudgeServer) -> Provider:
 async def test_documented_errors_become_ours(server: JudgeServer, kind: str, case: Case) -> None:
     """Each documented error is asked again, given up or ends the run, as its page says, with the wait it asks for."""
     body = case.body if isinstance(case.body, str) else json.dumps(case.body)
-    server.fail_next(
-        fake.bare(body, case.status, **{name.replace("-", "_"): text for name, text in case.headers.items()})
-    )
+    server.behave()
+    server.fail(fake.bare(body, case.status, **{name.replace("-", "_"): text for name, text in case.headers.items()}))
     async with provider_of(kind, server).connect() as connection:
         with pytest.raises(ProviderError) as caught:
             await connection.send(REQUEST)
@@ -272,6 +271,7 @@ async def test_documented_ends_become_ours(server: JudgeServer, kind: str, reaso
     """Why a model stopped is a whole reply, a cut one or a refusal."""
     chat = {"choices": [{"message": {"content": "so"}, "finish_reason": reason}]}
     message = {"type": "message", "content": [{"type": "text", "text": "so"}], "stop_reason": reason}
+    server.behave()
     server.fail_next(fake.bare(json.dumps(message if kind == "anthropic" else chat)))
     async with provider_of(kind, server).connect() as connection:
         reply = await connection.send(REQUEST)
@@ -291,6 +291,7 @@ async def test_documented_ends_become_ours(server: JudgeServer, kind: str, reaso
 )
 async def test_an_error_that_ends_a_run_says_what_to_check(server: JudgeServer, kind: str, words: list[str]) -> None:
     """A refused key names its variable, an unknown model or deployment its name."""
+    server.behave()
     server.fail_next(fake.status(401), fake.status(404))
     async with provider_of(kind, server).connect() as connection:
         for expected in words:

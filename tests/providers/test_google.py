@@ -268,7 +268,7 @@ async def test_documented_errors_become_ours(
 ) -> None:
     """Each documented error is retried, fails the question or ends the run, and drops no parameter."""
     body = {"error": {"code": status, "message": message, "status": code, "details": detail}}
-    server.fail_next(fake.bare(json.dumps(body), status))
+    server.fail(fake.bare(json.dumps(body), status))
     async with provider.connect() as connection:
         with pytest.raises(ProviderError) as caught:
             await connection.send(REQUEST)
@@ -278,9 +278,9 @@ async def test_documented_errors_become_ours(
     assert getattr(caught.value, "retry_after_s", None) == wait_s
 
 
-def read(fields: dict[str, object]) -> Any:
+def read(fields: dict[str, object], path: ReplyPath = ReplyPath.TEXT) -> Any:
     """The reply in a body."""
-    return content_of(fields, json.dumps(fields), path=ReplyPath.TEXT, clean=str, address="a")
+    return content_of(fields, json.dumps(fields), path=path, clean=str, address="a")
 
 
 def candidate(reason: str | None, text: str | None = None) -> dict[str, object]:
@@ -296,6 +296,7 @@ def candidate(reason: str | None, text: str | None = None) -> dict[str, object]:
     ("fields", "finish", "text"),
     [
         (candidate("STOP", "so"), Finish.STOP, "so"),
+        (candidate("STOP"), Finish.STOP, ""),
         (candidate(None, "so"), Finish.STOP, "so"),
         (candidate("MAX_TOKENS", "so"), Finish.LENGTH, "so"),
         (candidate("MAX_TOKENS"), Finish.LENGTH, ""),
@@ -336,7 +337,7 @@ def test_thoughts_are_billed_but_are_not_the_answer() -> None:
     ["<html>hello</html>", "{}", json.dumps(candidate("MALFORMED_RESPONSE", "so")), json.dumps(candidate("STOP"))],
 )
 async def test_bodies_without_an_answer_are_retried(server: JudgeServer, provider: GoogleProvider, body: str) -> None:
-    """A page of a gateway, a malformed response and an empty candidate are temporary errors."""
+    """A page of a gateway, a malformed response and an empty verdict are temporary errors."""
     server.fail_next(fake.bare(body))
     async with provider.connect() as connection:
         with pytest.raises(Temporary):
@@ -395,8 +396,10 @@ def test_only_the_own_endpoint_has_a_price(provider: GoogleProvider, monkeypatch
 async def test_a_key_is_never_shown(server: JudgeServer, provider: GoogleProvider) -> None:
     """The key is in no address, message, adaptation or repr, even if the server repeats it."""
     error = {"error": {"code": 400, "message": f"thinking {KEY}", "status": "INVALID_ARGUMENT"}}
-    server.fail_next(*[fake.bare(json.dumps(error), 400)] * 2, fake.bare(json.dumps(error), 500))
+    server.fail_next(*[fake.bare(json.dumps(error), 400)] * 2)
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail_next(fake.bare(json.dumps(error), 500))
         with pytest.raises(Temporary) as caught:
             await connection.send(REQUEST)
         shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]

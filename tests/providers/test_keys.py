@@ -262,8 +262,9 @@ async def test_no_error_repeats_what_was_sent(
     provider = provider_of(kind, server, headers=(("X-Gateway", header),))
     refused = "think" if kind == "ollama" else "temperature"
     server.fail_next(fake.bare(json.dumps({"error": {"message": f"{refused} not supported {KEY} {header}"}}), 400))
-    server.fail(fake.bare(f"echo {KEY} {header}", code))
     async with provider.connect() as connection:
+        await connection.send(replace(REQUEST, temperature=0.0))
+        server.fail(fake.bare(f"echo {KEY} {header}", code))
         with pytest.raises(ProviderError) as caught:
             await connection.send(replace(REQUEST, temperature=0.0))
         shown = (

@@ -101,14 +101,15 @@ async def test_every_kind_of_judgement_is_answered(server: JudgeServer, provider
 async def test_the_context_length_is_at_most_the_models(server: JudgeServer, provider: OllamaProvider) -> None:
     """All requests have the smaller of the two lengths, which the error about a longer prompt explains."""
     server.described["model_info"] = {"general.architecture": "bert", "bert.context_length": 512}
-    server.fail_next(fake.bare('{"error": "the input length exceeds the context length"}', 400))
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail_next(fake.bare('{"error": "the input length exceeds the context length"}', 400))
         with pytest.raises(Permanent, match=r"exceeds 512 tokens\. That is the limit of the model") as caught:
             await connection.send(REQUEST)
         await connection.send(REQUEST)
         assert connection.adaptations()["num_ctx"] == "512"
     assert "OLLAMA_CONTEXT_LENGTH" not in str(caught.value)
-    assert [asked.body["options"]["num_ctx"] for asked in server.asked] == [512, 512]
+    assert [asked.body["options"]["num_ctx"] for asked in server.asked] == [512] * 3
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ async def test_errors_of_the_server(
     server: JudgeServer, provider: OllamaProvider, status: int, body: object, error: type[ProviderError], words: str
 ) -> None:
     """Each error of the server is retried, fails the question or ends the run, and its message says what to do."""
-    server.fail_next(fake.bare(body if isinstance(body, str) else json.dumps(body), status))
+    server.fail(fake.bare(body if isinstance(body, str) else json.dumps(body), status))
     async with provider.connect() as connection:
         with pytest.raises(ProviderError, match=words) as caught:
             await connection.send(REQUEST)
@@ -283,6 +284,14 @@ def test_json_that_was_written_while_thinking() -> None:
     fields: dict[str, object] = {"message": {"content": "", "thinking": '{"a": 1}'}, "eval_count": 5}
     assert read(fields).text == '{"a": 1}'
     assert read(fields, path=ReplyPath.TEXT).text == ""
+
+
+def test_an_empty_free_text_is_a_reply() -> None:
+    """A model may have nothing to write; only a verdict cannot be empty."""
+    fields: dict[str, object] = {"message": {"content": ""}, "done_reason": "stop", "eval_count": 0}
+    assert read(fields, path=ReplyPath.TEXT).text == ""
+    with pytest.raises(Temporary):
+        read(fields)
 
 
 def test_a_full_context_is_not_asked_again() -> None:

@@ -165,7 +165,7 @@ async def test_structured_output_falls_to_the_next_path(
         reply = await connection.send(REQUEST)
         again = await connection.send(REQUEST)
         assert connection.adaptations() == {"response_format": path.value}
-        assert len(connection.notices()) == requests - 1
+        assert len(connection.notices()) == 1
     assert reply.path is again.path is path
     assert server.count == requests + 1
     assert json.loads(reply.text)["noncommittal"] is False
@@ -211,7 +211,7 @@ async def test_requests_in_the_air_adapt_once(provider: OpenAIProvider, server: 
         replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(20)))
         assert len(connection.notices()) == 1
     assert len(replies) == 20
-    assert server.count <= 40
+    assert server.count <= 60  # a small temperature is tried first
 
 
 async def test_known_adaptations_cost_no_request(server: JudgeServer, provider: OpenAIProvider) -> None:
@@ -240,9 +240,10 @@ async def test_known_adaptations_cost_no_request(server: JudgeServer, provider: 
 async def test_a_bad_value_is_not_a_refused_parameter(
     server: JudgeServer, provider: OpenAIProvider, message: str
 ) -> None:
-    """An error that merely mentions a parameter drops nothing, where the endpoint does not refuse it."""
-    server.fail_next(fake.status(400, message))
+    """An error that merely mentions a parameter drops nothing once the endpoint has accepted it."""
     async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        server.fail(fake.status(400, message))
         with pytest.raises(Permanent):
             await connection.send(REQUEST)
         assert connection.adaptations() == {}
@@ -478,7 +479,14 @@ def test_an_empty_reply_may_work_later(reason: str, output: int, words: str) -> 
     """LM Studio sends no token for a prompt that is too long; routers report a broken completion with status 200."""
     choice = {"message": {"content": ""}, "finish_reason": reason}
     with pytest.raises(Temporary, match=words):
-        read({"choices": [choice], "usage": {"prompt_tokens": 0, "completion_tokens": output}})
+        read({"choices": [choice], "usage": {"prompt_tokens": 0, "completion_tokens": output}}, ReplyPath.JSON_SCHEMA)
+
+
+def test_an_empty_free_text_is_a_reply() -> None:
+    """A model may have nothing to write, and definitions that read free text score that."""
+    choice = {"message": {"content": ""}, "finish_reason": "stop"}
+    reply = read({"choices": [choice] * 2, "usage": {"prompt_tokens": 90, "completion_tokens": 0}}, ReplyPath.TEXT)
+    assert (reply.texts, reply.finish) == (("", ""), Finish.STOP)
 
 
 def test_an_error_that_is_null_is_none() -> None:

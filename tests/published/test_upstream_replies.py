@@ -94,3 +94,46 @@ def test_deepeval_reads_replies_by_schema_or_loosely(case: dict[str, Any], path:
     score, server = evaluated(f"deepeval-4.3.1:{case['metric']}({parameters})", DEEPEVAL_ROW, case["replies"], tmp_path)
     assert (score, server.count) == (upstream["score"], upstream["requests"])
     assert ("response_format" in server.asked[0].body) == (path == "schema")
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
+        ("ragas-0.0.15:faithfulness", 1.0),
+        ("ragas-0.0.12:context_relevancy(strictness=1)", 0.5),
+        ("ragas-0.0.15:context_recall", 0.0),
+        ("ragas-0.1.9:context_relevancy", 0.0),
+        ("axion:faithfulness", 1.0),
+        ("axion:contextual_relevancy", 0.0),
+        ("umbrela:relevance", 0.0),
+        ("spring-ai-ragas:context_precision", 0.0),
+        ("nvidia:context_relevance", None),
+    ],
+)
+def test_an_empty_reply_is_read_as_upstream_reads_it(metric: str, score: float | None, tmp_path: Path) -> None:
+    """A server whose model writes nothing has answered; what that is worth is the definition's to say."""
+    row = {
+        "user_input": "When?",
+        "response": "In 1889. It is old.",
+        "reference": "In 1889.",
+        "retrieved_contexts": ["A. B."],
+    }
+    body = json.dumps(
+        {
+            "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 90, "completion_tokens": 0},
+        }
+    )
+    with JudgeServer() as server:
+        server.fail(fake.bare(body))
+        run = merilo.evaluate(
+            [{"id": "a", **row}],
+            metrics=[metric],
+            judge="openai:test-model",
+            base_url=server.base_url,
+            out=tmp_path / "run",
+            cache=False,
+        )
+    (outcome,) = run.sample("a").outcomes.values()
+    assert (outcome.value if isinstance(outcome, merilo.Score) else None) == score
+    assert "without any token" not in str(outcome)

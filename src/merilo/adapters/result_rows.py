@@ -13,6 +13,7 @@ from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.adapters.items import Item
 from merilo.data import check
+from merilo.data.json_records import MAX_VALUES, has_too_many_values
 from merilo.data.lines import RawRecord
 from merilo.data.source import MAX_LINE_BYTES, MAX_UNPACKED_BYTES
 from merilo.errors import DataError, Problem
@@ -153,9 +154,12 @@ def inspect_archive(path: Path) -> Iterator[RawRecord]:
 
 def _archived(content: bytes, number: int) -> RawRecord:
     try:
-        found: object = json.loads(content)
+        text = content.decode()
+        found: object = None if has_too_many_values(text) else json.loads(text)
     except (ValueError, RecursionError):
         return RawRecord(number, None, (Problem("a JSON object", "invalid JSON"),))
+    if found is None:
+        return RawRecord(number, None, (Problem(f"a sample of at most {MAX_VALUES:,} values", "more"),))
     if not check.is_record(found):
         return RawRecord(number, None, (Problem("an object", check.shown(found)),))
     return RawRecord(number, dict(found))

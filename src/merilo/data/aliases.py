@@ -2,39 +2,78 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
+from merilo.data import check
+from merilo.data.fit import fitting
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import UsageError
 
 TARGETS: Final = ("id", *FIELDS, "history", "language", "metadata")
 """The fields that a column may fill."""
 
-LIST_FIELDS: Final = frozenset(FIELDS) - {"user_input", "response", "reference"}
+TEXT_FIELDS: Final = frozenset({"user_input", "response", "reference"})
+LIST_FIELDS: Final = frozenset(FIELDS) - TEXT_FIELDS
 
 _PART = re.compile(r"(.+?)(?:\.(\d{1,9})|\[(\d{1,9})\])")  # contexts.0, contexts[0]
+_NUMBERED = re.compile(r"(.+?)[_ -]?(\d{1,4})")  # chunk_1, Passage 1, doc1
 _MAX_PLANS = 1000  # data whose columns change with every record must not fill the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The field that a column fills in a record that also has the other columns."""
+
+    column: str
+    field: str
+    others: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
     """The alias file: column to field, ambiguous columns with their required companions, list columns, context names.
 
-    `meaning`: column to a field, and to the other columns that a record must have for this meaning.
-    `lists`: columns of lists for a field of one text. `one_text`: columns of a list field that may contain one text.
+    `usual`: names that belong to no system, read if nothing else fills their field. `meanings`: columns whose field the
+    other columns decide. `doubtful`: columns that other data fills with the other field. `lists`: columns of lists for
+    a field of one text. `one_text`: columns of a list field that may contain one text. `words`: words in names that
+    resemble a field.
     """
 
     fields: Mapping[str, str]
+    usual: Mapping[str, str]
     only_with: Mapping[str, frozenset[str]]
-    meaning: Mapping[str, tuple[str, frozenset[str]]]
+    meanings: tuple[Meaning, ...]
+    doubtful: Mapping[str, str]
     lists: frozenset[str]
     one_text: frozenset[str]
     context: Mapping[str, str]
+    usual_context: Mapping[str, tuple[str, ...]]
+    text_keys: frozenset[str]
+    """The names of a context's text."""
+    words: Mapping[str, frozenset[str]]
+    languages: Mapping[str, str]
+    exact: Mapping[str, str]
+    """Each name in lower case, letters and digits only, with the name as it is written."""
+
+    def name_of(self, column: str) -> str:
+        """Return the known name that a column has in other case or with other separators; itself if there is none."""
+        return column if column in self.fields or column in self.usual else self.exact.get(letters(column), column)
+
+    def field_of(self, column: str) -> str | None:
+        """Return the field of a column, whatever the other columns are; None for an unknown name."""
+        name = self.name_of(column)
+        return self.fields.get(name) or self.usual.get(name)
+
+
+def letters(name: str) -> str:
+    """Return a name in lower case without anything but letters and digits."""
+    return "".join(char for char in name.casefold() if char.isalnum())
 
 
 @cache
@@ -42,13 +81,26 @@ def aliases() -> Aliases:
     """Return the aliases that merilo knows, read once."""
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
     own = {name: name for name in TARGETS}
+    fields = own | {column: name for system in tables["systems"].values() for column, name in system.items()}
+    usual = {column: name for name, columns in tables["usual"].items() for column in columns}
+    meanings = tuple(Meaning(each["column"], each["field"], frozenset(each["with"])) for each in tables["meaning"])
+    companions = {other for each in meanings for other in (each.column, *each.others)}
     return Aliases(
-        fields=own | {column: name for system in tables["systems"].values() for column, name in system.items()},
+        fields=fields,
+        usual=usual,
         only_with={column: frozenset(others) for column, others in tables["only_beside"].items()},
-        meaning={column: (each["field"], frozenset(each["with"])) for column, each in tables["meaning"].items()},
+        meanings=meanings,
+        doubtful=tables["doubtful"],
         lists=frozenset(tables["lists"]),
         one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
+        usual_context={key: tuple(names) for key, names in tables["usual_context"].items()},
+        text_keys=frozenset(
+            ["text", *tables["usual_context"]["text"], *(key for key, to in tables["context"].items() if to == "text")]
+        ),
+        words={name: frozenset(words) for name, words in tables["words"].items()},
+        languages=tables["languages"],
+        exact={letters(name): name for name in (*companions, *usual, *reversed(fields))},
     )
 
 
@@ -74,13 +126,13 @@ class ColumnPlan:
     """The treatment of records with the same columns.
 
     - `fields`: each field with its sources (more than one: ambiguous if their values differ);
-    - `unclear`: columns with an ambiguous meaning;
+    - `unclear`: columns with an ambiguous meaning, and the name to map (that of numbered columns has no number);
     - `kept`: columns stored in the metadata;
     - `knows_a_field`: True if any column has a value that can be judged.
     """
 
     fields: tuple[tuple[str, tuple[FieldSource, ...]], ...]
-    unclear: tuple[str, ...]
+    unclear: tuple[tuple[str, tuple[str, ...]], ...]
     kept: tuple[str, ...]
     knows_a_field: bool
 
@@ -94,6 +146,8 @@ class Planner:
 
     mapping: Mapping[str, str]
     columns: Columns
+    cells: bool = False
+    """True if every value is the text of a table's cell."""
     _plans: dict[tuple[str, ...], ColumnPlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,65 +159,139 @@ class Planner:
 
         self.columns.unseen.update(self.mapping)
 
-    def plan(self, names: tuple[str, ...]) -> ColumnPlan:
+    def plan(self, record: Mapping[str, object]) -> ColumnPlan:
         """Return the plan for records with these columns, in this order."""
+        names = tuple(record)
         plan = self._plans.get(names)
         if plan is None:
-            plan = self._make(names)
+            plan = self._make(names, record)
             if len(self._plans) < _MAX_PLANS:
                 self._plans[names] = plan
         return plan
 
-    def _make(self, names: tuple[str, ...]) -> ColumnPlan:
+    def _make(self, names: tuple[str, ...], record: Mapping[str, object]) -> ColumnPlan:
+        known = aliases()
+        parts = self._parts(names)
+        bases = {column: base for base, group in parts.items() for column in group}
+        aliased = Counter(known.name_of(name) for name in names)
+        found = {name: self._match(name, bases.get(name), aliased, record[name]) for name in names}
+        best: dict[str, int] = {}
+        for each in filter(None, found.values()):
+            best[each.field] = min(each.rank, best.get(each.field, each.rank))
         sources: dict[str, list[FieldSource]] = {}
-        unclear: list[str] = []
+        unclear: dict[str, list[str]] = {}
         kept: list[str] = []
-        parts: dict[tuple[str, str], list[tuple[int, str]]] = {}
-        mapped = {self.mapping[name] for name in names if name in self.mapping}
-        special = _special_meanings(names)
-        for name in names:
-            target = self.mapping.get(name) or special.get(name) or aliases().fields.get(name)
-            part = None if target else _PART.fullmatch(name)
-            base = part[1] if part else name
-            target = target or self.mapping.get(base) or aliases().fields.get(base)
-            is_mapped = base in self.mapping
-            company = aliases().only_with.get(base)
-            if target is None or (part and target not in LIST_FIELDS) or (target in mapped and not is_mapped):
+        for name, match in found.items():
+            base = bases.get(name, name)
+            company = known.only_with.get(known.name_of(base))
+            if match is None or best[match.field] < match.rank or (base != name and match.field not in LIST_FIELDS):
                 kept.append(name)
-            elif company and not is_mapped and name not in special and company.isdisjoint(names):
-                unclear.append(name)
-            elif part:
-                parts.setdefault((target, base), []).append((int(part[2] or part[3]), name))
-            else:
-                sources.setdefault(target, []).append(FieldSource((name,), _form(name, target, is_mapped=is_mapped)))
-        for (target, _), numbered in parts.items():
-            found = FieldSource(tuple(name for _, name in sorted(numbered)), ColumnFormat.PARTS)
-            sources.setdefault(target, []).append(found)
-        fields = tuple((name, tuple(found)) for name, found in sources.items())
+            elif company and match.rank >= _NAMED and not match.special and company.isdisjoint(aliased):
+                unclear.setdefault(base, []).append(name)
+            elif base == name:
+                form = _form(name, match.field, is_mapped=match.rank == _MAPPED)
+                sources.setdefault(match.field, []).append(FieldSource((name,), form))
+            elif name == parts[base][0]:
+                sources.setdefault(match.field, []).append(FieldSource(tuple(parts[base]), ColumnFormat.PARTS))
+        fields = tuple((name, tuple(each)) for name, each in sources.items())
+        ambiguous = tuple((base, tuple(group)) for base, group in unclear.items())
         knows_a_field = bool(unclear) or not sources.keys().isdisjoint(FIELDS)
-        plan = ColumnPlan(fields, tuple(unclear), tuple(kept), knows_a_field)
-        self._note(plan, names, [base for _, base in parts])
+        plan = ColumnPlan(fields, ambiguous, tuple(kept), knows_a_field)
+        self._note(plan, record, [*parts])
+        self._doubt(plan)
         return plan
 
-    def _note(self, plan: ColumnPlan, names: tuple[str, ...], bases: list[str]) -> None:
-        for name in (*names, *bases):
+    def _match(self, name: str, base: str | None, aliased: Mapping[str, int], value: object) -> "_Match | None":
+        """Return the field of a column, or of the numbered columns that it belongs to; None for an unknown one."""
+        column = name if base is None else base
+        if column in self.mapping:
+            return _Match(self.mapping[column], _MAPPED)
+        known = aliases()
+        alias = _listed(column) if base is not None else known.name_of(column)
+        for each in (each for each in known.meanings if each.column == alias and each.others <= aliased.keys()):
+            usual = known.fields.get(alias)  # a name that another column has, too, keeps its usual meaning
+            if usual is None or all(known.fields.get(other) != each.field for other in aliased if other != alias):
+                return _Match(each.field, _NAMED, special=True)
+        target = known.field_of(alias)
+        if target is None:
+            return None
+        rank = _USUAL if alias in known.usual else _NAMED if alias == column or base is not None else _LIKE
+        has_form = rank == _NAMED or base is not None or not value or self._has_form(value, target, alias)
+        return _Match(target, rank) if has_form else None
+
+    def _has_form(self, value: object, target: str, alias: str) -> bool:
+        if target == "metadata":
+            return check.is_mapping(value)
+        if isinstance(value, str) and target in (*TEXT_FIELDS, "language"):
+            return True
+        if isinstance(value, str) and target in LIST_FIELDS and not (self.cells or alias in aliases().one_text):
+            return False
+        return target in fitting(value, aliases().text_keys)
+
+    def _parts(self, names: tuple[str, ...]) -> dict[str, list[str]]:
+        """Return the columns that form a list together, by their common name, in the order of their numbers."""
+        numbered: dict[str, dict[int, str]] = {}
+        loose: set[str] = set()
+        for name in names:
+            if name in self.mapping or aliases().field_of(name):
+                continue
+            part = _PART.fullmatch(name)
+            found = part or _NUMBERED.fullmatch(name)
+            if found is not None and (found[1] in self.mapping or aliases().field_of(_listed(found[1]))):
+                numbered.setdefault(found[1], {})[int(found[2] or found[3])] = name
+                loose |= set() if part else {found[1]}
+        return {
+            base: [each[number] for number in sorted(each)]
+            for base, each in numbered.items()
+            if base not in loose or (min(each) <= 1 and max(each) - min(each) == len(each) - 1)
+        }
+
+    def _note(self, plan: ColumnPlan, record: Mapping[str, object], bases: list[str]) -> None:
+        for name in (*record, *bases):
             self.columns.unseen.pop(name, None)
-        if len(self.columns.kept) < _MAX_PLANS:
-            self.columns.kept.update(dict.fromkeys(plan.kept))
+        for name in plan.kept:
+            if len(self.columns.kept) < _MAX_PLANS or name in self.columns.kept:
+                self.columns.kept[name] = self.columns.kept.get(name) or fitting(record[name], aliases().text_keys)
         for name, sources in plan.fields:
             self.columns.recognised.update((column, name) for found in sources for column in found.columns)
 
+    def _doubt(self, plan: ColumnPlan) -> None:
+        """Note the columns that may have the value of another field, if no other column decides."""
+        known, filled = aliases(), dict(plan.fields)
+        special = {each.column: each for each in known.meanings}
+        doubtful: dict[str, str] = {}
+        for name, (source, *_) in plan.fields:
+            column = source.columns[0]
+            alias = known.name_of(column)
+            other = known.doubtful.get(alias)
+            if column in self.mapping or other is None:
+                continue
+            if name == other and alias in special:
+                doubtful[column] = "response"
+            elif name != other and other not in filled and (name == "response" or "response" not in filled):
+                doubtful[column] = other
+        self.columns.doubtful.update(doubtful)
 
-def _special_meanings(names: tuple[str, ...]) -> dict[str, str]:
-    """Return the columns whose meaning the other columns of the record decide, with their fields."""
-    return {
-        column: name
-        for column, (name, others) in aliases().meaning.items()
-        if column in names and others.issubset(names)
-    }
+
+_MAPPED, _NAMED, _LIKE, _USUAL = range(4)
+
+
+class _Match(NamedTuple):
+    """The field of a column and the rank of its name: of several columns, those of the lowest rank fill the field."""
+
+    field: str
+    rank: int
+    special: bool = False
+    """True if the other columns decide."""
+
+
+def _listed(base: str) -> str:
+    """Return the known name of numbered columns: `chunk_1` and `chunk_2` are `chunks`."""
+    known = aliases()
+    return known.name_of(base) if known.field_of(base) else known.name_of(f"{base}s")
 
 
 def _form(column: str, target: str, *, is_mapped: bool) -> ColumnFormat:
-    if column in aliases().lists and target not in LIST_FIELDS and not is_mapped:
-        return ColumnFormat.LIST
-    return ColumnFormat.MAPPED if is_mapped else ColumnFormat.PLAIN
+    if is_mapped:
+        return ColumnFormat.MAPPED
+    return ColumnFormat.LIST if target == "reference" or column in aliases().lists else ColumnFormat.PLAIN

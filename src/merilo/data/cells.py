@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from merilo.data import check
+from merilo.data.json_records import MAX_VALUES, has_too_many_values
 
 _DEPTH: Final = 32
 """Maximum levels of nesting in a printed list."""
@@ -53,6 +54,8 @@ def list_in_cell(cell: str) -> list[object] | None:
     cell = cell.lstrip("\ufeff")
     if not _LIST.match(cell):
         return _texts_in_other_brackets(cell)
+    if has_too_many_values(cell):
+        raise CellError(f"{check.shown(cell)}, with more than {MAX_VALUES:,} values")
     try:
         value: object = json.loads(cell, object_pairs_hook=_unique)
     except (ValueError, RecursionError):

@@ -5,20 +5,23 @@ The checks take `object` because they are the first to see a value: nothing is k
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import islice, takewhile
 from numbers import Real
-from typing import Final, TypeAlias, TypeGuard, cast
+from typing import Final, TypeAlias, TypeGuard, TypeVar, cast
 
 from merilo.errors import Problem
 
+_T = TypeVar("_T")
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
+MAX_PROBLEMS: Final = 1_000
+"""Number of problems of one record after which it is not checked further."""
 MAX_DEPTH: Final = 64
 """Maximum levels of nesting in metadata."""
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*|unknown")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_CHARS = 60
 _SHOWN_KEYS = 4
@@ -37,9 +40,9 @@ def shown(value: object) -> str:
             return "true" if value else "false"
         case int() | float():
             is_long = isinstance(value, int) and not _is_short(value)
-            return "a number too long to show" if is_long else f"the number {_cut(str(value))}"
+            return "a number too long to show" if is_long else f"the number {cut(str(value))}"
         case str():
-            return f"the text {_cut(value)!r}" if value else "an empty text"
+            return f"the text {cut(value)!r}" if value else "an empty text"
         case _ if is_mapping(value):
             return f"an object with {_keys(value)}" if value else "an empty object"
         case _ if is_list(value):
@@ -130,7 +133,7 @@ def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str
         problems.append(Problem("a list of ids", shown(value), field))
         return None
     found: list[str] = []
-    for place, item in enumerate(value):
+    for place, item in _until_many(enumerate(value), problems):
         one = identifier(item, f"{field}[{place}]", problems)
         if one is not None:
             found.append(one)
@@ -155,7 +158,7 @@ def number(value: object, field: str, problems: list[Problem]) -> float | None:
 
 
 def language(value: object, field: str, problems: list[Problem]) -> str | None:
-    """Return a language code such as "en" or "pt-BR", or None if it is missing."""
+    """Return a language code such as "en" or "pt-BR", or "unknown"; None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, str) and _LANGUAGE.fullmatch(value):
@@ -198,13 +201,18 @@ def _check_json(value: object, field: str, problems: list[Problem], gaps: list[s
         case int() | float():
             number(value, field, problems)
         case _ if is_mapping(value) and isinstance(value, dict):  # no other mapping can be written as JSON
-            for key, item in value.items():
+            for key, item in _until_many(value.items(), problems):
                 _check_json(item, _checked_key(key, field, problems), problems, gaps, depth + 1)
         case _ if is_list(value):
-            for place, item in enumerate(value):
+            for place, item in _until_many(enumerate(value), problems):
                 _check_json(item, f"{field}[{place}]", problems, gaps, depth + 1)
         case _:
             problems.append(Problem("a JSON value", shown(value), field))
+
+
+def _until_many(items: Iterable[_T], problems: list[Problem]) -> Iterator[_T]:
+    """Yield items until there are too many problems."""
+    return takewhile(lambda _: len(problems) <= MAX_PROBLEMS, items)
 
 
 def _with_nulls(value: object) -> object:
@@ -220,13 +228,13 @@ def _with_nulls(value: object) -> object:
 def _checked_key(key: object, field: str, problems: list[Problem]) -> str:
     if isinstance(key, str):
         text(key, f"a key of {field}", problems)
-        return f"{field}.{_cut(key)}"
+        return f"{field}.{cut(key)}"
     problems.append(Problem("keys that are text", shown(key), field))
     return field
 
 
 def _keys(value: Mapping[object, object]) -> str:
-    keys = [repr(_cut(str(key))) for key in islice(value, _SHOWN_KEYS)]
+    keys = [repr(cut(str(key))) for key in islice(value, _SHOWN_KEYS)]
     return ", ".join([*keys, "..."] if len(value) > _SHOWN_KEYS else keys)
 
 
@@ -234,6 +242,7 @@ def _is_short(value: int) -> bool:
     return value.bit_length() < 13_000  # under Python's limit of 4,300 digits for int to str
 
 
-def _cut(text_to_cut: str) -> str:
+def cut(text_to_cut: str) -> str:
+    """Return the beginning of a text for a message, without half characters."""
     clean = _SURROGATE.sub("\ufffd", text_to_cut[: _SHOWN_CHARS + 1])
     return clean if len(clean) <= _SHOWN_CHARS else clean[: _SHOWN_CHARS - 3] + "..."

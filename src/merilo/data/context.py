@@ -9,6 +9,8 @@ from merilo.data.check import JSON
 from merilo.errors import DataError, Problem
 from merilo.short_repr import short_repr
 
+MAX_CONTEXTS: Final = 2_000
+"""Maximum number of contexts of a sample. Runs of retrievers have 1,000; a judge is asked about each."""
 CONTEXT_KEYS: Final = frozenset({"text", "id", "score", "language", "metadata"})
 
 NO_METADATA: Final[
@@ -105,6 +107,11 @@ def contexts_of(given: object, name: str, language: str | None, problems: list[P
         return ()
     contexts: list[Context] = []
     for place, item in enumerate(given):
+        if place == MAX_CONTEXTS:
+            problems.append(Problem(f"at most {MAX_CONTEXTS:,} contexts", "more", name))
+            return ()
+        if len(problems) > check.MAX_PROBLEMS:
+            break
         try:
             contexts.append(_one_context(item, language))
         except DataError as error:

@@ -11,6 +11,10 @@ from merilo.data import check
 from merilo.data.lines import Lines, RawRecord
 from merilo.errors import DataError, Problem
 
+MAX_COLUMNS: Final = 16_384
+"""Maximum number of columns: that of a spreadsheet."""
+_SEPARATOR: Final = re.compile(r"(?:\ufeff)?sep=(.)\s*", re.IGNORECASE)
+_QUOTED: Final = re.compile(r'"[^"]*+"')
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 
 
@@ -23,6 +27,8 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
     too_long: list[Problem] = []
     texts = _Texts(lines, too_long, name, limit)
     first = next((text for text in texts if text.strip()), None)
+    if first is not None and (stated := _SEPARATOR.fullmatch(first)):  # Excel states the separator in the first line
+        separator, first = stated[1], next((text for text in texts if text.strip()), None)
     if first is None:
         return
     csv.field_size_limit(max(csv.field_size_limit(), limit))  # process-wide; csv has no other limit
@@ -84,14 +90,21 @@ class _Texts:
 
 
 def _delimiter(header: str) -> str:
-    return ";" if header.count(";") > header.count(",") else ","  # spreadsheets write ';' in many locales
+    """Return the separator of a header: a tab if it has one, otherwise the most frequent of `,`, `;` and `|`."""
+    bare = _QUOTED.sub("", header)
+    # spreadsheets write ';' in many locales, and tabs where a table is copied
+    return "\t" if "\t" in bare.strip() else max(",;|", key=bare.count)
 
 
 def _header(reader: "Iterator[list[str]]", name: str) -> list[str]:
     try:
         header = [cell.strip() for cell in next(reader)]
+        if header.count("") > 1:  # columns of a spreadsheet that were never filled
+            header = [cell or f"column {place}" for place, cell in enumerate(header, start=1)]
     except csv.Error as error:
         raise DataError.of(Problem("a CSV header", f"one that is damaged ({error})", source=name, line=1)) from error
+    if len(header) > MAX_COLUMNS:
+        raise DataError.of(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(header):,}", source=name, line=1))
     if repeated := [cell for cell, count in Counter(header).items() if count > 1]:
         raise DataError.of(Problem("each column once", f"the column {repeated[0]!r} again", source=name, line=1))
     if (fault := check.text_fault("".join(header))) is not None:

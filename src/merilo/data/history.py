@@ -31,10 +31,15 @@ _ROLES: Final[Mapping[str, str]] = {
     "bot": ASSISTANT,
     "model": ASSISTANT,
     "chatbot": ASSISTANT,
+    "agent": ASSISTANT,
+    "gpt": ASSISTANT,
     "developer": SYSTEM,
     "function": TOOL,
 }
 """Role as chat systems write it, in lower case → role."""
+
+_SPEAKERS: Final = ("role", "type", "speaker", "from")
+_TEXTS: Final = ("content", "text", "value")
 
 MAX_TURNS: Final = 1_000
 """Maximum number of turns in one history."""
@@ -111,13 +116,21 @@ def turn_of(item: object, place: int, field: str, problems: list[Problem]) -> Tu
         return None
     inner = item.get("data")
     message = {**item, **inner} if check.is_mapping(inner) else item  # LangChain stores a message inside `data`
-    named = item.get("role", item.get("type"))
+    named = next((item[name] for name in _SPEAKERS if name in item), None)
     role = _ROLES.get(named.casefold()) if isinstance(named, str) else None
     if role is None:
         needed = "a role: user, assistant, system or tool"
         problems.append(Problem(needed, check.shown(named), f"{field}.role"))
         return None
-    return _turn(role, message.get("content", message.get("text")), f"{field}.content", problems)
+    content = next((message[name] for name in _TEXTS if name in message), None)
+    return _turn(role, content, f"{field}.content", problems)
+
+
+def text_of_message(item: object) -> object:
+    """Return the text of an object with the text of a message or answer; any other value as it is."""
+    if not check.is_mapping(item):
+        return item
+    return next((item[name] for name in (*_TEXTS, "answer") if isinstance(item.get(name), str)), item)
 
 
 def read_turns(turns: Sequence[Turn] | None) -> tuple[str, ...]:

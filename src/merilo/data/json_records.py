@@ -1,21 +1,28 @@
 """Records of JSON Lines and JSON files, with a problem instead of each that cannot be read."""
 
+import codecs
 import json
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from sys import getsizeof
 from typing import Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.lines import BOM, Lines, Peekable, RawRecord, encoding_fault
+from merilo.data.layouts import NEEDED, WRAPPERS, records_in
+from merilo.data.lines import BOM, BUFFER_BYTES, Lines, Peekable, RawRecord, encoding_fault
 from merilo.errors import DataError, Problem
 
-MAX_JSON_BYTES: Final = 256 * 2**20
+MAX_JSON_BYTES: Final = 192 * 2**20
+"""Maximum size in memory of the text of one value of a JSON file: a record of its array, or the value of a key."""
+MAX_VALUES: Final = 2_000_000
+"""Maximum number of values in one record. A few megabytes of brackets would become gigabytes of objects."""
 
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_WRAPPERS: Final = ("samples", "data", "rows")
-_NEEDED: Final = "an array of objects, or an object that contains one as 'samples', 'data' or 'rows'"
+_NEAR_END: Final = 16
+"""Characters at the end of a part of a text in which an error may be due to the cut: `tru`, `-1.5e`, `\\ud83`."""
 
 
 def json_lines(lines: Lines) -> Iterator[RawRecord]:
@@ -34,126 +41,202 @@ def json_lines(lines: Lines) -> Iterator[RawRecord]:
 
 
 def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
-    """Yield the records of a JSON file; the text is read whole, its records one at a time.
+    """Yield the records of a JSON file: the items of its array, read one at a time, or those in its object.
 
-    Raises DataError if the file is too long, is not UTF-8 or has no array of records.
+    Raises DataError if the file is not UTF-8 or has no records.
     """
-    text = _whole_text(stream, name)
-    start = _skip_space(text, 0)
-    if start == len(text):
+    text = JsonText(stream, name)
+    first = text.peek()
+    if not first:
         return
-    is_array = text.startswith("[", start)
-    first = start + 1 if is_array else _array_start(text, start)
-    if isinstance(first, Problem):
-        raise DataError.of(replace(first, source=name))
-    count, end = yield from _elements(text, first)
-    if end is not None and is_array is not (end == len(text)):
-        got = "more text" if is_array else "the end of the file"
-        yield RawRecord(count + 1, None, (Problem("the end of the JSON value after the array", got),))
+    if first == "[":
+        yield from _elements(text)
+    elif first == "{":
+        yield from _of_object(text)
+    else:
+        raise DataError.of(Problem(NEEDED, check.shown(first), source=name))
 
 
 def json_objects(stream: Peekable, name: str) -> Iterator[RawRecord]:
     """Yield the records of a JSON file that another system wrote: the items of an array, or each object of the file.
 
-    Some systems write one object per line into a `.json` file. Raises DataError if the file is too long or is not
-    UTF-8.
+    Some systems write one object per line into a `.json` file. Raises DataError if the file is not UTF-8.
     """
-    text = _whole_text(stream, name)
-    position = _skip_space(text, 0)
-    if text.startswith("[", position):
-        yield from _elements(text, position + 1)
+    text, place = JsonText(stream, name), 0
+    if text.peek() == "[":
+        yield from _elements(text)
         return
-    decoder, place = _Decoder(), 0
-    while position < len(text):
+    while text.peek():
         place += 1
-        found = decoder.read(text, position)
+        found = text.value()
         if isinstance(found, Problem):
             yield RawRecord(place, None, (found,))
-            end = text.find("\n", position)
-            position = len(text) if end < 0 else _skip_space(text, end)
+            text.skip_line()
         else:
-            yield decoder.record(found.value, place)
-            position = _skip_space(text, found.end)
+            yield text.decoder.record(found.value, place)
 
 
-def _whole_text(stream: Peekable, name: str) -> str:
-    """Return the text of a JSON file. Raises DataError if it is too long or is not UTF-8."""
-    content = stream.read(MAX_JSON_BYTES + 1)
-    if len(content) > MAX_JSON_BYTES:
-        needed, advice = (
-            f"a file of at most {MAX_JSON_BYTES:,} bytes",
-            "write large data as JSON Lines (.jsonl)",
-        )
-        raise DataError.of(Problem(needed, "a longer one", source=name, advice=advice))
+def _of_object(text: "JsonText") -> Iterator[RawRecord]:
+    """Yield the records in an object: those of the array under a known key, otherwise those that its values form."""
+    text.take("{")
+    values: dict[str, object] = {}
+    for name in text.keys():  # noqa: SIM118  not a mapping
+        if name in WRAPPERS and text.peek() == "[" and "columns" not in values:
+            yield from _elements(text, alone=False)
+            return
+        values[name] = text.needed()
+    if text.peek():
+        advice = "if the file has one object per line, name it .jsonl"
+        raise DataError.of(Problem(NEEDED, "several objects", source=text.name, advice=advice))
     try:
-        return content.removeprefix(BOM).decode()
-    except UnicodeDecodeError as error:
-        raise DataError.of(replace(encoding_fault(error), source=name)) from error
+        for place, record in enumerate(records_in(values), start=1):
+            yield text.decoder.record(dict(record), place)
+    except DataError as error:
+        raise DataError.of(*(replace(each, source=text.name) for each in error.problems)) from error
 
 
-def _array_start(text: str, start: int) -> int | Problem:
-    """Return the position of the first record in an object that contains the array under one of its keys."""
-    if not text.startswith("{", start):
-        return Problem(_NEEDED, _sign(text, start))
-    decoder = _Decoder()
-    position = _skip_space(text, start + 1)
-    kinds: set[type] = set()
-    while not text.startswith("}", position):
-        key = decoder.read(text, position)
-        if isinstance(key, Problem):
-            return key
-        position = _skip_space(text, key.end)
-        if not text.startswith(":", position):
-            return Problem("':' after a key", _sign(text, position))
-        position = _skip_space(text, position + 1)
-        if key.value in _WRAPPERS and text.startswith("[", position):
-            return position + 1
-        value = decoder.read(text, position)
-        if isinstance(value, Problem):
-            return value
-        kinds.add(type(value.value))
-        position = _skip_space(text, value.end)
-        if text.startswith(",", position):
-            position = _skip_space(text, position + 1)
-        elif not text.startswith("}", position):
-            return Problem("',' or '}' after a value", _sign(text, position))
-    is_lines = _skip_space(text, position + 1) < len(text)
-    advice = "if the file has one object per line, name it .jsonl" if is_lines else ""
-    if kinds == {dict}:  # each a column, by the numbers of the rows
-        advice = "from pandas, write the array with to_json(orient='records')"
-    return Problem(_NEEDED, "an object without", advice=advice)
-
-
-def _elements(text: str, start: int) -> Generator[RawRecord, None, tuple[int, int | None]]:
-    """Yield the records of an array after its "["; return their number and the position after its "]"."""
-    decoder = _Decoder()
-    position = _skip_space(text, start)
-    if text.startswith("]", position):
-        return 0, _skip_space(text, position + 1)
+def _elements(text: "JsonText", *, alone: bool = True) -> Iterator[RawRecord]:
+    """Yield the records of an array; `alone`: nothing follows it."""
+    text.take("[")
     place = 0
-    while True:
+    while place or text.peek() != "]":
         place += 1
-        found = decoder.read(text, position)
+        found = text.value()
         if isinstance(found, Problem):
             yield RawRecord(place, None, (found,))
-            return place, None
-        yield decoder.record(found.value, place)
-        position = _skip_space(text, found.end)
-        if text.startswith("]", position):
-            return place, _skip_space(text, position + 1)
-        if not text.startswith(",", position):
-            yield RawRecord(place + 1, None, (Problem("',' or ']' after a record", _sign(text, position)),))
-            return place + 1, None
-        position = _skip_space(text, position + 1)
+            return
+        yield text.decoder.record(found.value, place)
+        if text.peek() == "]":
+            break
+        if not text.take(","):
+            yield RawRecord(place + 1, None, (Problem("',' or ']' after a record", text.shown()),))
+            return
+    text.take("]")
+    if alone is bool(text.peek()):
+        got = "more text" if alone else "the end of the file"
+        yield RawRecord(place + 1, None, (Problem("the end of the JSON value after the array", got),))
+
+
+class JsonText:
+    """The text of a JSON file, of which only the value being read is held."""
+
+    def __init__(self, stream: Peekable, name: str) -> None:
+        self.name = name
+        self.decoder = _Decoder()
+        self._stream = stream
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._text = ""
+        self._at = 0
+        self._before = 0
+        self._bytes = 0
+        self._ended = False
+
+    def peek(self) -> str:
+        """Return the next character other than white space, without taking it; empty at the end of the file."""
+        while True:
+            self._at = _skip_space(self._text, self._at)
+            if self._at < len(self._text) or not self._more(BUFFER_BYTES):
+                return self._text[self._at : self._at + 1]
+
+    def take(self, char: str) -> bool:
+        """Return True, and take it, if this is the next character."""
+        found = self.peek() == char
+        self._at += found
+        return found
+
+    def shown(self) -> str:
+        """Return the next character for a message."""
+        return check.shown(char) if (char := self.peek()) else "the end of the file"
+
+    def skip_line(self) -> None:
+        """Go to the end of the line."""
+        while (end := self._text.find("\n", self._at)) < 0:
+            self._at = len(self._text)
+            if not self._more(BUFFER_BYTES):
+                return
+        self._at = end
+
+    def value(self) -> "_Value | Problem":
+        """Take the next value; return the problem if there is none. A part that ends too early is read on."""
+        self.peek()
+        while True:
+            found = self.decoder.read(self._text, self._at, self._before)
+            held = len(self._text) - self._at
+            if isinstance(found, Problem):
+                is_whole = self._ended or not self.decoder.may_be_cut
+            else:
+                is_whole = self._ended or found.end < len(self._text)  # the number may be cut
+            if is_whole and not isinstance(found, Problem):
+                self._at = found.end
+            if is_whole:
+                return found
+            if getsizeof(self._text) > MAX_JSON_BYTES:
+                needed, advice = (
+                    f"a record of at most {MAX_JSON_BYTES:,} bytes",
+                    "write large data as JSON Lines (.jsonl)",
+                )
+                raise DataError.of(Problem(needed, "a longer one", source=self.name, advice=advice))
+            self._more(max(BUFFER_BYTES, held))
+
+    def needed(self) -> object:
+        """Take the next value. Raises DataError if there is none, or if an object in it has a key twice."""
+        found = self.value()
+        if isinstance(found, Problem):
+            raise DataError.of(replace(found, source=self.name))
+        if self.decoder.repeated:
+            raise self._repeated(self.decoder.repeated[0])
+        return found.value
+
+    def keys(self) -> Iterator[str]:
+        """Yield the keys of an object of which "{" is taken; the caller takes the value of each. Raises DataError."""
+        seen: set[str] = set()
+        while not self.take("}"):
+            name = self.needed()
+            if not isinstance(name, str):
+                raise DataError.of(Problem("a key in quotes", check.shown(name), source=self.name))
+            if not self.take(":"):
+                raise DataError.of(Problem("':' after a key", self.shown(), source=self.name))
+            if name in seen:
+                raise self._repeated(name)
+            seen.add(name)
+            yield name
+            if not self.take(",") and self.peek() != "}":
+                raise DataError.of(Problem("',' or '}' after a value", self.shown(), source=self.name))
+
+    def _repeated(self, name: str) -> DataError:
+        return DataError.of(Problem("each key once", f"the key {name!r} again", source=self.name))
+
+    def _more(self, size: int) -> bool:
+        """Read more of the file, and forget what was taken; return False at its end. Raises DataError."""
+        if self._ended:
+            return False
+        content = self._stream.read(size)
+        self._ended = not content
+        try:
+            text = self._utf8.decode(content.removeprefix(BOM) if not self._bytes else content, final=self._ended)
+        except UnicodeDecodeError as error:
+            before = self._bytes + len(content) - len(error.object)
+            raise DataError.of(replace(encoding_fault(error, before), source=self.name)) from error
+        self._bytes += len(content)
+        self._before += self._at
+        self._text, self._at = self._text[self._at :] + text, 0
+        return not self._ended
+
+
+def has_too_many_values(text: str, start: int = 0) -> bool:
+    """Return True for JSON of more than `MAX_VALUES` values, counted by its brackets and commas outside of texts."""
+
+    def marks(part: str) -> int:
+        return part.count(",") + part.count("[") + part.count("{")
+
+    if len(text) - start <= MAX_VALUES or marks(text) <= MAX_VALUES:
+        return False
+    return marks(_STRING.sub("", text[start:])) > MAX_VALUES
 
 
 def _skip_space(text: str, start: int) -> int:
     found = _SPACE.match(text, start)
     return found.end() if found else start
-
-
-def _sign(text: str, position: int) -> str:
-    return check.shown(text[position]) if position < len(text) else "the end of the file"
 
 
 class _Value(NamedTuple):
@@ -162,20 +245,28 @@ class _Value(NamedTuple):
 
 
 class _Decoder:
-    """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys."""
+    """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys.
+
+    `repeated`: keys that the last value has twice. `may_be_cut`: True if its error may be due to the end of the text.
+    """
 
     def __init__(self) -> None:
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
-        self._repeated: list[str] = []
+        self.repeated: list[str] = []
+        self.may_be_cut = False
 
-    def read(self, text: str, start: int) -> _Value | Problem:
-        """Return the value that begins at `start` and its end, or the problem."""
-        self._repeated.clear()
+    def read(self, text: str, start: int, before: int = 0) -> _Value | Problem:
+        """Return the value that begins at `start` and its end, or the problem; `before`: characters left out before."""
+        self.repeated.clear()
+        self.may_be_cut = False
+        if has_too_many_values(text, start):
+            return Problem(f"a record of at most {MAX_VALUES:,} values", "more")
         try:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:
             what = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
-            got = f"invalid JSON ({what} at character {error.pos + 1})"
+            got = f"invalid JSON ({what} at character {before + error.pos + 1})"
+            self.may_be_cut = "Unterminated string" in error.msg or error.pos > len(text) - _NEAR_END
         except RecursionError:
             got = "one that is nested too deeply"
         except ValueError:  # a whole number of more than 4,300 digits
@@ -186,7 +277,7 @@ class _Decoder:
         """Return the value that was read last, as a record."""
         if not isinstance(value, dict):
             return RawRecord(place, None, (Problem("an object", check.shown(value)),))
-        problems = tuple(Problem("each key once", f"the key {key!r} again") for key in self._repeated)
+        problems = tuple(Problem("each key once", f"the key {key!r} again") for key in self.repeated)
         return RawRecord(place, value, problems)
 
     def line(self, text: str, place: int) -> RawRecord:
@@ -203,5 +294,5 @@ class _Decoder:
     def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            self._repeated += [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+            self.repeated += [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
         return found

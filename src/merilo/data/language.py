@@ -1,17 +1,23 @@
 """The language of a text: from its script alone, or identified among the languages in Latin script.
 
+Two functions answer, and only `identify_language` knows every script. `detect_language` knows the scripts of merilo
+0.1.0, so that a sample stored without a language keeps its questions.
+
 Why py3langid, and how often it is right: design/language-identification.md.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from py3langid.langid import LanguageIdentifier
 
 _LOOKED_AT_CHARS = 2000
@@ -74,26 +80,49 @@ _BLOCKS = (
 )
 _FIRSTS = [block.first for block in _BLOCKS]
 
+UNKNOWN: Final = "unknown"
+"""The language of a text in a script that several languages share, or that merilo does not know."""
+_LANGUAGE_OF_SCRIPT: Final = {
+    "ARABIC": "ar", "ARMENIAN": "hy", "BENGALI": "bn", "CYRILLIC": "ru", "DEVANAGARI": "hi", "GEORGIAN": "ka",
+    "GREEK": "el", "GUJARATI": "gu", "GURMUKHI": "pa", "HANGUL": "ko", "HEBREW": "he", "KANNADA": "kn", "KHMER": "km",
+    "LAO": "lo", "LATIN": "latin", "MALAYALAM": "ml", "ORIYA": "or", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te",
+    "THAANA": "dv", "THAI": "th",
+}  # fmt: skip
+"""Language of a script, by the first word of the Unicode names of the letters."""
+OTHER_SCRIPTS: Final = frozenset({"ja", "zh", *_LANGUAGE_OF_SCRIPT.values()} - {"latin"})
+"""Languages that are not written in Latin script."""
+_ASSAMESE: Final = frozenset("ৰৱ")
+"""Letters of the Bengali script that Bengali does not use."""
+
 
 def identify_language(text: str) -> str:
-    """Return the code of the language of `text`, such as "de"; "en" if that is uncertain.
+    """Return the code of the language of `text`, such as "de"; "en" if that is uncertain, "unknown" for other scripts.
 
-    Another script than Latin decides alone, as in `detect_language`. Among languages in Latin script, the first 200
-    characters are identified. Fewer than four words, and results with a low probability, count as English.
+    Another script than Latin decides alone, as in `detect_language`, but no script counts as Latin that is not. Among
+    languages in Latin script, the first 200 characters are identified. Fewer than four words, and results with a low
+    probability, count as English.
     """
-    language = detect_language(text)
+    language = "en"
+    if not text.isascii():
+        weights = _weights(text, _script_of_any)
+        if not _ASSAMESE.isdisjoint(text[:_LOOKED_AT_CHARS]):
+            weights[UNKNOWN] += weights.pop("bn", 0)
+        language = _language_of(weights)
     return _latin_language(text[:_IDENTIFIED_CHARS]) if language == "en" else language
 
 
 def detect_language(text: str) -> str:
-    """Return the code of the language that the script of `text` suggests; "en" if no other script dominates.
+    """Return the code of the language that the script of `text` suggests; "en" if none of `_BLOCKS` but Latin does.
 
     Reads the first 2,000 characters. A script other than Latin decides if it has a third of the letters, because
     texts in every script contain Latin names. Han with kana is Japanese. Languages that share a script are not
     distinguished: all Cyrillic is "ru", all Latin "en".
     """
-    if text.isascii():
-        return "en"
+    return "en" if text.isascii() else _language_of(_weights(text, lambda _: ""))
+
+
+def _weights(text: str, script_of_other: Callable[[str], str]) -> Counter[str]:
+    """Return the letters of each script. `script_of_other`: of a letter outside `_BLOCKS`; empty to leave it out."""
     weights: Counter[str] = Counter()
     for char, count in Counter(text[:_LOOKED_AT_CHARS]).items():
         if char.isalpha():
@@ -101,6 +130,20 @@ def detect_language(text: str) -> str:
             block = _BLOCKS[max(bisect_right(_FIRSTS, code) - 1, 0)]
             if code <= block.last:
                 weights[block.script] += count * block.weight
+            elif other := script_of_other(char):
+                weights[other] += count
+    return weights
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _script_of_any(char: str) -> str:
+    """Return the language of a letter's script, "latin", or "unknown"; empty for signs that belong to no script."""
+    script = unicodedata.name(char, "").split(" ")[0]
+    modifier = unicodedata.category(char) == "Lm" and script not in _LANGUAGE_OF_SCRIPT
+    return "" if modifier else _LANGUAGE_OF_SCRIPT.get(script, UNKNOWN)
+
+
+def _language_of(weights: Counter[str]) -> str:
     total = sum(weights.values())
     del weights["latin"]
     if weights["kana"]:

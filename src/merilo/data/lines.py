@@ -65,7 +65,9 @@ class Lines:
             yield Problem(f"a line of at most {self._limit:,} bytes", "a longer one")
 
 
-def encoding_fault(error: UnicodeDecodeError) -> Problem:
-    """Return the problem of a byte that is not valid UTF-8."""
+def encoding_fault(error: UnicodeDecodeError, before: int = 0) -> Problem:
+    """Return the problem of a byte that is not valid UTF-8; `before`: the bytes before those that were decoded."""
     advice = "save the file as UTF-8"
-    return Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X} at byte {error.start + 1}", advice=advice)
+    return Problem(
+        "UTF-8 text", f"byte 0x{error.object[error.start]:02X} at byte {before + error.start + 1}", advice=advice
+    )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -9,13 +10,18 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
 from merilo.data import check
-from merilo.data.aliases import LIST_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
+from merilo.data.aliases import LIST_FIELDS, TEXT_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
 from merilo.data.conversations import unfolded
+from merilo.data.csv_records import MAX_COLUMNS
+from merilo.data.fit import are_messages, columns_of
 from merilo.data.foreign import ForeignRecords, adapted
+from merilo.data.history import USER, history_of, text_of_message
+from merilo.data.layouts import records_in
 from merilo.data.lines import RawRecord
-from merilo.data.problem_report import mapping_advice
+from merilo.data.objects import plain, role_of
+from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
 from merilo.data.shapes import plain_record, unwrapped
@@ -27,7 +33,6 @@ __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
-_TEXT_FIELDS: Final = frozenset(FIELDS) - LIST_FIELDS
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
 """Missing values as Python, numpy, pandas and JSON print them; in a cell of a text field these are texts."""
@@ -49,11 +54,12 @@ def load(
 
     Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
     data set in memory keeps its name. A file at an address such as s3://bucket/data.jsonl is copied first (extra
-    `fsspec`). "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant memory. The text of a .json
-    file, up to 256 MiB, is held whole: an array of objects, or an object that contains one as "samples", "data" or
-    "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id gets its number, from 1, as
-    its id. A conversation (`messages`, or lines with `conversation_id`, `role` and `content`) becomes one sample for
-    each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have `max_line_bytes`.
+    `fsspec`). "-" is JSON Lines on standard input. JSON Lines, CSV and JSON arrays stream in constant memory. One
+    object, also in memory, may hold the records as a list under "samples", "data" or "rows", as columns (a list for
+    each), or by their ids. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its
+    number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and `content`)
+    becomes one sample for each answer. A gzip file may unpack to 4 GiB; a line or a row of a table may have
+    `max_line_bytes`.
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
     and contexts' own. `limit` is the maximum number of records to read, good or bad; columns to `ignore` are treated
@@ -74,13 +80,15 @@ def load(
             return _of_records(found, rules, limit, columns)
         file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
         file.check_head()
-        reader = _Reader(
-            file.name, file.unit, file.records, rules, limit, cells=file.format in (Format.CSV, Format.TSV)
-        )
+        cells = file.format in (Format.CSV, Format.TSV)
+        rules = replace(rules, planner=replace(rules.planner, cells=cells))
+        reader = _Reader(file.name, file.unit, file.records, rules, limit, cells=cells)
         name = file.name if path is None else data_name(path)
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
     if not isinstance(source, (list, tuple, Dataset)) and (found := adapted(source)) is not None:
         return _of_records(found, rules, limit, columns)
+    if check.is_record(source) and not isinstance(source, (Dataset, Sample)):
+        return _of_records(_records_in_memory(source), rules, limit, columns)
     if _is_pipeline(source):
         raise UsageError(
             f"Data must be a path or a list of records, got a pipeline of type {type(source).__name__}. "
@@ -104,6 +112,21 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
             name = shown = records.name
     reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit, cells=False)
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
+
+
+def _records_in_memory(source: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """Return the records of one object. Raises UsageError for several data sets under names."""
+    tables = [name for name, value in source.items() if not check.is_list(value) and adapted(value) is not None]
+    if tables and len(tables) == len(source) and not any(role_of(value) for value in source.values()):
+        raise UsageError(
+            f"Data must be one data set, got an object with {len(tables)} of them: {', '.join(tables)}. "
+            f"Pass one, such as data[{tables[0]!r}]."
+        )
+    try:
+        choose = f"pass one, such as data[{next(iter(source), '')!r}]"
+        return records_in({name: plain(value) for name, value in source.items()}, choose)
+    except DataError as error:
+        raise UsageError(f"Data must be a path or a list of records. {error}") from error
 
 
 def _is_pipeline(source: object) -> bool:
@@ -218,7 +241,10 @@ class _Reader:
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
         record = {name: _plain(value) for name, value in record.items() if name not in self.rules.ignored}
-        plan = self.rules.planner.plan(tuple(record))
+        if len(record) > MAX_COLUMNS:
+            problems.append(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(record):,}"))
+            return None
+        plan = self.rules.planner.plan(record)
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
             if len(sources) == 1 and sources[0].form is ColumnFormat.PLAIN:
@@ -227,11 +253,9 @@ class _Reader:
                 value = self._chosen(record, field, sources, problems)
             if self._is_missing(value, field):
                 continue
-            if field == "history" and self.cells and isinstance(value, str):
-                value = _printed(value, field, problems)
-            values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
-            if self.cells and field in _TEXT_FIELDS and isinstance(value, str) and value in _PRINTED_MISSING:
-                self.rules.planner.columns.printed_missing[field] = None
+            values[field] = self._value(value, field, sources[0], problems)
+            if field == "user_input" and are_messages(value):
+                values.update(_question_in(value, problems, has_history="history" in dict(plan.fields)))
         if values["id"] is None:
             values["id"] = str(number)
             self.rules.planner.columns.note_number(number)
@@ -246,15 +270,41 @@ class _Reader:
             problems += error.problems
             return None
 
+    def _value(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
+        """Return a value in the form of its field."""
+        if field in LIST_FIELDS:
+            return self._list(value, field, source, problems)
+        column = source.columns[0]
+        if field == "response" and check.is_list(value) and source.form is ColumnFormat.PLAIN:
+            is_doubtful = aliases().name_of(column) in aliases().doubtful
+            choices = (shlex.quote(f"{column}={each}") for each in ("reference", "response")[not is_doubtful :])
+            advice = f"use --map {' or --map '.join(choices)} to take the first item"
+            problems.append(
+                Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
+            )
+            return None
+        if isinstance(value, str):
+            if field == "history" and self.cells:
+                return _printed(value, field, problems)
+            if field == "language":
+                return aliases().languages.get(value.strip().casefold(), value)
+            if self.cells and field in TEXT_FIELDS and value in _PRINTED_MISSING:
+                self.rules.planner.columns.printed_missing[field] = None
+        return value
+
     def _check_columns(self, record: dict[str, object], plan: ColumnPlan, problems: list[Problem]) -> None:
-        for column in plan.unclear:
-            if record[column] is not None:
-                got = f"the column {column!r}, which may mean either the retrieved or the reference contexts"
-                advice = f"use --map {column}=retrieved_contexts or --map {column}=reference_contexts"
+        for base, columns in plan.unclear:
+            if any(record[column] is not None for column in columns):
+                named = f"the column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}"
+                got = f"{named}, which may mean either the retrieved or the reference contexts"
+                choices = (shlex.quote(f"{base}={name}") for name in ("retrieved_contexts", "reference_contexts"))
+                advice = f"use --map {' or --map '.join(choices)}"
                 problems.append(Problem("columns with one meaning", got, advice=advice))
         if not plan.knows_a_field:
             needed = f"at least one of the fields {', '.join(FIELDS)}"
-            problems.append(Problem(needed, check.shown(record), advice=mapping_advice(tuple(record))))
+            advice = mapping_advice(self.rules.planner.columns.kept, FIELDS)
+            got = f"an object with {named_columns(plan.kept)}" if plan.kept else "an empty object"
+            problems.append(Problem(needed, got, advice=advice if plan.kept else ""))
 
     def _chosen(
         self, record: dict[str, object], field: str, sources: tuple[FieldSource, ...], problems: list[Problem]
@@ -273,13 +323,14 @@ class _Reader:
                 found.append((source.columns[0], value))
         if len(found) > 1 and any(value != found[0][1] for _, value in found):
             columns = " and ".join(repr(column) for column, _ in found)
-            advice = f"choose one with --map COLUMN={field}"
+            choices = (shlex.quote(f"{column}={field}") for column, _ in found)
+            advice = f"choose one with --map {' or --map '.join(choices)}"
             problems.append(Problem("one column", f"different values in the columns {columns}", field, advice=advice))
         return found[0][1] if found else None
 
     def _is_missing(self, value: object, field: str) -> bool:
         """Return True if a field has no value; a cell of any but a text field may print that as `nan` or `None`."""
-        if not self.cells or field in _TEXT_FIELDS or not isinstance(value, str):
+        if not self.cells or field in TEXT_FIELDS or not isinstance(value, str):
             return value is None
         return value.strip() in _PRINTED_MISSING
 
@@ -295,18 +346,21 @@ class _Reader:
                 value = _printed(value, field, problems)
         if not check.is_list(value):
             return value
-        if len(value) > 1 and source.form is not ColumnFormat.MAPPED:
-            advice = f"use --map {column}={field} to take the first item"
+        items = [value[0], *(each for each in value[1:] if each != value[0])] if value else []
+        if len(items) > 1 and source.form is not ColumnFormat.MAPPED:
+            advice = f"use --map {shlex.quote(f'{column}={field}')} to take the first item"
             problems.append(
                 Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
             )
-        return value[0] if value else None
+        return text_of_message(items[0]) if items else None
 
     def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         """Return the items of a list field, with the names and the language of contexts set."""
         takes_text = self.cells or source.form is ColumnFormat.MAPPED or source.columns[0] in aliases().one_text
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
+        if field in _CONTEXT_FIELDS and check.is_record(value):
+            value = columns_of(value) or value
         if field not in _CONTEXT_FIELDS or not check.is_list(value):
             return value
         if all(isinstance(item, str) for item in value):
@@ -355,9 +409,11 @@ def _context(item: object, language: str | None) -> object:
     """Return a context in the form of `Context.from_record`: known names renamed, others moved into its metadata."""
     if isinstance(item, Context):
         return item if language is None else replace(item, language=language)
+    if check.is_list(item) and len(item) == 2 and isinstance(item[0], str) and check.is_list(item[1]):
+        item = {"title": item[0], "text": item[1]}  # HotpotQA: a title and its sentences
     if not check.is_record(item):
         return item
-    item = unwrapped(item)
+    item = _with_usual_names(unwrapped(item))
     names = aliases().context
     found: dict[str, object] = {}
     other: dict[str, object] = {}
@@ -372,6 +428,38 @@ def _context(item: object, language: str | None) -> object:
     if other:
         found["metadata"] = _with_metadata(found.get("metadata"), other, "field")
     return found if language is None else found | {"language": language}
+
+
+def _with_usual_names(item: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a context with the only usual name of a key that no known name fills; a list of sentences is one text."""
+    names = aliases().context
+    filled = {names.get(key, key) for key in item}
+    found: dict[str, object] = dict(item)
+    for key, usual in aliases().usual_context.items():
+        present = [name for name in usual if isinstance(item.get(name), (str, int)) or check.is_list(item.get(name))]
+        if key not in filled and len(present) == 1:
+            found[key] = found.pop(present[0])
+    text = found.get("text")
+    if check.is_list(text) and text and all(isinstance(each, str) for each in text):
+        found["text"] = " ".join(str(each).strip() for each in text)
+    return found
+
+
+def _question_in(messages: object, problems: list[Problem], *, has_history: bool) -> dict[str, object]:
+    """Return the last message of the user as `user_input` and the turns before as `history`.
+
+    Notes a problem if another turn is last, or if the record has a column of history, too.
+    """
+    faults = len(problems)
+    turns = history_of(messages, "user_input", problems) or ()
+    if len(problems) == faults and (not turns or turns[-1].role != USER):
+        got = f"a turn of the {turns[-1].role}" if turns else "no text"
+        problems.append(Problem("a conversation that ends with the user's question", got, "user_input"))
+    if len(turns) > 1 and has_history:
+        problems.append(Problem("one history", "one in user_input and another as a column", "history"))
+    if len(problems) > faults:
+        return {"user_input": None}
+    return {"user_input": turns[-1].text, **({} if has_history else {"history": turns[:-1]})}
 
 
 def _in_language(sample: Sample, language: str) -> Sample:

@@ -184,7 +184,9 @@ def _haystack_answer(value: Any) -> object:
 
 def _dspy_example(value: Any) -> object:
     names = {"context": "retrieved_contexts", "passages": "retrieved_contexts"}
-    return {names.get(name, name): item for name, item in value.items()}
+    found = {names.get(name, name): item for name, item in value.items()}
+    contexts = found.get("retrieved_contexts")
+    return {**found, "retrieved_contexts": [contexts]} if isinstance(contexts, str) else found
 
 
 def _context(text: object, id: object, score: object, metadata: dict[str, object]) -> dict[str, object]:

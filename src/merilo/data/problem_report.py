@@ -6,20 +6,23 @@ import re
 import shlex
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from merilo.data.aliases import aliases
+from merilo.data import check
+from merilo.data.aliases import LIST_FIELDS, aliases, letters
 from merilo.data.sample import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.errors import Problem
 
 _NEAR: Final = 0.75
 _MAX_SPANS: Final = 4
 _MAX_COLUMNS: Final = 200
+_MAX_NAMED: Final = 20
+_NUMBER: Final = re.compile(r"[._ -]?\d+$")
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -62,35 +65,67 @@ def _spans(lines: Sequence[int]) -> str:
     return f"{shown} and {more} more" if more else shown
 
 
-@lru_cache(maxsize=64)
-def mapping_advice(columns: tuple[str, ...]) -> str:
-    """Return advice for data without any known column: `--map` options that can be typed as shown.
+def named_columns(columns: Iterable[str]) -> str:
+    """Return the names of columns for a message, at most 20 of them."""
+    names = list(islice(columns, _MAX_NAMED + 1))
+    shown = ", ".join(repr(check.cut(name)) for name in names[:_MAX_NAMED])
+    return f"{shown}, ..." if len(names) > _MAX_NAMED else shown
 
-    Each field appears once, for the first column with a similar name; if no name is similar, only the form is shown.
+
+def unread_columns(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
+    """Return a sentence that names the unread columns and the options that map them; empty if all were read."""
+    if not columns:
+        return ""
+    advice = _map_options(columns, missing)
+    return f"Unread columns: {named_columns(columns)}.{f' Map columns with {advice}.' if advice else ''}"
+
+
+def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
+    """Return advice for data without a known column: `--map` options, or their form if no column resembles a field.
+
+    `columns`: each with the fields whose form its value has.
     """
-    found: dict[str, str] = {}
-    for column in columns[:_MAX_COLUMNS]:
-        field = _near(column)
-        if field is not None:
-            found.setdefault(field, column)
-    if not found:
-        return "map columns with --map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})"
-    options = " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
+    options = _map_options(columns, missing) or "--map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})"
     return f"map columns with {options}"
 
 
-def _near(column: str) -> str | None:
-    """Return the field that a name may mean; None if no known name is similar."""
-    known = {_plain(name): field for name, field in aliases().fields.items() if field in FIELDS}
-    plain = _plain(column)
-    if plain in known:
-        return known[plain]
-    for word in reversed(_WORDS.findall(column)):
-        if word.lower() in known:
-            return known[word.lower()]
-    near = get_close_matches(plain, known, n=1, cutoff=_NEAR)
-    return known[near[0]] if near else None
+def _map_options(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
+    """Return `--map` options that can be typed as shown; empty if no column resembles a field.
+
+    Each missing field appears once, for the first column that resembles it in name and value.
+    """
+    found: dict[str, str] = {}
+    for column, forms in islice(columns.items(), _MAX_COLUMNS):
+        field, name = _near(column)
+        if field is not None and field in forms and field in (*missing, "id"):
+            found.setdefault(field, name)
+    if found.keys() <= {"id"}:
+        return ""
+    return " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
 
 
-def _plain(name: str) -> str:
-    return "".join(char for char in name.lower() if char.isalnum())
+def _near(column: str) -> tuple[str | None, str]:
+    """Return the field that a name may mean, None if no known name is similar, and the name to map.
+
+    The last word that says anything decides: `question_id` is an id, and `question_type` no question.
+    """
+    words = aliases().words
+    base = _NUMBER.sub("", column)
+    spelled = [word.lower() for word in _WORDS.findall(base)]
+    expected = not words["expected"].isdisjoint(spelled)
+    for word in reversed(spelled):
+        if word in words["none"]:
+            return None, column
+        if word in words["id"]:
+            kind = "reference_context_ids" if expected else "retrieved_context_ids"
+            is_several = not words["retrieved_contexts"].isdisjoint(spelled) and word.endswith("s")
+            return (kind if is_several else "id"), column
+        field = next((name for name in FIELDS if word in words.get(name, ())), None)
+        field = field or aliases().fields.get(word)
+        if field in {"response", "retrieved_contexts"} and expected:
+            field = "reference" if field == "response" else "reference_contexts"
+        if field is not None:
+            return field, base if base != column and field in LIST_FIELDS else column
+    known = {letters(name): field for name, field in aliases().fields.items() if field in FIELDS}
+    near = get_close_matches(letters(column), known, n=1, cutoff=_NEAR)
+    return (known[near[0]] if near else None), column

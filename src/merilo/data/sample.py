@@ -7,7 +7,8 @@ nothing was retrieved.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast, overload
 
@@ -53,6 +54,14 @@ FIELDS: Final = (
     "reference_context_ids",
 )
 """The fields that a metric may need, in the order in which they are written."""
+
+DOUBT: Final = "Check the columns: "
+"""How a note begins that the user must see."""
+_EXPECTED: Final = {
+    "reference": "expected answer",
+    "reference_contexts": "expected contexts",
+    "response": "answer of your system",
+}
 
 PIPELINE_ERROR: Final = "merilo:pipeline_error"
 """Key of the metadata with the error of the pipeline that should have answered. No metric is computed then."""
@@ -247,7 +256,8 @@ class Columns:
     """The use of each column of a data set, filled while it is read.
 
     - `recognised`: each column with the field it fills;
-    - `kept`: the columns stored in the metadata;
+    - `kept`: the columns stored in the metadata, with the fields whose form their first value has;
+    - `doubtful`: columns whose value may be that of another field, with that field;
     - `unseen`: columns that the user mapped and no record had;
     - `single`: list fields for which a plain text was read as the only item;
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
@@ -255,7 +265,8 @@ class Columns:
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
-    kept: dict[str, None] = field(default_factory=dict)
+    kept: dict[str, frozenset[str]] = field(default_factory=dict)
+    doubtful: dict[str, str] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
     printed_missing: dict[str, None] = field(default_factory=dict)
@@ -277,6 +288,15 @@ class Columns:
         byte = number >> 3
         found = byte < len(self._without_id) and self._without_id[byte] & (1 << (number & 7))
         return number if found else None
+
+    def doubts(self, fields: Collection[str]) -> list[str]:
+        """Return one sentence for each doubtful column of these fields, with the mapping that changes its meaning."""
+        return [
+            f"{DOUBT}{column} was read as {self.recognised.get(column)}. If it is the {_EXPECTED[other]}, add "
+            f"--map {shlex.quote(f'{column}={other}')}."
+            for column, other in self.doubtful.items()
+            if not {other, self.recognised.get(column)}.isdisjoint(fields)
+        ]
 
     def sentence(self) -> str:
         """Return the notice for the user: which column fills which field, and which are stored only."""

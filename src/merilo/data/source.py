@@ -25,6 +25,11 @@ MAX_LINE_BYTES: Final = 64 * 2**20
 """Maximum bytes of one line, or of one row of a table."""
 MAX_UNPACKED_BYTES: Final = 4 * 2**30
 """Maximum unpacked bytes of one gzip file; a file that is not packed may have any size."""
+MAX_RATIO: Final = 200
+"""Maximum ratio of unpacked to packed bytes from `RATIO_BYTES` on; text has 3 to 20, much repeated text 100."""
+RATIO_BYTES: Final = 64 * 2**20
+FREE_ROWS: Final = 10_000
+"""Rows that any packed file may have; more need a byte of the file each, since a few bytes can repeat one for ever."""
 
 _GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
@@ -59,6 +64,8 @@ _SUFFIXES = {
     ".tsv": Format.TSV,
 }
 
+_SHEETS: Final = frozenset({".xlsx", ".xls", ".xlsm", ".ods"})
+
 
 def format_of(path: Path) -> Format:
     """Return the format that the file's name indicates; raises UsageError for any other name."""
@@ -68,9 +75,10 @@ def format_of(path: Path) -> Format:
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         names = ", ".join(_SUFFIXES)
+        is_sheet = path.suffix.lower() in _SHEETS
+        advice = "Save the sheet as CSV." if is_sheet else "To read a TREC run, add --qrels."
         raise UsageError(
-            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted), .parquet. "
-            "To read a TREC run, add --qrels."
+            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted), .parquet. {advice}"
         )
     return found
 
@@ -116,19 +124,24 @@ class RecordFile:
         """Yield the records in their order; a damaged one has problems, and reading continues if possible."""
         with self._opened() as stream:
             lines = Lines(stream, self.max_line_bytes, self.name)
+            packed = getattr(getattr(stream, "raw", None), "packed_bytes", None)
             try:
-                match self.format:
-                    case Format.JSONL:
-                        yield from json_lines(lines)
-                    case Format.JSON if self.objects:
-                        yield from json_objects(stream, self.name)
-                    case Format.JSON:
-                        yield from json_array(stream, self.name)
-                    case Format.CSV | Format.TSV:
-                        separator = "\t" if self.format is Format.TSV else None
-                        yield from csv_rows(lines, separator, self.name, self.max_line_bytes)
+                for number, record in enumerate(self._records(stream, lines), start=1):
+                    if packed is not None and number > FREE_ROWS and number > packed():
+                        raise too_many_rows(self.name)
+                    yield record
             except (OSError, EOFError, zlib.error) as error:
                 yield RawRecord(lines.number + 1, None, (unreadable(error),))
+
+    def _records(self, stream: Peekable, lines: Lines) -> Iterator[RawRecord]:
+        match self.format:
+            case Format.JSONL:
+                return json_lines(lines)
+            case Format.JSON:
+                return json_objects(stream, self.name) if self.objects else json_array(stream, self.name)
+            case Format.CSV | Format.TSV:
+                separator = "\t" if self.format is Format.TSV else None
+                return csv_rows(lines, separator, self.name, self.max_line_bytes)
 
     @contextmanager
     def _opened(self) -> Generator[Peekable]:
@@ -177,7 +190,8 @@ class _Unpacked(io.RawIOBase):
     """The content of a gzip file; reading raises DataError once it has returned more than `limit` bytes."""
 
     def __init__(self, packed: Peekable, name: str, limit: int) -> None:
-        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", packed))  # GzipFile only reads the file
+        self._packed = _Counted(packed)
+        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))  # GzipFile only reads the file
         self._name = name
         self._limit = limit
         self._given = 0
@@ -186,17 +200,46 @@ class _Unpacked(io.RawIOBase):
         """See `io.RawIOBase.readable`."""
         return True
 
+    def packed_bytes(self) -> int:
+        """Return the number of bytes read from the file so far."""
+        return self._packed.count
+
     def readinto(self, buffer: Any, /) -> int:  # Any: writable buffers have no type before Python 3.12
         """See `io.RawIOBase.readinto`; raises DataError."""
         count = self._content.readinto(
             memoryview(buffer)[:BUFFER_BYTES]
         )  # GzipFile copies each chunk, so the chunk is bounded
         self._given += count
+        if self._given > RATIO_BYTES and self._given > MAX_RATIO * self._packed.count:
+            advice = "unpack the file first (gunzip) if it is meant to be this large"
+            got = f"{self._packed.count:,} bytes that became {self._given:,}"
+            needed = f"a file that becomes at most {MAX_RATIO} times larger when it is unpacked"
+            raise DataError.of(Problem(needed, got, source=self._name, advice=advice))
         if self._given > self._limit:
             advice = "unpack the file first (gunzip) if it is meant to be this large"
             got = f"at most {self._limit:,} bytes when it is unpacked"
             raise DataError.of(Problem(got, "more", source=self._name, advice=advice))
         return count
+
+
+class _Counted:
+    """A stream that counts the bytes that were read from it."""
+
+    def __init__(self, stream: Peekable) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes."""
+        found = self._stream.read(size)
+        self.count += len(found)
+        return found
+
+
+def too_many_rows(name: str) -> DataError:
+    """Return the error for a packed file with more rows than bytes."""
+    needed = f"at most {FREE_ROWS:,} rows, or one for each byte of the packed file"
+    return DataError.of(Problem(needed, "more", source=name, advice="write each row once"))
 
 
 def _standard_input() -> Peekable:

@@ -1,9 +1,12 @@
 """Files in TREC format, a run (retrieved documents) and qrels (relevant documents), as samples.
 
 A run has lines `topic Q0 document rank score tag`, qrels have lines `topic iteration document grade`, with fields
-separated by white space; either file may be gzipped. Documents are ranked by score alone, as in trec_eval, which
-reads scores as 32-bit numbers: higher scores first, and on ties the document whose id is greater by its bytes. The
-rank column, the second column of both files and the tag do not affect the ranking.
+separated by white space; either file may be gzipped. Two other forms are read: a table whose header names topic,
+document and value (BEIR: `query-id corpus-id score`, with tabs), and a JSON object `{topic: {document: value}}`.
+
+Documents are ranked by score alone, as in trec_eval, which reads scores as 32-bit numbers: higher scores first, and on
+ties the document whose id is greater by its bytes. The rank column, the second column of both files and the tag do not
+affect the ranking.
 """
 
 from __future__ import annotations
@@ -16,7 +19,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.data.lines import Lines
+from merilo.data import check
+from merilo.data.aliases import letters
+from merilo.data.ids import matching_id
+from merilo.data.json_records import JsonText
+from merilo.data.lines import BOM, Lines
 from merilo.data.sample import Dataset, Sample
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
 from merilo.errors import DataError, Problem
@@ -26,14 +33,19 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.data.check import JSON
-
-    _Take = Callable[[list[str], Callable[[str, str], None]], None]
-
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MAX_PROBLEMS: Final = 20
 _MAX_LINE_BYTES: Final = 2**20
+_HEAD_BYTES: Final = 256
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
+_ADVICE: Final = "name the columns of a table in its first line: query-id corpus-id score"
+_NAMES: Final = {
+    "topic": ("queryid", "qid", "query", "topic", "topicid", "questionid", "q"),
+    "document": ("corpusid", "docid", "documentid", "docno", "did", "pid", "passageid", "chunkid", "doc", "document"),
+    "value": ("score", "relevance", "relevancy", "rel", "grade", "label", "judgement", "judgment"),
+}
+"""Column of a header → its names, in lower case without other characters than letters and digits."""
 
 
 def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
@@ -55,7 +67,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
     retrieved, judged = _Run(Path(run).name), _Qrels(Path(qrels).name)
     problems: list[Problem] = []
     for source, table in ((run, retrieved), (qrels, judged)):
-        _read(Path(source), table.name, table.take, problems)
+        _read(Path(source), table, problems)
     if problems:
         raise DataError.of(*problems[:_MAX_PROBLEMS])
     topics = dict.fromkeys((*judged.grades, *retrieved.scores))
@@ -83,6 +95,9 @@ class _Run:
             problem(_RUN_FIELDS, f"{len(fields)}")
             return
         topic, _, document, _, written, self.tag = fields
+        self.add(topic, document, written, problem)
+
+    def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
         score = _number(written)
         if score is None:
             problem("a finite number as the score", repr(written))
@@ -109,6 +124,9 @@ class _Qrels:
             problem(_QRELS_FIELDS, f"{len(fields)}")
             return
         topic, _, document, written = fields
+        self.add(topic, document, written, problem)
+
+    def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
         grade = _whole(written)
         if grade is None:
             problem("a whole number as the grade", repr(written))
@@ -128,10 +146,14 @@ def _sample(topic: str, run: _Run, qrels: _Qrels) -> Sample:
     return Sample(topic, retrieved_context_ids=run.ranked(topic), reference_context_ids=relevant, metadata=metadata)
 
 
-def _read(path: Path, name: str, take: _Take, problems: list[Problem]) -> None:
+def _read(path: Path, table: _Run | _Qrels, problems: list[Problem]) -> None:
+    name = table.name
     try:
         with open_unpacked(path) as stream:
-            is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES, name), name, take, problems)
+            if stream.peek(_HEAD_BYTES).removeprefix(BOM).lstrip()[:1] == b"{":
+                is_empty = not _read_json(JsonText(stream, name), table, problems)
+            else:
+                is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES, name), table, problems)
     except UnicodeDecodeError as error:
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
     except FileNotFoundError as error:
@@ -143,15 +165,17 @@ def _read(path: Path, name: str, take: _Take, problems: list[Problem]) -> None:
             problems.append(Problem("at least one line", "an empty file", source=name))
 
 
-def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -> bool:
+def _read_lines(lines: Lines, table: _Run | _Qrels, problems: list[Problem]) -> bool:
     """Read lines until there are enough problems; return True if any line was not blank."""
     has_lines = False
+    header: _Header | None = None
     for line in lines:
         if len(problems) >= _MAX_PROBLEMS:
             return True
 
         def problem(expected: str, got: str, number: int = lines.number) -> None:
-            problems.append(Problem(expected, got, source=name, line=number))
+            advice = _ADVICE if expected == _QRELS_FIELDS and got == "3" else ""
+            problems.append(Problem(expected, got, source=table.name, line=number, advice=advice))
 
         if isinstance(line, Problem):
             problem(line.expected, line.got)
@@ -159,10 +183,77 @@ def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -
             continue
         elif "\0" in text:
             problem("text", "a NUL character")
+        elif not has_lines and (header := _header(text)) is not None:
+            pass
+        elif header is None:
+            table.take(matching_id(text).split(" "), problem)
         else:
-            take(text.split(), problem)
+            cells = [cell.strip() for cell in text.split(header.separator)]
+            if len(cells) <= max(header.places):
+                problem("a field for each column of the header", f"{len(cells)}")
+            else:
+                topic, document, written = (cells[place] for place in header.places)
+                table.add(matching_id(topic), matching_id(document), written.removesuffix(".0"), problem)
         has_lines = True
     return has_lines
+
+
+class _Header(NamedTuple):
+    """The separator of a table, and the places of its topic, document and value."""
+
+    separator: str | None
+    places: tuple[int, ...]
+
+
+def _header(line: str) -> _Header | None:
+    """Return the header in a first line; None if the line is not one."""
+    separator = next((each for each in "\t," if each in line.strip()), None)
+    cells = [letters(cell) for cell in line.split(separator)]
+    places = [[place for place, cell in enumerate(cells) if cell in names] for names in _NAMES.values()]
+    return _Header(separator, tuple(each[0] for each in places)) if all(len(each) == 1 for each in places) else None
+
+
+def _read_json(text: JsonText, table: _Run | _Qrels, problems: list[Problem]) -> bool:
+    """Read `{topic: {document: value}}`, `{topic: [relevant documents]}` in qrels, or an object for each document.
+
+    Returns True if there was any. Raises DataError for invalid JSON.
+    """
+
+    def problem(expected: str, got: str) -> None:
+        problems.append(Problem(expected, got, source=table.name))
+
+    any_found = False
+    while text.take("{") and len(problems) < _MAX_PROBLEMS:
+        row: dict[str, object] = {}
+        for name in text.keys():  # noqa: SIM118  not a mapping
+            value = text.needed()
+            if check.is_list(value) and isinstance(table, _Qrels):
+                value = dict.fromkeys(map(str, value), 1)
+            if check.is_record(value):
+                any_found = True
+                for document, number in value.items():
+                    table.add(matching_id(name), matching_id(document), _written(number), problem)
+            else:
+                row[letters(name)] = value
+        if row:
+            found = [[row[column] for column in row if column in names] for names in _NAMES.values()]
+            if all(len(each) == 1 for each in found):
+                any_found = True
+                (topic,), (relevant,), (grade,) = found
+                table.add(matching_id(str(topic)), matching_id(str(relevant)), _written(grade), problem)
+            else:
+                problem("an object of documents for each topic", check.shown(row))
+    if text.peek():
+        problem("a JSON object", text.shown())
+    return any_found
+
+
+def _written(number: object) -> str:
+    """Return a number as a file in TREC format has it: a whole one without a fraction."""
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if is_number and isinstance(number, float) and number.is_integer():
+        return str(int(number))
+    return str(number) if is_number or isinstance(number, str) else check.shown(number)
 
 
 def _number(text: str) -> float | None:

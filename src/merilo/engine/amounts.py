@@ -62,7 +62,7 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
 
     A count is too low if its tokens would have more than eight characters on average. Usually it is 0. The estimate is
     computed from the texts. A reply without any text that reports no output, or 0, counts as a reply of the maximum
-    length: a server can write a reply and withhold it, as a content filter does.
+    length: a server can write a reply and withhold it, as a content filter does. No estimate exceeds that length.
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
@@ -73,6 +73,7 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     wrote = (*reply.texts, reply.reasoning) if request.messages else ()
     if written is None or _too_low(written, wrote) or (not written and wrote):
         written = _charged(wrote) if any(text.strip() for text in wrote) else max_reply_tokens
+        written = min(written, max_reply_tokens) if max_reply_tokens else written
     estimated = read != reply.usage.input_tokens, written != reply.usage.output_tokens
     if not any(estimated):
         return Settled(usage, estimated=False, input_estimated=False)
@@ -246,4 +247,4 @@ def _compact(schema: Mapping[str, object]) -> str:
 
 
 _known_schemas: Final[dict[int, tuple[Mapping[str, object], str]]] = {}
-_MAX_KNOWN: Final = 64
+_MAX_KNOWN: Final = 1_024

@@ -52,6 +52,8 @@ class Judge(Protocol):
       order of the questions does not matter. A run may then ask in rounds;
     - `supports_language: Callable[[Sequence[str]], bool]`: True if it supports the language of these texts, the first
       of which is the question or statement. A run reports samples in other languages;
+    - `languages: frozenset[str]`: the codes of those languages; empty if any. A language that the user states for a
+      sample, and that of each text but contexts, must be among them;
     - `weak_kinds: frozenset[str]`: the kinds of question (`addresses`) on which its agreement with human labels does
       not clear chance (`merilo.judges.measured_agreement`). Metrics that ask them for a decision are weak with it;
     - `weak_metrics: frozenset[str]`: the names of further metrics that are weak with it. A run leaves weak metrics out

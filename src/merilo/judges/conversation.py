@@ -1,7 +1,8 @@
 """Conversations with a model, as generators: a turn with its length retries, re-asks, several side by side.
 
-After an unreadable reply, the model is re-asked in the same conversation, with the problem. A reply truncated by its
-length is never repaired: the same turn is sent again with a larger limit.
+After an unreadable reply, the model is re-asked in the same conversation, with the problem. A list or a free text that
+was cut off is never repaired: the same turn is sent again with a larger limit, unless the context window is full. A
+rating that was cut off is read from its complete fields.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.judges.base import OutgoingRequest
-from merilo.judging.json_extraction import TOO_LONG
+from merilo.judging.json_extraction import TOO_LONG, complete_fields, has_answer
 from merilo.judging.reply_parsing import ParsedReply
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
 from merilo.providers.base import Finish, Message, Reply
 
 if TYPE_CHECKING:
@@ -20,12 +21,35 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
+    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Provider, Request
 
 ENLARGED = 4
 ENLARGEMENTS = 2
+_MAX_REASONING = 8_192
+"""Largest limit in tokens that a judge uses from the start for a model that reasons."""
+_NEARLY = 0.9
+"""Fraction of its limit that a reply cut off by this limit has at least; servers count tokens differently."""
+_LEAST_FILLING = 64
+"""Fewest tokens of a reply that is taken to fill the window; asking again for a shorter one costs little."""
 _MAX_QUOTED = 4_000
+_MAX_CUT = 200
+"""Characters of a cut reply that a re-ask quotes."""
+_CUT_OFF = "Your reply was cut off: it was too long."
+_OF_THE_MODEL = frozenset({FailureKind.TRUNCATED, FailureKind.PERMANENT})
+"""Failures of a re-ask after which an earlier weak verdict counts: asking later would give the same."""
 _LONGEST_SHOWN = 300
+
+
+class ReasoningLimit:
+    """The limit of replies that a judge's model needs for its reasoning, learnt from replies cut off in it."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+    def raise_to(self, tokens: int) -> None:
+        """Use at least this limit from now on, within bounds."""
+        self.tokens = max(self.tokens, min(tokens, _MAX_REASONING))
 
 
 class TurnResult(NamedTuple):
@@ -39,8 +63,11 @@ if TYPE_CHECKING:
     Turn = Generator[tuple[OutgoingRequest, ...], tuple[Reply | Failure, ...], TurnResult]
 
 
-def turn(provider: Provider, request: Request) -> Turn:
-    """Return the whole reply to one request, or a failure; truncated and refused replies are failures."""
+def turn(provider: Provider, request: Request, *, rating: bool = False, reasoning: ReasoningLimit) -> Turn:
+    """Return the whole reply to one request, or a failure; truncated and refused replies are failures.
+
+    The reply to a `rating` may be cut off: a larger limit helps only if the model was still reasoning.
+    """
     for enlargement in range(ENLARGEMENTS + 1):
         (reply,) = yield (OutgoingRequest(provider, request),)
         if isinstance(reply, Failure):
@@ -50,12 +77,23 @@ def turn(provider: Provider, request: Request) -> Turn:
             return TurnResult(request, Failure(FailureKind.REFUSED, f"The model declined to answer: {_shown(reply)}"))
         if reply.finish is Finish.STOP:
             return TurnResult(request, reply)
+        answered = has_answer(reply.text)
+        if rating and answered:
+            return TurnResult(request, reply)
         # Without a limit in the request there is nothing to enlarge: the server's limit truncated the reply.
-        if request.max_tokens is None:
+        if request.max_tokens is None or _fills_window(request, reply):
             break
         if enlargement < ENLARGEMENTS:
             request = replace(request, max_tokens=ENLARGED * request.max_tokens)
+            if not answered:
+                reasoning.raise_to(request.max_tokens or 0)
     return TurnResult(request, _truncated(request, ""))
+
+
+def _fills_window(request: Request, reply: Reply) -> bool:
+    """Return True if a reply was cut off well below the limit of its request: a larger limit would be of no use."""
+    written, limit = reply.usage.output_tokens or 0, request.max_tokens or 0
+    return request.samples == 1 and _LEAST_FILLING <= written < _NEARLY * limit
 
 
 def read_answers(
@@ -65,35 +103,62 @@ def read_answers(
     *,
     size: int,
     reasks: int,
+    reasoning: ReasoningLimit,
+    rating: bool = False,
 ) -> Conversation:
     """Return the answers to `size` questions from one conversation, re-asking for missing or invalid ones.
 
     `read` takes a reply and the indices still needed. A verdict that was read once is never replaced by a later one.
-    Questions without a verdict at the end get a Failure.
+    Questions without a verdict at the end get their last weak one, whose decision stands, or a Failure.
     """
     answers: list[Answer | None] = [None] * size
-    fault = ""
+    weak: list[Verdict | None] = [None] * size
+    fault, cut = "", False
     for _ in range(1 + reasks):
-        result = yield from turn(provider, request)
+        result = yield from turn(provider, request, rating=rating, reasoning=reasoning)
         if isinstance(result.reply, Failure):
-            return tuple(result.reply if answer is None else answer for answer in answers)
+            failed = result.reply.kind in _OF_THE_MODEL
+            rest = [(failed and verdict) or result.reply for verdict in weak]
+            return tuple(rest[n] if answer is None else answer for n, answer in enumerate(answers))
         wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
-        reading = ParsedReply((), TOO_LONG) if result.reply.truncated else read(result.reply.text, wanted)
+        cut = result.reply.finish is Finish.LENGTH
+        text = complete_fields(result.reply.text) if cut else result.reply.text
+        reading = ParsedReply((), TOO_LONG) if result.reply.truncated else read(text, wanted)
         for index, verdict in enumerate(reading.verdicts):
             # The first readable verdict counts. A re-ask is about the missing ones, and a model may change the others
             # too.
             answers[index] = verdict if answers[index] is None else answers[index]
-        fault = reading.fault
-        if not fault:
+        fault = _CUT_OFF if cut else reading.fault
+        if not reading.fault or _settled(answers, weak, reading.weak, cut=cut):
             break
-        request = _reask(result, result.reply.text, fault, partly=any(answers))
-    given = tuple(answer for answer in answers if answer is not None)
-    if len(given) == size:
-        return given
+        request = _reask(result, result.reply.text[: _MAX_CUT if cut else None], fault, partly=any(answers))
+    given = tuple(answers[n] or weak[n] for n in range(size))
+    if all(given):
+        return tuple(answer for answer in given if answer is not None)
     failure = Failure(
         FailureKind.UNREADABLE, f"The reply could not be read as a verdict, after {reasks} re-asks: {fault}"
     )
-    return tuple(failure if answer is None else answer for answer in answers)
+    failure = _truncated(request, "") if cut else failure
+    return tuple(failure if answer is None else answer for answer in given)
+
+
+def _settled(
+    answers: Sequence[Answer | None], weak: list[Verdict | None], found: Sequence[Verdict | None], *, cut: bool
+) -> bool:
+    """Take over weak verdicts. Return True if a re-ask is of no use: each missing verdict repeats its decision.
+
+    A cut reply is not asked for again if its decision is complete.
+    """
+    same = True
+    for index, verdict in enumerate(found):
+        earlier, weak[index] = weak[index], verdict or weak[index]
+        if answers[index] is None:
+            same &= verdict is not None and (cut or (earlier is not None and _decision(earlier) == _decision(verdict)))
+    return same and bool(found)
+
+
+def _decision(verdict: Verdict) -> object:
+    return verdict.decision if isinstance(verdict, DecisionVerdict) else verdict
 
 
 def side_by_side(conversations: Sequence[Conversation]) -> Conversation:

@@ -92,6 +92,11 @@ class EmbeddedJudge:
         """Always True: one call takes the questions of many samples."""
         return True
 
+    @property
+    def languages(self) -> frozenset[str]:
+        """English alone."""
+        return frozenset({"en"})
+
     def supports_language(self, texts: Sequence[str]) -> bool:
         """Return True if the texts are English: the first text together with a part of the others.
 

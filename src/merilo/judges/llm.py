@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import judged_sentences
 from merilo.errors import UsageError
-from merilo.judges.conversation import TurnResult, read_answers, side_by_side, turn
+from merilo.judges.conversation import ReasoningLimit, TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from merilo.judging.rubric import Rubric, SharedPrefix
     from merilo.providers.base import Provider, TruncatedText
 
-_VERSION = 1
+_VERSION = 2
 """Part of the fingerprint: raised when the text of re-asks or the parsing of replies changes."""
 _AUTHORS = ("assistant", "user")
 """Authors of the turns after a rubric, in alternation."""
@@ -55,8 +55,9 @@ class LLMJudge:
 
     - `language`: of the rubrics; None uses each question's own language.
     - `temperature`, `seed`: None leaves them to the model; draw n of a question uses seed + n.
-    - `max_tokens`: limit of one reply, reasoning included. If a reply is truncated, the limit is multiplied by four,
-      at most twice.
+    - `max_tokens`: limit of one reply, reasoning included; None for that of the kind of question. If a list or a free
+      text is truncated, the limit is multiplied by four, at most twice. A truncated rating is read if its decision is
+      complete, otherwise re-asked.
     - `reasks`: how often merilo re-asks after an unreadable reply.
     """
 
@@ -64,12 +65,13 @@ class LLMJudge:
     language: str | None = None
     temperature: float | None = 0.0
     seed: int | None = None
-    max_tokens: int = 2_048
+    max_tokens: int | None = None
     reasks: int = 2
     judged: StatementMode = StatementMode.TOGETHER
+    _reasoning: ReasoningLimit = field(default_factory=ReasoningLimit, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1 or self.reasks < 0:
+        if (self.max_tokens is not None and self.max_tokens < 1) or self.reasks < 0:
             raise UsageError(
                 f"A judge needs max_tokens of at least 1 and reasks of at least 0, "
                 f"got {self.max_tokens} and {self.reasks}."
@@ -147,9 +149,15 @@ class LLMJudge:
 
         # A kind may have a schema for each question, such as its labels; only the current version has.
         current = form.version == question.rubric_version
-        schema = question.reply_schema() if current else schema_for(question.kind, version=form.version)
+        general = schema_for(question.kind, version=form.version)
+        schema = _numbered(question, form) if current else general
         request = self._judgement(question, filled, schema, question.kind)
-        return read_answers(self.provider, request, read, size=1, reasks=self.reasks)
+        if question.places:
+            request = replace(request, general_schema=general)
+        rating = isinstance(question.reply, ReplySchema)
+        return read_answers(
+            self.provider, request, read, size=1, reasks=self.reasks, rating=rating, reasoning=self._reasoning
+        )
 
     def _pack(self, pack: Pack) -> Conversation:
         form, filled = self._filled(pack)
@@ -157,9 +165,13 @@ class LLMJudge:
         def read(text: str, wanted: frozenset[int]) -> ParsedReply:
             return read_pack(text, pack.questions, form, wanted=wanted)
 
-        schema = schema_for(pack.kind, together=True, version=form.version)
-        request = self._judgement(pack, filled, schema, f"{pack.kind}_together")
-        return read_answers(self.provider, request, read, size=len(pack.questions), reasks=self.reasks)
+        general = schema_for(pack.kind, together=True, version=form.version)
+        first = pack.questions[0]
+        schema = _numbered(first, form, pack=True) if form.version == first.rubric_version else general
+        request = replace(self._judgement(pack, filled, schema, f"{pack.kind}_together"), general_schema=general)
+        return read_answers(
+            self.provider, request, read, size=len(pack.questions), reasks=self.reasks, reasoning=self._reasoning
+        )
 
     def _filled(self, question: Question[Any] | Pack) -> tuple[AskedForm, SharedPrefix]:
         """Return the form in which a question is asked, and its rubric filled in."""
@@ -178,7 +190,7 @@ class LLMJudge:
             messages=_messages(filled),
             schema=schema,
             schema_name=name,
-            max_tokens=self.max_tokens,
+            max_tokens=self._limit(question),
             temperature=self.temperature,
             seed=self._seed(first.draw),
         )
@@ -192,12 +204,12 @@ class LLMJudge:
         request = Request(
             messages=(*_messages(rubric.render_shared(first, self._rubric(first))), *turns),
             schema=_loaded(schema) if schema else None,
-            max_tokens=self.max_tokens,
+            max_tokens=self._limit(first),
             temperature=self.temperature if temperature is None else temperature,
             seed=self._seed(first.draw),
             samples=len(questions),
         )
-        result = yield from turn(self.provider, request)
+        result = yield from turn(self.provider, request, reasoning=self._reasoning)
         answers = _texts(result, len(questions))
         rest = questions[len(answers) :]
         # A provider may return fewer texts than requested.
@@ -207,8 +219,26 @@ class LLMJudge:
             answers = (Failure(FailureKind.UNREADABLE, "The reply holds no text at all."),)
         return answers
 
+    def _limit(self, asked: Question[Any] | Pack) -> int:
+        """Return the limit of a reply in tokens."""
+        if self.max_tokens is not None:
+            return self.max_tokens
+        if isinstance(asked, Pack):
+            limit = min(Question.reply_tokens, len(asked.questions) * asked.questions[0].reply_tokens)
+        else:
+            limit = asked.reply_tokens
+        return max(limit, self._reasoning.tokens)
+
     def _seed(self, draw: int) -> int | None:
         return None if self.seed is None else self.seed + draw
+
+
+def _numbered(question: Question[Any], form: AskedForm, *, pack: bool = False) -> Mapping[str, object]:
+    """Return the schema of a reply that names only sentences or contexts that the prompt numbers."""
+    sentences = sum(map(len, form.sentences))
+    if isinstance(question.reply, ReplySchema) and (pack or sentences):
+        return question.reply.with_places(sentences or question.places, pack=pack)
+    return question.reply_schema()
 
 
 def _texts(result: TurnResult, wanted: int) -> tuple[Answer, ...]:

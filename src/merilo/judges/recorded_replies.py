@@ -89,7 +89,7 @@ def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | Non
     if marks.get("judge") != "llm" or provider is None:
         return None
     language, tokens, reasks = marks.get("language"), marks.get("max_tokens"), marks.get("reasks")
-    if not isinstance(language, str | None) or not isinstance(tokens, int) or not isinstance(reasks, int):
+    if not isinstance(language, str | None) or not isinstance(tokens, int | None) or not isinstance(reasks, int):
         return None
     return RecordedLLMJudge(
         _Nobody(provider),

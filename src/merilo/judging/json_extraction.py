@@ -20,6 +20,8 @@ from merilo.judging.json_types import Json, as_list, as_object
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from merilo.judging.verdicts import Verdict
+
 _TAGS = "think|thinking|thought|reasoning|reflection|analysis"
 _REASONING_START = re.compile(rf"<\s*(?:{_TAGS})\s*>|\[THINK\]|<\|channel\|>\s*analysis", re.IGNORECASE)
 _REASONING_END = re.compile(
@@ -45,7 +47,14 @@ _MAX_REPAIRED = 60_000
 
 
 class ReplyParseError(Exception):
-    """A reply that cannot be parsed; the message is a sentence to the judge."""
+    """A reply that cannot be parsed; the message is a sentence to the judge.
+
+    `weak`: the verdict that stands without what is wrong, marked as such; None if there is none.
+    """
+
+    def __init__(self, message: str, weak: Verdict | None = None) -> None:
+        super().__init__(message)
+        self.weak = weak
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,38 @@ def read_list(text: str, shape: JsonShape) -> list[object]:
     return inner
 
 
+def has_answer(text: str) -> bool:
+    """Return True if a reply that was cut off has any text after the model's reasoning."""
+    ends = [match.end() for match in _REASONING_END.finditer(text)]
+    rest = text[ends[-1] :] if ends else text
+    return bool(rest.strip()) and not (not ends and _REASONING_START.match(rest.lstrip()))
+
+
+def complete_fields(text: str) -> str:
+    """Return the object that a cut reply begins with, as JSON of the fields that are complete; empty if none is."""
+    ends = [match.end() for match in _REASONING_END.finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    start = re.match(r"\s*(?:```[\w-]*\s*)?(?=\{)", text)
+    if start is None:
+        return ""
+    text, depth, quoted, escaped, end = text[start.end() :], 0, False, False, 0
+    for place, character in enumerate(text):
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = not escaped and character == "\\"
+        elif character == '"':
+            quoted = True
+        elif character in "{[":
+            depth += 1
+        elif character in "}]":
+            depth -= 1
+            if not depth:
+                return "" if "{" in text[place + 1 :] else text[: place + 1]
+        elif character == "," and depth == 1:
+            end = place
+    return f"{text[:end]}}}" if end else ""
+
+
 def _read(text: str, shape: JsonShape) -> Json | list[object]:
     text = text.lstrip("\ufeff").strip()
     if not text:
@@ -104,6 +145,8 @@ def _alone(text: str, shape: JsonShape) -> Json | list[object] | None:
     fenced = _FENCED.fullmatch(text) if text.startswith("`") else None
     try:
         value = _DECODER.decode(fenced[1].strip() if fenced else text)
+        if isinstance(value, str):  # JSON that was encoded twice
+            value = _DECODER.decode(value.strip())
     except ValueError:  # JSONDecodeError, or a number of thousands of digits
         return None
     return _wanted(value, shape)
@@ -175,9 +218,11 @@ def _begun(text: str, start: int) -> tuple[object, int, int]:
 
 def _wanted(value: object, shape: JsonShape) -> Json | list[object] | None:
     """Return the value if it is the expected object or list, after removing one layer of wrapping; otherwise None."""
-    items = as_list(value) if shape.item else None
-    if items:
+    items = as_list(value)
+    if items and shape.item:
         return items if all(shape.item in (as_object(item) or ()) for item in items) else None
+    if items is not None and len(items) == 1:
+        value = items[0]
     fields = as_object(value)
     if fields is None or shape.keys[0] in fields:
         return fields

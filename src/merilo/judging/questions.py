@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
 from merilo.judging.later_fields import LATER, later_fields
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdict_checks import flag_of
+from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,6 +52,8 @@ class Question(Generic[V]):
     """Version → reply to rubrics of an earlier version, in recorded conversations."""
     prepares: ClassVar[bool] = False
     """True if the verdict only prepares what is judged, such as the extraction of statements."""
+    reply_tokens: ClassVar[int] = 2_048
+    """Limit of a reply to one question of the kind, in tokens, for models that do not reason."""
     tasks: ClassVar[tuple[str, ...]] = ()
     """Tasks of labelled records that are judged by asking this kind of question (`merilo.data.labels.Task`)."""
 
@@ -121,11 +124,32 @@ class Question(Generic[V]):
         """Return the reply to the rubrics of this version."""
         return cls.reply if version == cls.rubric_version else cls.earlier_replies.get(version)
 
+    @property
+    def places(self) -> int:
+        """The number of sentences or contexts that a reply may name; 0 for kinds without."""
+        return 0
+
     def reply_schema(self) -> Mapping[str, object]:
         """Return the JSON Schema of the reply to this question."""
         if self.reply is None:
             raise TypeError(f"a question of kind {self.kind!r} has no reply schema")
-        return self.reply.schema
+        return self.reply.with_places(self.places)
+
+    def weaker(self, verdict: V) -> V | None:
+        """Return an invalid verdict without the evidence that is wrong, marked by its flag; None if it stays invalid.
+
+        The decision of the verdict is kept.
+        """
+        if not isinstance(verdict, DecisionVerdict):
+            return None
+        given: Any = verdict  # evidence is a field of some kinds of verdicts, not of their base
+        evidence: tuple[int, ...] = getattr(given, "evidence", ())
+        kept = tuple(dict.fromkeys(each for each in evidence if verdict.positive and 0 <= each < self.places))
+        try:
+            weak: V = replace(given, evidence=kept, flag=flag_of(kept, needed=verdict.positive))
+        except TypeError:  # a kind without evidence
+            return None
+        return weak if self.fault(weak) is None else None
 
     def normalize(self, verdict: V) -> V:
         """Return a verdict read from a reply with what only the question knows, such as the spelling of a label."""

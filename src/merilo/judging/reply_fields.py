@@ -17,7 +17,11 @@ Fields = Mapping[str, object]
 TEXT: Final = {"type": "string"}
 FLAG: Final = {"type": "boolean"}
 NUMBER: Final = {"type": "integer"}
-NUMBERS: Final = {"type": "array", "items": NUMBER}
+PLACE: Final = {"type": "integer"}
+"""A number of a sentence or context; the schema of one question lists those that its prompt has."""
+NUMBERS: Final = {"type": "array", "items": PLACE}
+_MAX_LISTED: Final = 24
+"""Most places that a schema lists: a longer list costs more tokens than it saves, and some endpoints reject it."""
 
 _WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*")
 _LONGEST_SHOWN = 60
@@ -34,8 +38,20 @@ def object_schema(properties: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-TEXT_OF_SENTENCE: Final = object_schema({"sentence": NUMBER, "text": TEXT})
+TEXT_OF_SENTENCE: Final = object_schema({"sentence": PLACE, "text": TEXT})
 """The schema of a text with the number of its sentence."""
+
+
+def with_places(schema: Mapping[str, object], places: int) -> Mapping[str, object]:
+    """Return a schema whose sentence or context numbers are 1 to `places`; the schema itself for very many or none."""
+    return schema if not 1 <= places <= _MAX_LISTED else _listed(schema, [*range(1, places + 1)])
+
+
+def _listed(schema: Mapping[str, object], numbers: list[int]) -> Mapping[str, object]:
+    if schema is PLACE:
+        return {**schema, "enum": numbers}
+    inner = {name: as_object(value) for name, value in schema.items()}
+    return {name: schema[name] if value is None else _listed(value, numbers) for name, value in inner.items()}
 
 
 def whole_number(value: object, name: str) -> int:

@@ -40,6 +40,8 @@ class ParsedReply:
     verdicts: tuple[Verdict | None, ...]
     fault: str = ""
     """Empty if every question has its verdict."""
+    weak: tuple[Verdict | None, ...] = field(default=(), compare=False)
+    """For a question without a verdict, the one that stands without what is wrong, marked as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def read_reply(text: str, question: Question[Any], form: AskedForm = CURRENT) ->
         verdict = question.normalize(schema.parse(text, form.sentences))
         _check(question, verdict)
     except ReplyParseError as fault:
-        return ParsedReply((None,), str(fault))
+        return ParsedReply((None,), str(fault), (fault.weak,))
     return ParsedReply((verdict,))
 
 
@@ -109,6 +111,7 @@ class _Found:
     sentences: SentencesOfContexts
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
+    weak: dict[int, Verdict] = field(default_factory=dict)
     stray: str = ""
 
     def take(self, item: object, index: int, question: Question[Any]) -> None:
@@ -117,6 +120,8 @@ class _Found:
             _check(question, verdict)
         except ReplyParseError as fault:
             self.faults[index] = str(fault)
+            if fault.weak is not None:
+                self.weak[index] = fault.weak
             return
         if self.verdicts.setdefault(index, verdict) != verdict:
             self.faults[index] = "There are two different verdicts."
@@ -128,13 +133,15 @@ class _Found:
         missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if missing:
             sentences.append(f"{self.stray}There is no verdict on {_listed(missing, about)}.")
-        return ParsedReply(tuple(fine.get(index) for index in range(size)), " ".join(sentences))
+        # a statement with two verdicts, one of them weak, has none
+        weak = tuple(None if index in self.verdicts else self.weak.get(index) for index in range(size))
+        return ParsedReply(tuple(fine.get(index) for index in range(size)), " ".join(sentences), weak)
 
 
 def _check(question: Question[Any], verdict: Verdict) -> None:
     fault = question.fault(verdict)
     if fault is not None:
-        raise ReplyParseError(f"Your answer {fault}.")
+        raise ReplyParseError(f"Your answer {fault}.", question.weaker(verdict))
 
 
 def _index(item: object, size: int, about: str) -> int:

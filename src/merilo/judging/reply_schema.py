@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from merilo.judging.json_extraction import JsonShape, read_list, read_object
-from merilo.judging.reply_fields import NUMBER, Fields, object_schema
+from merilo.judging.reply_fields import NUMBER, Fields, object_schema, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +44,16 @@ class ReplySchema:
         return _list_schema("verdicts", object_schema({"number": NUMBER, **self.properties}))
 
     @cached_property
+    def by_places(self) -> dict[tuple[int, bool], Mapping[str, object]]:
+        """The schemas with the numbers of sentences or contexts, by their count and whether they are of a pack."""
+        return {}
+
+    def with_places(self, places: int, *, pack: bool = False) -> Mapping[str, object]:
+        """Return the JSON Schema of a reply that names sentences or contexts 1 to `places`: one object per number."""
+        general = self.pack_schema if pack else self.schema
+        return self.by_places.setdefault((places, pack), with_places(general, places))
+
+    @cached_property
     def shape(self) -> JsonShape:
         """The structure of the reply to one question."""
         return JsonShape((self.decision, *(name for name in self.properties if name != self.decision)))
@@ -73,6 +83,15 @@ class ListReplySchema:
     def schema(self) -> Mapping[str, object]:
         """The JSON Schema of the reply: always the same object, as providers compare by identity."""
         return _list_schema(self.shape.keys[0], self.item)
+
+    @cached_property
+    def by_places(self) -> dict[int, Mapping[str, object]]:
+        """The schemas with the numbers of sentences, by their count."""
+        return {}
+
+    def with_places(self, places: int) -> Mapping[str, object]:
+        """Return the JSON Schema of a reply that names sentences 1 to `places`: one object per number."""
+        return self.by_places.setdefault(places, with_places(self.schema, places))
 
     def parse(self, text: str, sentences: SentencesOfContexts = ()) -> Verdict:
         """Return the verdict in the reply; no list refers to the sentences of contexts. Raises ReplyParseError."""

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+NO_EVIDENCE: Final = "names no evidence"
+WRONG_EVIDENCE: Final = "names wrong evidence"
+"""Flags of a verdict whose decision stands; wrong numbers are removed."""
+
+
+def flag_of(kept: tuple[int, ...], *, needed: bool) -> str:
+    """Return the flag of a verdict of which only this evidence is kept; `needed`: such a verdict must name some."""
+    return NO_EVIDENCE if needed and not kept else WRONG_EVIDENCE
+
 
 def index_fault(index: int, size: int, unit: str) -> str | None:
     """Return the problem with an index into `size` things of this name, such as "sentence"."""

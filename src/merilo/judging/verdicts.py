@@ -126,6 +126,9 @@ class DecisionVerdict(Verdict):
     averaged: bool = field(default=False, kw_only=True, repr=False, metadata=LATER)
     """True if metrics average its probability instead of counting its yes or no."""
 
+    flag: str = field(default="", kw_only=True, repr=False, metadata=LATER)
+    """What the judge did not do, though the decision stands, such as "names no evidence"; empty for most verdicts."""
+
     @property
     def positive(self) -> bool:
         """True if the verdict is a yes."""

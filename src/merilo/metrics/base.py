@@ -209,6 +209,22 @@ class Composite(Protocol):
 
 
 @runtime_checkable
+class ShownInRun(Protocol):
+    """A metric that has no value in a run unless at least one sample shows that the data has what it measures.
+
+    Without such a sample, 0 for every sample would look like a bad system.
+    """
+
+    def shows(self, sample: Sample) -> bool | None:
+        """Return True if the sample has what is measured, False if it lacks it, None if it lacks the fields."""
+        ...
+
+    def not_shown(self, samples: int) -> str:
+        """Return the reason why the metric is undefined, for a run with this number of samples that lack it."""
+        ...
+
+
+@runtime_checkable
 class CompositeOfRun(Protocol):
     """A composite of the metrics that a run computes."""
 

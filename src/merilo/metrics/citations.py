@@ -144,6 +144,16 @@ class _Citations(MetricDefaults):
         each = 1 + (readable if self.alone and readable > 1 else 0) if readable else 0
         return 2 + asked * each if asked else 0
 
+    def shows(self, sample: Sample) -> bool | None:
+        """See `ShownInRun.shows`: whether the response cites a context, or a number or id that no context has."""
+        if sample.retrieved_contexts is None or sample.response is None or is_blank(sample.response):
+            return None
+        return any(each.contexts or each.unknown for each in self._text(sample).sentences)
+
+    def not_shown(self, samples: int) -> str:
+        """See `ShownInRun.not_shown`."""
+        return f"0 of {samples:,} response{'s' * (samples != 1)} cite a context"
+
     def _text(self, sample: Sample) -> CitedText:
         own, contexts = sample.retrieved_context_ids, sample.contexts
         ids = own if own is not None and len(own) == len(contexts) else [context.id for context in contexts]
@@ -248,7 +258,8 @@ class CitationRecall(_Citations):
     before the response is judged. A statement cites what the sentences that make it cite, and is judged against these
     contexts together. A statement without a citation, or with a citation to nothing only, is not supported; no question
     is asked about it. With a judge whose probabilities are averaged, a cited statement counts as its probability.
-    0 when the response cites nothing. Undefined when the response is blank, declines to answer, or makes no statement.
+    0 when the response cites nothing. Undefined when the response is blank, declines to answer, or makes no statement,
+    and for all samples of a run in which no response cites anything.
 
     - `first`: the number of the first context, 1 or 0.
 
@@ -325,7 +336,7 @@ class CitationF1(_Citations):
     """Harmonic mean of `citation_precision` and `citation_recall`, in [0, 1].
 
     0 when the response cites nothing, because then no statement is supported. Undefined when the response is blank,
-    declines to answer, or makes no statement.
+    declines to answer, or makes no statement, and for all samples of a run in which no response cites anything.
 
     - `first`: the number of the first context, 1 or 0.
 

@@ -15,6 +15,7 @@ from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
     any_averaged,
+    check_evidence,
     is_blank,
     max_contexts,
     mean_credit,
@@ -115,6 +116,7 @@ class ContextRelevance(MetricDefaults):
         relevant = sum(verdict.grade >= 1 for verdict in verdicts)
         fully_relevant = sum(verdict.grade == TOP_GRADE for verdict in verdicts)
         if self.unit is Unit.SENTENCE:
+            check_evidence(Relevance("", ()), verdicts)
             share = evidence_sentences / sentences if sentences else 0.0
         elif self.unit is Unit.CONTEXT:
             share = self._share_of_contexts(verdicts)

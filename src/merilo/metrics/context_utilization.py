@@ -17,6 +17,7 @@ from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
     about_statements,
+    check_evidence,
     is_blank,
     max_contexts,
     most_support,
@@ -88,6 +89,7 @@ class ContextUtilization(MetricDefaults):
         if not relevant:
             return Undefined(NOTHING_RELEVANT)
         verdicts = yield from support_of(sample, statements)
+        check_evidence(Support("", ()), verdicts)
         used = relevant & {index for each in verdicts if each.supported for index in each.evidence}
         return Score(
             len(used) / len(relevant),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from merilo.data.ids import matching_id
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
@@ -50,6 +51,17 @@ class _IdMetric(MetricDefaults):
         """See `Metric.plan`."""
         yield from ()
         return type(self).outcome(sample, self._cutoff)
+
+    def shows(self, sample: Sample) -> bool | None:
+        """See `ShownInRun.shows`: whether a retrieved id is one of those that are judged, as relevant or not."""
+        if not {"retrieved_context_ids", "reference_context_ids"} <= sample.present:
+            return None
+        retrieved, judged = ranking_of(sample).ids, _grades(sample) or {}
+        return any(each in judged for each in retrieved) if retrieved and judged else None
+
+    def not_shown(self, samples: int) -> str:
+        """See `ShownInRun.not_shown`."""
+        return f"no reference id matches a retrieved id in any of {samples:,} samples; are they ids of the same kind?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +131,7 @@ def _by_grade(sample: Sample, k: int | None) -> Score | Undefined:
 
 def _grades(sample: Sample) -> Mapping[str, float] | None:
     """Return the grade of each judged id, at least 0; None if the metadata contain something else."""
-    found = dict.fromkeys(sample.require("reference_context_ids"), 1.0)
+    found = dict.fromkeys(map(matching_id, sample.require("reference_context_ids")), 1.0)
     given = sample.metadata.get("qrels")
     if given is None:
         return found
@@ -129,7 +141,7 @@ def _grades(sample: Sample) -> Mapping[str, float] | None:
     for each, grade in qrels.items():
         if isinstance(grade, bool) or not isinstance(grade, (int, float)) or not isfinite(grade):
             return None
-        found[str(each)] = max(0.0, float(grade))
+        found[matching_id(str(each))] = max(0.0, float(grade))
     return found
 
 

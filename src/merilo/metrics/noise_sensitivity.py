@@ -16,6 +16,7 @@ from merilo.metrics.steps import (
     REFERENCE_STATES_NOTHING,
     RESPONSE_STATES_NOTHING,
     about_statements,
+    check_evidence,
     max_contexts,
     max_statements,
     statements_of,
@@ -119,6 +120,7 @@ class NoiseSensitivity(MetricDefaults):
         in_contexts, of_reference, right = yield from together(
             [support_of(sample, response), support_of(sample, reference), support_by(sample, "reference", response)]
         )
+        check_evidence(Support("", ()), (*in_contexts, *of_reference))
         relevant = {index for verdict in of_reference if verdict.supported for index in verdict.evidence}
         wrong = [
             verdict.supported and not judged.supported and relevant.isdisjoint(verdict.evidence) == self._irrelevant

@@ -84,6 +84,7 @@ _ALSO_CALLED: Final = {
 """Common short names, in lower case, and merilo's metric with that meaning."""
 
 _FORMER: Final[Mapping[tuple[str, int], Mapping[str, str]]] = {
+    ("axion:", 1): {"empty_texts_sent": "true"},
     ("deepeval:", 1): {"reply": "loose"},
     ("ragas-0.4.3:collections.", 1): {"reasks": "none"},
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
+from merilo.data.ids import matching_id
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each
@@ -272,6 +273,12 @@ def support_by(
     return tuple(replace(verdict, evidence=(), sentences=()) for verdict in verdicts)
 
 
+def check_evidence(kind: Question[Any], verdicts: Iterable[DecisionVerdict]) -> None:
+    """Raise AskFailed if a verdict lacks evidence, for formulas that count it. `kind`: a question of the kind."""
+    if flag := next((verdict.flag for verdict in verdicts if verdict.flag), ""):
+        raise AskFailed(kind, Failure(FailureKind.UNREADABLE, f"a verdict {flag}, which this metric counts"))
+
+
 def most_support(sample: Sample, field: StatedField) -> int:
     """Return the maximum number of questions that `support_of` asks about the statements of a text."""
     return max_statements(sample, field) if max_contexts(sample) else 0
@@ -348,8 +355,8 @@ def ranking_of(sample: Sample) -> Ranking:
     An id that was retrieved again, for example because several passages come from one document, keeps its first rank
     only.
     """
-    relevant = frozenset(sample.require("reference_context_ids"))
-    ids = tuple(dict.fromkeys(sample.require("retrieved_context_ids")))
+    relevant = frozenset(map(matching_id, sample.require("reference_context_ids")))
+    ids = tuple(dict.fromkeys(map(matching_id, sample.require("retrieved_context_ids"))))
     return Ranking(ids, tuple(each in relevant for each in ids), len(relevant))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from inspect import cleandoc, get_annotations
 from types import new_class
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from merilo.metrics.base import Card
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -22,7 +24,8 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
     """Return a definition that is `base` under another name, with these changes.
 
     `changes`: new defaults of parameters, such as `temperature=0.3`, and other values of what a definition declares,
-    such as `card` or `version`. `class_name`: by default the name in camel case, without its system.
+    such as `card` or `version`. A card does not name the definition itself as a relative. `class_name`: by default the
+    name in camel case, without its system.
     Raises TypeError for a change to something that `base` does not have.
     """
     parameters: dict[str, Field[Any]] = {each.name: each for each in fields(cast("Any", base))}  # Protocol
@@ -37,13 +40,17 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
             body["__annotations__"][key] = parameter.type
             body[key] = field(default=value, kw_only=parameter.kw_only)
         elif _declares(base, key):
-            body[key] = value
+            body[key] = _without_relative(value, name) if isinstance(value, Card) else value
         else:
             raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
     made = new_class(
         class_name or camel_case(name.rpartition(":")[2]), (base,), exec_body=lambda space: space.update(body)
     )
     return cast("D", dataclass(frozen=True, slots=True)(made))  # it has the attributes of its base
+
+
+def _without_relative(card: Card, name: str) -> Card:
+    return replace(card, relatives=tuple(each for each in card.relatives if each != name))
 
 
 def camel_case(name: str) -> str:

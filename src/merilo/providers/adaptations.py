@@ -1,44 +1,383 @@
-"""Parameters that an endpoint rejects, learnt from its error messages: reported once, and omitted from then on."""
+"""The forms in which a connection sends its requests: changed when the endpoint rejects a request, and then kept.
+
+A part of a request (its system message, the way it asks for JSON, a parameter) has a few forms in a fixed order. Which
+part to change follows from the error: its parameter, its code, then the names of fields in its message. An error that
+names nothing starts a search: each part is changed alone, then several together. A part whose form was accepted once
+is not changed for an error that does not name it, so that later errors are those of their own question.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from merilo.providers.base import Request
     from merilo.providers.problems import EndpointProblem
 
-DROPPED = "dropped"
-ADAPTABLE = frozenset({400, 404, 405, 422})
-REFUSES = re.compile(
-    r"unsupported|not supported|n[o']t support|unknown|unrecogni[sz]ed|unexpected|not permitted"
-    r"|not allowed|no longer|unavailable|not available|only the default|may only be set|extra (?:inputs|fields)"
-    r"|not implemented|deprecated|invalid (?:parameter|field|argument)|use '?max_",
-    re.IGNORECASE,
-)
-"""Matches an error message that rejects a parameter, whatever its value."""
+DROPPED: Final = "dropped"
+FOLDED: Final = "folded into the user message"
+_POSITIVE: Final = "0.01"
+"""The temperature for endpoints that reject 0."""
+LIMIT: Final = "max_tokens"
+_SIZE: Final = "reply length"
+"""The adaptation that makes the limit of replies smaller."""
+_REJECTED: Final = frozenset({400, 422})
+_REJECTED_BY_NAME: Final = frozenset({404, 405, 500, 501})
+"""Statuses with which some endpoints reject a part of a request that their message names."""
+_UNSUPPORTED: Final = re.compile(r"unsupported|unknown|unrecogni[sz]ed|extra_forbidden", re.IGNORECASE)
+_TOO_LONG: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_NUMBER: Final = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w,])|(?<![\w.-])\d{1,9}(?!\w|[.,]\d|-\w)", re.ASCII)
+_STORED_SIZE: Final = re.compile(r"at most (\d+) tokens|window of (\d+) tokens, ([\d.]+) per character")
+_SHORTEST: Final = 16
+"""Smallest limit of a reply that is sent, in tokens."""
+_HALVED: Final = 64
+"""Smallest limit that is reached by halving."""
+_MARGIN: Final = 1.1
+"""Factor on the estimated tokens of a prompt, so that prompt and reply stay within the window."""
+_MAX_CHANGES: Final = 24
+"""Maximum changes of form between two replies."""
+_MAX_SEARCHES: Final = 3
+"""Maximum searches in vain of one connection: the first questions may be rejected for their content."""
+
+
+class Step(NamedTuple):
+    """One form of a part of a request."""
+
+    value: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Form:
+    """A part of a request with the forms to try after its first one, in order."""
+
+    name: str
+    """The key of its adaptation."""
+    steps: tuple[Step, ...]
+    words: re.Pattern[str]
+    """Matches the names by which error messages mean this part."""
+    strict: re.Pattern[str] | None = None
+    """Matches the message of an error 404, 405, 500 or 501 that rejects this part."""
+    codes: frozenset[str] = frozenset()
+    """Error codes about this part; they change its form also after a success."""
+    omitted_if_unsupported: bool = False
+    """True if an error code such as `unsupported_value` means that only the last form can work."""
+
+    def left(self, value: str | None) -> tuple[Step, ...]:
+        """Return the steps after the current value; None is the first form."""
+        values = [step.value for step in self.steps]
+        return self.steps[values.index(value) + 1 :] if value in values else self.steps
+
+
+def dropped(name: str, *, words: str = "") -> Form:
+    """Return the form of a parameter that is omitted once it is rejected."""
+    return Form(name, (Step(DROPPED, f"{name} is no longer sent"),), _words(words or rf"\b{re.escape(name)}\b"))
+
+
+def folded(name: str = "system") -> Form:
+    """Return the form of the system message, which can be sent in the user message."""
+    return Form(
+        name,
+        (Step(FOLDED, "the system message is sent at the start of the user message"),),
+        _words(r"\bsystem|\bdeveloper\b|\broles?\b|instruction"),
+        _words(r"\bsystem[ _]?(?:role|message|prompt|instruction)|\brole.{0,20}\bsystem\b|\bdeveloper instruction"),
+    )
+
+
+def structured(name: str, *values: str) -> Form:
+    """Return the forms of asking for JSON: these values of `ReplyPath`, after the JSON Schema."""
+    how = {"json_mode": "in JSON mode", "prompted": "by the prompt alone"}
+    return Form(
+        name,
+        tuple(Step(value, f"JSON is now requested {how[value]}") for value in values),
+        _words(
+            r"response_?format|json(?!\W*(?:payload|body|decod|pars))|schema|structured.?output|guided|grammar|output_?(?:config|format)|text_?format"
+            r"|mime_?type|\bformat\b"
+        ),
+        _words(r"response_?format|json_?(?:schema|object)|json mode|structured output|guided|grammar|\bformat\b"),
+        frozenset({"json_validate_failed"}),
+    )
+
+
+def temperature() -> Form:
+    """Return the forms of the temperature: a small one in place of 0, then none."""
+    positive = Step(_POSITIVE, f"temperature {_POSITIVE} is sent instead of 0")
+    omitted = dropped("temperature")
+    return replace(omitted, steps=(positive, *omitted.steps), omitted_if_unsupported=True)
+
+
+def limit(*names: str, omitted: bool = True) -> Form:
+    """Return the form of the reply limit: sent under these names in turn, then omitted if it can be.
+
+    Its size changes too, see `Adaptations.reply_limit`.
+    """
+    steps = [Step(name, f"the length limit is sent as {name}") for name in names]
+    steps += [Step(DROPPED, "replies have no length limit")] if omitted else []
+    words = _words(r"max_?(?:completion_?|new_?|output_?)?tokens|token limit")
+    return Form(LIMIT, tuple(steps), words)
 
 
 class Adaptations:
-    """Adaptations of one connection; `done` maps each rejected parameter to the adaptation."""
+    """The forms of one connection; `done` maps each part that is not sent in its first form to its present one."""
 
-    def __init__(self, model: str, known: Mapping[str, str]) -> None:
+    def __init__(
+        self, model: str, known: Mapping[str, str], forms: Sequence[Form], own: Mapping[str, object] | None = None
+    ) -> None:
+        """`own`: the user's fields of the body. They are sent as they are, also if the endpoint rejects them."""
         self._model = model
+        self._own = [dropped(name).words for name in own or ()]
+        self._forms = {form.name: form for form in forms}
         self.done: dict[str, str] = dict(known)
         self.notices: list[str] = []
+        self._accepted = self._state()
+        """The forms of the last request that succeeded."""
+        self._proven: set[tuple[str, object]] = set()
+        self._longest = 0
+        """The largest reply limit that was accepted."""
+        self._sentences: dict[str, str] = {}
+        """Notices to show once a request succeeds."""
+        self._search: Iterator[dict[str, Step]] | None = None
+        self._searched_parts: frozenset[str] = frozenset()
+        self._start: dict[str, str] = {}
+        self._changes = self._searches = 0
+        self._reported = False
 
-    def note(self, name: str, what: str, sentence: str, *, problem: EndpointProblem | None = None) -> bool:
-        """Record and report the adaptation of a parameter; return False if it was known."""
-        if self.done.get(name) == what:
+    def values_of(self, name: str) -> tuple[str, ...]:
+        """Return the forms of a part after its first one."""
+        return tuple(step.value for step in self._forms[name].steps)
+
+    def note(self, name: str, what: str, sentence: str) -> None:
+        """Record and report an adaptation that does not follow from an error, once."""
+        if self.done.get(name) != what:
+            self.done[name] = what
+            self.notices.append(f"{self._model}: {sentence}.")
+
+    def reply_limit(self, request: Request) -> int | None:
+        """Return the limit to send for a reply; None for no limit."""
+        tokens = request.max_tokens
+        stored = _STORED_SIZE.fullmatch(self.done.get(_SIZE, ""))
+        if tokens is None or self.done.get(LIMIT) == DROPPED:
+            return None
+        if stored is None:
+            return tokens
+        if stored[1]:
+            return min(tokens, int(stored[1]))
+        prompt = ceil(_MARGIN * float(stored[3]) * _characters(request))
+        return max(_SHORTEST, min(tokens, int(stored[2]) - prompt))
+
+    def temperature(self, request: Request) -> float | None:
+        """Return the temperature to send; None to send none."""
+        form = self.done.get("temperature")
+        if form == DROPPED:
+            return None
+        return float(form) if form is not None and request.temperature == 0 else request.temperature
+
+    @property
+    def unsure(self) -> bool:
+        """True if a form has changed since the last request that succeeded."""
+        return bool(self._changes)
+
+    def stop_search(self, used: Mapping[str, object]) -> bool:
+        """Return to the forms before a search, since a request with these parts was accepted in them.
+
+        Return False if no search is in progress, or if it is about other parts.
+        """
+        if self._search is None or not self._searched_parts <= used.keys():
             return False
-        self.done[name] = what
-        refused = f"the endpoint rejected {name} ({problem.shown}); " if problem else ""
-        self.notices.append(f"{self._model}: {refused}{sentence}.")
+        self._searches = _MAX_SEARCHES
+        self._reset()
+        return True
+
+    def worked(self, used: Mapping[str, object], request: Request) -> None:
+        """Record that a request was accepted; `used` maps the parts it had to their values."""
+        self._proven.update(used.items())
+        self._longest = max(self._longest, self.reply_limit(request) or 0)
+        if self._changes:
+            self.notices += [self._sentences[name] for name in self._sentences if name in self.done]
+            self._sentences.clear()
+            self._accepted = self._state()
+            self._search, self._changes = None, 0
+
+    def learn(
+        self, problem: EndpointProblem, used: Mapping[str, object], request: Request, *, search: bool = True
+    ) -> bool:
+        """Change a form after a rejected request; return True if the request is worth sending again.
+
+        `search`: also if the error names no part of the request. The forms are those of the last success again if there
+        is nothing left to change.
+        """
+        rejected = problem.status in _REJECTED
+        if not rejected and problem.status not in _REJECTED_BY_NAME:
+            return False
+        self._changes += 1
+        if self._changes <= _MAX_CHANGES and self._changed(problem, used, request, search=search and rejected):
+            return True
+        if self._search is not None and not self._reported:
+            self._reported = True
+            tried = f"the endpoint rejected a request, also in {self._changes - 1} other forms"
+            self.notices.append(f"{self._model}: {tried}; its last message: {problem.shown}")
+        self._reset()
+        return False
+
+    def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request, *, search: bool) -> bool:
+        open_forms = [
+            form for name, form in self._forms.items() if name in used and (name, used[name]) not in self._proven
+        ]
+        limited = self.reply_limit(request) if LIMIT in used else None
+        if limited is None and problem.code in _TOO_LONG:
+            return False
+        if limited is not None and self._is_size(problem, limited):
+            if self._shorter(problem, limited, request):
+                return True
+            # a limit that was accepted before: the prompt itself is too long
+            return limited > self._longest and self._step(self._forms[LIMIT], problem, last=True)
+        for form in self._named(problem):
+            if (form in open_forms or problem.code in form.codes) and self._step(form, problem):
+                return True
+        about_own = any(each.search(f"{problem.parameter} {problem.message}") for each in self._own)
+        return search and not about_own and self._searched(open_forms, problem)
+
+    def _named(self, problem: EndpointProblem) -> list[Form]:
+        """Return the parts that an error names: by its parameter, its code, its message, or the rest of its body."""
+        forms = list(self._forms.values())
+        if by_parameter := [form for form in forms if problem.parameter and form.words.search(problem.parameter)]:
+            return by_parameter
+        if problem.parameter in self._forms:
+            return [self._forms[problem.parameter]]
+        if by_code := [form for form in forms if problem.code in form.codes]:
+            return by_code
+        if problem.status not in _REJECTED:
+            return [form for form in forms if form.strict and form.strict.search(problem.message)]
+        places = [(match.start(), form) for form in forms if (match := form.words.search(problem.message))]
+        if places:
+            return [form for _, form in sorted(places, key=lambda place: place[0])]
+        by_body = [form for form in forms if form.words.search(problem.body)]
+        return by_body if len(by_body) == 1 else []  # a body that names several parts quotes the request
+
+    def _step(self, form: Form, problem: EndpointProblem, *, last: bool = False) -> bool:
+        """Send a part in its next form, or in its last one; False if there is none."""
+        left = form.left(self.done.get(form.name))
+        if not left:
+            return False
+        step = left[-1 if last or (form.omitted_if_unsupported and _UNSUPPORTED.search(problem.code)) else 0]
+        self._set(form.name, step, problem)
+        self._start[form.name] = step.value
+        return True
+
+    def _searched(self, forms: Sequence[Form], problem: EndpointProblem) -> bool:
+        """Try the next of the other forms of the request; False after the last one."""
+        if self._search is None:
+            if self._searches >= _MAX_SEARCHES or not forms:
+                return False
+            self._searches += 1
+            self._start = self._state()
+            self._searched_parts = frozenset(form.name for form in forms)
+            self._search = _combinations([(form, form.left(self.done.get(form.name))) for form in forms])
+        found = next(self._search, None)
+        if found is None:
+            return False
+        self._restore(self._start)
+        for name, step in found.items():
+            self._set(name, step, problem)
+        return True
+
+    def _reset(self) -> None:
+        """Return to the forms of the last request that succeeded."""
+        self._search, self._changes = None, 0
+        self._sentences.clear()
+        self._restore(self._accepted)
+
+    def _set(self, name: str, step: Step, problem: EndpointProblem) -> None:
+        self.done[name] = step.value
+        self._sentences[name] = f"{self._model}: the endpoint rejected {name} ({problem.shown}); {step.sentence}."
+
+    def _state(self) -> dict[str, str]:
+        """Return the present form of each part that is not in its first one."""
+        return {name: self.done[name] for name in (*self._forms, _SIZE) if name in self.done}
+
+    def _restore(self, state: Mapping[str, str]) -> None:
+        for name in (*self._forms, _SIZE):
+            self.done.pop(name, None)
+        self.done.update(state)
+
+    def _is_size(self, problem: EndpointProblem, tokens: int) -> bool:
+        """Return True if an error is about the length of the reply, or of prompt and reply together."""
+        if problem.code in _TOO_LONG:
+            return True
+        numbers = _numbers(problem.message)
+        named = self._forms[LIMIT].words.search(f"{problem.parameter} {problem.message}")
+        return not _UNSUPPORTED.search(problem.code) and (tokens in numbers or bool(named and numbers))
+
+    def _shorter(self, problem: EndpointProblem, tokens: int, request: Request) -> bool:
+        """Send a smaller limit, computed from the numbers in an error message; False if none is worth trying."""
+        allowed = _allowed(_numbers(problem.message), tokens)
+        characters = max(1, _characters(request))
+        if allowed is None and tokens > self._longest and tokens // 2 >= _HALVED:
+            allowed = _Allowed(tokens // 2)
+        if allowed is None:
+            return False
+        if allowed.window:
+            value = (
+                f"window of {allowed.window} tokens, {(allowed.window - allowed.tokens) / characters:.6f} per character"
+            )
+        else:
+            value = f"at most {allowed.tokens} tokens"
+        self._set(_SIZE, Step(value, f"replies are now limited ({value})"), problem)
+        self._start[_SIZE] = value
         return True
 
 
-def names(parameter: str, text: str) -> bool:
-    """Return True if the text contains the parameter's name as a separate word."""
-    return bool(parameter) and re.search(rf"(?<![\w-]){parameter}(?![\w-])", text) is not None
+class _Allowed(NamedTuple):
+    tokens: int
+    window: int = 0
+    """The window that prompt and reply share; 0 if the limit holds for replies alone."""
+
+
+def _allowed(numbers: set[int], tokens: int) -> _Allowed | None:
+    """Return the largest reply that an error message with these numbers may allow, below the limit that was sent.
+
+    A message states the longest reply, or a window and the tokens of the prompt, perhaps with their sum.
+    """
+    sums = [(prompt, prompt + tokens) for prompt in numbers if prompt + tokens in numbers]
+    if sums:
+        found = [_Allowed(w - prompt, w) for prompt, total in sums for w in numbers if prompt < w < total]
+    else:
+        found = [_Allowed(w - prompt, w) for w in numbers for prompt in numbers if prompt < w]
+    found += [_Allowed(number) for number in numbers] if not sums else []
+    # the largest first; of equal ones the absolute limit, which needs no estimate
+    return max(
+        (each for each in found if _SHORTEST <= each.tokens < tokens),
+        key=lambda each: (each.tokens, not each.window),
+        default=None,
+    )
+
+
+def _numbers(text: str) -> set[int]:
+    """Return the whole numbers in a text; not those in names, versions and dates."""
+    return {int(match[0].replace(",", "")) for match in _NUMBER.finditer(text)}
+
+
+def _characters(request: Request) -> int:
+    return sum(len(message.text) for message in request.messages)
+
+
+def _combinations(left: Sequence[tuple[Form, tuple[Step, ...]]]) -> Iterator[dict[str, Step]]:
+    """Yield the changes to try: each alone, then all but the limit in their last form, then all of them."""
+    for form, steps in left:
+        for step in steps:
+            yield {form.name: step}
+    last = {form.name: steps[-1] for form, steps in left if steps}
+    without_limit = {name: step for name, step in last.items() if name != LIMIT}
+    if 1 < len(without_limit) < len(last):
+        yield without_limit
+    if len(last) > 1:
+        yield last
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)

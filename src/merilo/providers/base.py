@@ -60,6 +60,8 @@ class Request:
     messages: tuple[Message, ...]
     schema: Mapping[str, object] | None = None
     """JSON Schema of the reply; None for free text."""
+    general_schema: Mapping[str, object] | None = None
+    """The schema without what holds for this question only: for prompts, whose beginning others share."""
     schema_name: str = "reply"
     max_tokens: int | None = None
     temperature: float | None = None

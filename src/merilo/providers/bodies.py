@@ -7,14 +7,18 @@ rubric, the schema, the parameters) is the same for thousands of requests, and t
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
 
+from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
+from merilo.providers.base import ReplyPath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping
 
-    from merilo.providers.base import Message, ReplyPath, Request
+    from merilo.providers.adaptations import Adaptations
+    from merilo.providers.base import Message, Request
     from merilo.providers.problems import EndpointProblem
 
 PLACE = "\x00the place of what changes\x00"
@@ -24,32 +28,62 @@ _MAX_FRAMES = 256
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class Bodies(Protocol):
-    """Creates the request bodies of one connection, and adapts them to rejected parameters."""
+class Bodies(ABC):
+    """Creates the request bodies of one connection, and changes their form if the endpoint rejects them."""
 
-    @property
-    def done(self) -> Mapping[str, str]:
-        """Each rejected parameter with its adaptation."""
-        ...
-
-    @property
-    def notices(self) -> Sequence[str]:
+    def __init__(self, adaptations: Adaptations, structured: str = "") -> None:
+        """`structured`: the name of the form that asks for JSON; empty if it never changes."""
+        self._adaptations = adaptations
+        self._structured = structured
+        self._frames = BodyTemplates()
+        self.done = adaptations.done
+        """Each part that is not sent in its first form, with its present form."""
+        self.notices = adaptations.notices
         """Messages to show the user once."""
-        ...
+        known = self.done.get(structured)
+        if known is not None and known not in (paths := adaptations.values_of(structured)):
+            allowed = ", ".join((ReplyPath.JSON_SCHEMA, *paths))
+            raise UsageError(f"The known adaptation of {structured} must be one of {allowed}, got {known!r}.")
+
+    @abstractmethod
+    def body_for(self, request: Request) -> bytes:
+        """Return the JSON body of one request in the present form."""
+
+    @abstractmethod
+    def used(self, request: Request) -> dict[str, object]:
+        """Return the parts of a request that have other forms, by name, each with a value that identifies its form."""
+
+    @property
+    def path(self) -> ReplyPath:
+        """How JSON is requested at present."""
+        return ReplyPath(self.done.get(self._structured, ReplyPath.JSON_SCHEMA))
 
     def path_for(self, request: Request) -> ReplyPath:
         """Return how structured output is requested at present; TEXT for free text."""
-        ...
+        return ReplyPath.TEXT if request.schema is None else self.path
 
-    def body_for(self, request: Request) -> bytes:
-        """Return the JSON body of one request, without the parameters rejected so far."""
-        ...
+    def learn(self, problem: EndpointProblem, request: Request, *, search: bool = True) -> bool:
+        """Change the form after a rejected request; return True if it is worth sending again. See `Adaptations`."""
+        before = dict(self.done)
+        learnt = self._adaptations.learn(problem, self.used(request), request, search=search)
+        if self.done != before:
+            self._frames.forget()
+        return learnt
 
-    def learn(self, problem: EndpointProblem) -> bool:
-        """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
-        differently.
-        """
-        ...
+    @property
+    def unsure(self) -> bool:
+        """True if a form has changed since the last request that was accepted."""
+        return self._adaptations.unsure
+
+    def worked(self, request: Request, body: bytes) -> None:
+        """Record that a request was accepted with this body."""
+        used = self.used(request)
+        if self.unsure and body != self.body_for(request):
+            if not self._adaptations.stop_search(used):
+                return
+            self._frames.forget()
+            used = self.used(request)
+        self._adaptations.worked(used, request)
 
 
 class BodyTemplate(NamedTuple):
@@ -73,6 +107,7 @@ class BodyTemplates:
 
         Schemas are compared by identity, since a mapping cannot be part of a key.
         """
+        key = (key, id(schema))
         found = self._frames.get(key)
         if found is not None and found[0] is schema:
             return found[1]
@@ -106,7 +141,7 @@ def json_text(value: object) -> str:
 
 def schema_in_words(request: Request) -> str:
     """Return the sentence that asks for a reply of this schema, for endpoints without a parameter for it."""
-    schema = json_text(request.schema)
+    schema = json_text(request.general_schema or request.schema)
     return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from merilo.errors import Permanent
 from merilo.providers.base import ReplyPath
 from merilo.providers.problems import error_of, message_in, problem_in
 from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
+from merilo.providers.wire import largest_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
 
     ReadReply = Callable[[Json, str, ReplyPath, float], Reply]
     ReadError = Callable[[EndpointProblem, Mapping[str, str], EndpointAddress], ProviderError]
+
+
+_BY_FORM = frozenset({400, 422})
+"""Statuses that reject the form of a request, unless the error says otherwise."""
+
+_UNLIMITED_TOKENS = 4_096
+"""Assumed maximum reply tokens of a request that sets no limit."""
 
 
 class ChatConnection:
@@ -50,6 +60,7 @@ class ChatConnection:
         self._address = address
         self._read = read
         self._read_error = read_error
+        self._trying = asyncio.Lock()
         self._prompts = PromptCheck(address.url, advice=truncation_advice)
 
     async def send(self, request: Request) -> Reply:
@@ -65,10 +76,19 @@ class ChatConnection:
 
         An adaptation applies to all later requests, and to retries of those in flight. Raises the provider errors.
         """
+        if not self._bodies.unsure:
+            return await self._attempt(request)
+        async with self._trying:  # requests that wait here would be rejected too
+            if self._bodies.unsure:
+                return await self._attempt(request)
+        return await self._attempt(request)
+
+    async def _attempt(self, request: Request) -> Reply | None:
         started = perf_counter()
         body, path = self.body(request), self.path(request)
-        answer = await self.wire.post(self.route, body)
-        return self.receive(request, answer, path, perf_counter() - started, body=body)
+        tokens = (request.max_tokens or _UNLIMITED_TOKENS) * request.samples
+        answer = await self.wire.post(self.route, body, largest=largest_reply(tokens))
+        return self.receive(request, answer, path, perf_counter() - started, body=body, search=True)
 
     def body(self, request: Request) -> bytes:
         """Return the JSON body with which this request is sent now."""
@@ -79,26 +99,38 @@ class ChatConnection:
         return self._bodies.path_for(request)
 
     def receive(
-        self, request: Request, answer: WireAnswer, path: ReplyPath, seconds: float = 0.0, *, body: bytes
+        self,
+        request: Request,
+        answer: WireAnswer,
+        path: ReplyPath,
+        seconds: float = 0.0,
+        *,
+        body: bytes,
+        search: bool = False,
     ) -> Reply | None:
         """Return the reply in an answer; None if the request must be sent again, see `attempt`. Raises the provider
         errors.
 
-        `path` and `body` are those with which the request was sent.
+        `path` and `body` are those with which the request was sent. `search`: try other forms also if the error names
+        no part of the request.
         """
         received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is None:
             reply = self._read(received, answer.text, path, seconds)
+            self._bodies.worked(request, body)
             if (error := self._prompts.error(request, reply)) is not None:
                 raise error
             return reply
         problem = problem.cleaned(self.wire.clean)
+        error = self._read_error(problem, answer.headers, self._address)
+        if problem.status in _BY_FORM and not isinstance(error, Permanent):  # the key, the account, the model, a filter
+            raise error
         # the body differs if another request in flight has learnt the same in the meantime
-        learned = body != self._bodies.body_for(request) or self._bodies.learn(problem)
+        learned = body != self._bodies.body_for(request) or self._bodies.learn(problem, request, search=search)
         if learned and not problem.received_bytes:  # a reply that may be billed must count as a failed request
             return None
-        raise self._read_error(problem, answer.headers, self._address)
+        raise error
 
     def error_in(self, answer: WireAnswer) -> ProviderError | None:
         """Return the error that an answer to another kind of request reports, such as a batch; None if it is fine."""

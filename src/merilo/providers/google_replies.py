@@ -42,7 +42,8 @@ def content_of(
     answer = _joined(parts, thought=False)
     reason = str(blocked or candidate.get("finishReason") or "")
     finish = Finish.REFUSED if blocked else _finish(reason, answer)
-    if reason == _MALFORMED or (finish is Finish.STOP and not answer.strip()):
+    lacking = path is not ReplyPath.TEXT and finish is Finish.STOP and not answer.strip()  # free text may be empty
+    if reason == _MALFORMED or lacking:
         raise unusable(f"{address} sent a candidate without a text (finish reason {clean(reason)!r}).", text)
     if finish is Finish.REFUSED:  # a text that a filter ended is not an answer
         answer = str(

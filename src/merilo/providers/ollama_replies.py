@@ -46,7 +46,7 @@ def chat_reply_of(
     if path is not ReplyPath.TEXT and not content.strip() and "{" in thinking and not cut:
         content = thinking  # some models write the requested JSON while they are still thinking
     usage = Usage(count(body.get("prompt_eval_count")), count(body.get("eval_count")))
-    if not content.strip() and not usage.output_tokens and not cut:
+    if path is not ReplyPath.TEXT and not content.strip() and not usage.output_tokens and not cut:
         raise unusable(f"{address} sent a reply without any token.", text)
     if cut and (usage.input_tokens or 0) + (usage.output_tokens or 0) >= limit.tokens:
         full = f"The prompt and the reply of {address} fill the context length of {limit.tokens:,} tokens."

@@ -40,7 +40,8 @@ def reply_of(
     empty = not any(choice.text.strip() for choice in read)
     if empty and any(choice.broken for choice in read):
         raise unusable(f"{address} reported that the completion failed: {excerpt(clean(text))!r}.", text)
-    if empty and usage.output_tokens == 0 and all(choice.finish is Finish.STOP for choice in read):
+    stopped = all(choice.finish is Finish.STOP for choice in read)
+    if path is not ReplyPath.TEXT and empty and stopped and usage.output_tokens == 0:  # free text may be empty
         advice = "The prompt may exceed the model's context length; increase it on the server."
         raise unusable(f"{address} sent a reply without any token. {advice}", text)
     fine = [choice for choice in read if choice.finish is not Finish.REFUSED]

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 OK = 200
 SERVER_ERRORS = 500
+_REDIRECTS = 300
 _LONGEST_SHOWN = 300
+_LONGEST_BODY = 10_000
 _STATUS = re.compile(r"[45]\d\d")
 _RATE_LIMITED = 429
 _KEY_REFUSED = 401
@@ -65,6 +67,8 @@ class EndpointProblem:
     message: str
     code: str = ""
     parameter: str = ""
+    body: str = ""
+    """The beginning of the whole answer."""
     received_bytes: int = 0
     """The size of a body with HTTP status 200 that reports a server error: a model may have run."""
     retry_after_s: float | None = None
@@ -77,7 +81,13 @@ class EndpointProblem:
 
     def cleaned(self, clean: Callable[[str], str]) -> EndpointProblem:
         """Return the problem without secrets."""
-        return replace(self, message=clean(self.message), code=clean(self.code), parameter=clean(self.parameter))
+        return replace(
+            self,
+            message=clean(self.message),
+            code=clean(self.code),
+            parameter=clean(self.parameter),
+            body=clean(self.body),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,7 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
         status = int(number) if _STATUS.fullmatch(number) else SERVER_ERRORS
         received = len(text.encode("utf-8", "replace")) if status >= SERVER_ERRORS else 0
     message = message or (error if isinstance(error, str) else text)
-    return EndpointProblem(status, message, code, parameter, received, _stated_wait_s(fields))
+    return EndpointProblem(status, message, code, parameter, text[:_LONGEST_BODY], received, _stated_wait_s(fields))
 
 
 def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
@@ -165,7 +175,9 @@ def _temporary(problem: EndpointProblem, headers: Mapping[str, str], message: st
     wait_s = problem.retry_after_s if wait_s is None else wait_s
     if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):
         return RateLimited(f"{message}.", retry_after_s=wait_s, status=status)
-    return Temporary(f"{message}.", status=status) if status in _TEMPORARY or status >= SERVER_ERRORS else None
+    # 101 and 204 come from gateways: they hold no reply, and no error either
+    temporary = status in _TEMPORARY or status >= SERVER_ERRORS or status < _REDIRECTS
+    return Temporary(f"{message}.", status=status) if temporary else None
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
@@ -234,7 +246,7 @@ def _message(error: Json) -> tuple[str, str]:
     if faults:
         places = [".".join(map(str, as_list(fault.get("loc")) or ())) for fault in faults]
         messages = [f"{place}: {fault.get('msg', '')}" for place, fault in zip(places, faults, strict=True)]
-        return "; ".join(messages), places[0].rpartition(".")[2] if len(places) == 1 else ""
+        return "; ".join(messages), places[0] if len(places) == 1 else ""
     message = error.get("message", detail)
     message = message if isinstance(message, str) else ""
     if "n_prompt_tokens" in error and "n_ctx" in error:  # llama.cpp

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from merilo.providers.keys import ApiKeys
 
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
+_LARGEST_ENVELOPE_BYTES = 2 * 1024 * 1024
+_BYTES_PER_TOKEN = 256
+"""Bytes of the longest tokens of usual tokenizers (128 characters), escaped in JSON."""
 _DNS_KEPT_S = 300
+
+
+def largest_reply(tokens: int) -> int:
+    """Return the size in bytes of the largest body that is read for a reply of at most this many tokens."""
+    return min(_LARGEST_REPLY_BYTES, _LARGEST_ENVELOPE_BYTES + _BYTES_PER_TOKEN * tokens)
 
 
 class WireAnswer(NamedTuple):

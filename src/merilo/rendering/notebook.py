@@ -8,7 +8,7 @@ from merilo.errors import UsageError
 from merilo.rendering.frames import FLOAT, INTEGER, TEXT, frame_of
 from merilo.rendering.html import rendered
 from merilo.rendering.overview import interval_heading, intervals_text, judge_name
-from merilo.rendering.weak import WeakMarks, left_out_note
+from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import NONE, STOPPED, count, number, span
 from merilo.results.sample_table import Kind, SampleTable, cell_text
 
@@ -53,6 +53,7 @@ def run_table(run: Run) -> str:
     basis = (
         marks.legend(each.metric for each in aggregates),
         left_out_note(manifest),
+        unread_note(manifest),
         intervals_text(aggregates, manifest.cluster, origin=manifest.origin),
     )
     stopped = "" if run.complete else f"; {STOPPED}"

@@ -20,7 +20,7 @@ from merilo.rendering.page import Page, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
 from merilo.rendering.spring_ai_wording import interpret_means
-from merilo.rendering.weak import WeakMarks
+from merilo.rendering.weak import WeakMarks, unread_note
 from merilo.rendering.wording import (
     HUMAN_LABELS,
     NONE,
@@ -36,6 +36,7 @@ from merilo.rendering.wording import (
 )
 from merilo.results.basis import BY_JUDGE
 from merilo.results.judge_noise import judge_noise, noise_record
+from merilo.runs.unread import unread_metrics
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def overview_record(
         **({"judge_noise": noise_record(run, noise)} if (noise := judge_noise(run)) else {}),
         **({"wordings": dict(manifest.wordings)} if manifest.wordings else {}),
         "left_out": dict(manifest.left_out),
-        "notes": list(manifest.notes),
+        "notes": [*manifest.notes, *filter(None, [unread_note(manifest)])],
+        "unread": unread_metrics(manifest),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
         **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "unanswered_usd")},
         **{name: usage.get(name) for name in ("seconds", "adaptations")},
@@ -133,6 +135,7 @@ def overview_page(
         less_is_better(run.manifest, aggregates),
         averaging(aggregates),
         marks.legend(each.metric for each in aggregates),
+        unread_note(run.manifest),
         covered,
     )
     for text in filter(None, notes):

@@ -9,7 +9,7 @@ from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import interval_heading, intervals_text, judge_name
 from merilo.rendering.page import Page, cut
 from merilo.rendering.sample_evidence import add_evidence
-from merilo.rendering.weak import WeakMarks, left_out_note
+from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import STOPPED, count, number, span
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.worst import metric_to_inspect, worst_scores
@@ -52,6 +52,7 @@ def run_markdown(run: Run, corrections: Mapping[str, Correction] | None = None) 
     notes = (
         marks.legend(each.metric for each in aggregates),
         left_out_note(manifest),
+        unread_note(manifest),
         intervals_text(aggregates, manifest.cluster, corrected=corrected, origin=manifest.origin),
     )
     blocks += [code(note) for note in notes if note]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from merilo.data.sample import DOUBT
+from merilo.metrics.steps import NOTHING_TO_FIND
 from merilo.rendering.aggregate import averaging, less_is_better
 from merilo.rendering.early_stop_note import until_section
 from merilo.rendering.overview import command, intervals_text, missing_bounds, table, title, unpriced
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
-from merilo.rendering.weak import WeakMarks, left_out_note
+from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import count, number, span
 from merilo.runs.run import open_store
 from merilo.runs.worst import metric_to_inspect, worst_scores
@@ -23,6 +25,7 @@ MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4
 _WORST: Final = 3
 _WIDEST_ID: Final = 33
+_TREC_EVAL: Final = "trec_eval counts samples without a relevant id as 0: see the lower bounds."
 _WIDTH: Final = 80
 _BOUNDS_WIDTH: Final = 72
 """Minimum width of a page whose table has a column of bounds."""
@@ -90,12 +93,17 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
         less_is_better(run.manifest, aggregates),
         _missing(aggregates),
         _bounds(aggregates, page.width) if explained or page.width < _BOUNDS_WIDTH else "",
+        _TREC_EVAL if any(each.scored and NOTHING_TO_FIND in each.reasons for each in aggregates) else "",
         _remarks(aggregates),
         averaging(aggregates, width=page.width),
     ):
         if text:
             page.line(cut(page.translation.line(text), page.width))
-    for note in (WeakMarks.of(run.manifest).legend(each.metric for each in aggregates), left_out_note(run.manifest)):
+    for note in run.manifest.notes:
+        if note.startswith(DOUBT):
+            page.text(note)
+    weak = WeakMarks.of(run.manifest).legend(each.metric for each in aggregates)
+    for note in (weak, left_out_note(run.manifest), unread_note(run.manifest)):
         if note:
             page.text(note)
     if intervals := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):

@@ -1,4 +1,4 @@
-"""The marker of metrics that are weak with their judge, and its legend."""
+"""Notes on the limits of a judge: the marker of weak metrics, and samples in unsupported languages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.rendering.sanitize import clean
+from merilo.runs.unread import unread_metrics
 from merilo.runs.weak import weak_left_out, weak_metrics
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 MARK: Final = " *"
 """Follows the name of a weak metric."""
 WEAK: Final = "weak with this judge"
+_SHOWN: Final = 4
+_ID_CHARS: Final = 40
 WEAK_LEGEND: Final = f"{WEAK} (not clearly better than chance)"
 
 
@@ -51,3 +54,35 @@ def left_out_note(manifest: Manifest) -> str:
     """Return a sentence that names the metrics left out as weak, and how to run them; empty if there are none."""
     named = ", ".join(map(clean, weak_left_out(manifest)))
     return f"Left out as {WEAK} (to run one: --metrics NAME): {named}." if named else ""
+
+
+def unread_note(manifest: Manifest) -> str:
+    """Return how many samples of which metrics are in a language that their judge does not support; empty if none are.
+
+    Metrics with the same samples are named together.
+    """
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for metric, found in unread_metrics(manifest).items():
+        languages = [f"{clean(code)} {amount:,}" for code, amount in found["languages"].items()]
+        ids = [f"{clean(each):.{_ID_CHARS}}" for each in found["first"]]
+        which = f"{_first(languages, len(languages))}: {_first(ids, found['samples'])}"
+        groups.setdefault((clean(found["judge"]), f"{found['samples']:,}", which), []).append(clean(metric))
+    if not groups:
+        return ""
+    total = (manifest.shard or {}).get("samples", manifest.samples)
+    shown = [
+        f"{samples} of {total:,} for {_named(metrics, manifest)} ({which})"
+        for (_, samples, which), metrics in groups.items()
+    ]
+    judges = ", ".join(dict.fromkeys(judge for judge, _, _ in groups))
+    which = _first(shown, len(shown), "; ")
+    return f"Samples in a language that {judges} does not support: {which}. Scores there are weak."
+
+
+def _named(metrics: list[str], manifest: Manifest) -> str:
+    return "all metrics" if len(metrics) == len(manifest.metrics) > 1 else ", ".join(metrics)
+
+
+def _first(texts: list[str], amount: int, separator: str = ", ") -> str:
+    """Return the first texts of `amount`."""
+    return separator.join([*texts[:_SHOWN], *(["..."] if amount > min(_SHOWN, len(texts)) else [])])

@@ -58,7 +58,8 @@ def said(answer: Answer) -> str:
         return f"no verdict ({answer.kind.value}): {answer.message}"
     probability = getattr(answer, "probability", None)  # every verdict type has it, but their base class does not
     tail = "" if probability is None else f", p({answer.yes}) = {probability:.2f}"
-    return answer.in_words() + tail
+    flag: str = getattr(answer, "flag", "")  # a field of decisions only
+    return answer.in_words() + (f" ({flag})" if flag else "") + tail
 
 
 def reason_of(answer: Answer) -> str:

@@ -9,10 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from merilo.data.identification import with_identified_language
-from merilo.data.problem_report import grouped_messages
-from merilo.data.sample import BadRecord, Fingerprint
+from merilo.data.problem_report import grouped_messages, unread_columns
+from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
+from merilo.runs.unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from merilo.runs.shards import Shard
     from merilo.runs.store import Store
 
+    UnreadBy = Callable[[Sample], Mapping[str, tuple[str, str]]]
+
+MAX_PROBLEMS = 100_000
+"""Maximum number of problems of all records. Each is held, so that the message can group them."""
 _SHOWN = 20
-_NAMED = 5
 _BATCH = 100
 
 
@@ -42,12 +46,12 @@ class Intake:
     """One text for each skipped record: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
-    unknown: int = 0
-    """Number of samples in a language that a judge does not support."""
-    unknown_first: tuple[str, ...] = ()
-    """The ids of the first of them."""
-    unknown_languages: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The number of them in each language, by code."""
+    columns: Columns = field(default_factory=Columns)
+    """The use of each column of the data."""
+    unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
+    """Samples in languages that the judge of a metric does not support, by metric."""
+    not_shown: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
 
 
 @dataclass(slots=True)
@@ -57,31 +61,36 @@ class _Tally:
     problems: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     present: set[str] = field(default_factory=set[str])
-    knows: Callable[[Sample], bool] | None = None
+    unread_by: UnreadBy | None = None
     resumed: bool = False
     """True if an earlier part of the run stored samples."""
     own: ShardTally | None = None
     """The samples of the shard; None if all samples are evaluated."""
-    unknown: int = 0
-    unknown_first: list[str] = field(default_factory=list[str])
-    unknown_languages: Counter[str] = field(default_factory=Counter[str])
+    unread: dict[str, Unread] = field(default_factory=dict[str, Unread])
+    shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
+    """The metrics that no sample so far shows."""
+    not_shown: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def owns_next(self) -> bool:
         """True if the next sample is evaluated."""
         return self.own is None or self.own.shard.holds(self.samples + 1)
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: Sample, given: Sample) -> None:
+        """Count a sample; `given`: it as in the data, where its language is the one that the user stated."""
         if self.own is not None and self.owns_next:
             self.own.add(sample)
         self.fingerprint.add(sample)
         self.samples += 1
         self.present |= sample.present
-        if self.knows is not None and not self.knows(sample):
-            self.unknown += 1
-            self.unknown_languages[sample.resolved_language] += 1
-            if self.unknown <= _NAMED:
-                self.unknown_first.append(sample.id)
+        for metric, (judge, language) in () if self.unread_by is None else self.unread_by(given).items():
+            self.unread.setdefault(metric, Unread(judge)).add(sample.id, language)
+        for text, shows in [*self.shows.items()]:
+            found = shows(sample)
+            if found:
+                del self.shows[text], self.not_shown[text]
+            elif found is not None:
+                self.not_shown[text] += 1
 
 
 async def take_in(
@@ -89,28 +98,30 @@ async def take_in(
     store: Store,
     *,
     skip_invalid: bool,
-    knows: Callable[[Sample], bool] | None = None,
+    unread_by: UnreadBy | None = None,
+    shows: Mapping[str, Callable[[Sample], bool | None]] | None = None,
     shard: Shard | None = None,
 ) -> Intake:
     """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
-    `knows`: returns True if the judges support the language of a sample; None if this is not checked. `shard`: the
-    samples to evaluate. All are read, because metrics and messages depend on all of them, as do positions. Yields to
-    the event loop after each batch, so that reading can be cancelled. Raises DataError with every problem found if
-    records are invalid and not to be skipped, or if no valid record is left, and UsageError for an empty shard.
+    `unread_by`: returns by metric the judge that does not support the language of a sample, and that language; None if
+    this is not checked. `shows`: `ShownInRun.shows` of the metrics that have it. `shard`: the samples to evaluate. All
+    are read, because metrics and messages depend on all of them, as do positions. Yields to the event loop after each
+    batch, so that reading can be cancelled. Raises DataError with every problem found if records are invalid and not to
+    be skipped, or if no valid record is left, and UsageError for an empty shard.
     """
     store.expect_samples()
     own = None if shard is None else ShardTally(shard)
-    tally = _Tally(knows=knows, resumed=store.sample_count() > 0, own=own)
+    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), resumed=store.sample_count() > 0, own=own)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
         await asyncio.sleep(0)
     store.commit()
     if tally.skipped and not skip_invalid:
-        raise DataError(_refusal(dataset.name, tally), problems=tuple(tally.problems))
+        raise DataError(_refusal(dataset, tally), problems=tuple(tally.problems))
     if not tally.samples:
-        shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally)]
+        shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally, dataset)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
     fingerprint = tally.fingerprint.hexdigest()
     return Intake(
@@ -120,9 +131,9 @@ async def take_in(
         shard=None if own is None else own.record(tally.samples, fingerprint),
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
-        unknown=tally.unknown,
-        unknown_first=tuple(tally.unknown_first),
-        unknown_languages=tally.unknown_languages,
+        columns=dataset.columns,
+        unread=tally.unread,
+        not_shown=tally.not_shown,
     )
 
 
@@ -138,7 +149,7 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
             own = tally.owns_next
             stored = store.sample(item.id) if tally.resumed and own else None
             sample = with_identified_language(item, earlier=stored)
-            tally.add(sample)
+            tally.add(sample, item)
             known[sample.id] = tally.samples
             store.add_new(sample, own=own)
 
@@ -162,18 +173,24 @@ def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Probl
 def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
     tally.skipped.append(" ".join(problem.message for problem in problems))
     tally.problems.extend(problems)
+    if len(tally.problems) > MAX_PROBLEMS:
+        first = tally.problems[0]
+        raise DataError(f"More than {MAX_PROBLEMS:,} problems; the first: {first.message}", problems=(first,))
 
 
-def _refusal(name: str, tally: _Tally) -> str:
+def _refusal(dataset: Dataset, tally: _Tally) -> str:
     bad = len(tally.skipped)
     count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
     valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
     advice = f" Evaluate {valid} with --skip-invalid (skip_invalid=True)." if tally.samples else ""
-    return "\n".join([f"{name}: {count}.{advice}", *_messages(tally)])
+    return "\n".join([f"{dataset.name}: {count}.{advice}", *_messages(tally, dataset)])
 
 
-def _messages(tally: _Tally) -> list[str]:
-    """Return the problems as messages, equal ones grouped, and the number of those not shown."""
+def _messages(tally: _Tally, dataset: Dataset) -> list[str]:
+    """Return the problems as messages, equal ones grouped, the number of those not shown, and the unread columns."""
     messages = grouped_messages(tally.problems, records=tally.samples + len(tally.skipped))
     more = len(messages) - _SHOWN
-    return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else [])]
+    missing = frozenset(FIELDS) - frozenset(dataset.columns.recognised.values())
+    unread = unread_columns(dataset.columns.kept, missing=missing)
+    named = unread and not any("Map columns with" in each for each in messages)
+    return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else []), *([unread] if named else [])]

@@ -253,6 +253,8 @@ class Ledger:
         `complete`: no more tokens can have been generated.
         """
         charge = self._in_flight[number]
+        if charge.reply_tokens:  # a model writes no more, whatever the size of the answer
+            received = min(received, charge.reply_tokens)
         unread = 0 if complete else max(0, charge.reply_tokens - received)
         self._write(f'["lost",{number},{received},{unread}')
         del self._in_flight[number]

@@ -128,10 +128,13 @@ class Manifest:
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
+    undefined: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Text of each metric that no sample of the data shows (`ShownInRun`) → why it is undefined for all of them."""
+
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
         """Return this manifest as it is stored. What older runs do not have is omitted if it is empty."""
         fields = asdict(self)
-        for name in ("draws", "source", "definitions", "wordings", "shard"):
+        for name in ("draws", "source", "definitions", "wordings", "shard", "undefined"):
             if not fields[name]:
                 del fields[name]
         return fields
@@ -158,11 +161,11 @@ class Manifest:
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
-_AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds"})
+_AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds", "unread"})
 
 
 def _without_notes(judges: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Return the judges without notes on their agreement, which a check may change and which move no number."""
+    """Return the judges without notes on their agreement and languages, which move no number."""
     return {
         role: {name: value for name, value in each.items() if name not in _AGREEMENT} for role, each in judges.items()
     }

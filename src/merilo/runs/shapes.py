@@ -212,6 +212,9 @@ _JUDGE = record(
         "rates": optional(text),
         "weak": items(text),
         "weak_kinds": items(text),
+        "unread": mapping(
+            record({"judge": text, "samples": whole, "first": items(text), "languages": mapping(whole)}),
+        ),
     },
 )
 
@@ -262,6 +265,7 @@ MANIFEST_FIELDS: Final = record(
         "source": text,
         "definitions": mapping(text),
         "wordings": mapping(text),
+        "undefined": mapping(text),
         "shard": record({"index": whole, "of": whole, "samples": whole, "fingerprint": text}),
         "format": whole,
     },

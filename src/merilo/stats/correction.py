@@ -33,6 +33,9 @@ FEWEST_LABELLED = 10
 DECIDING_LABELLED = 20
 """Labelled samples from which gates and comparisons decide by a corrected number."""
 FOLDS = 10
+WIDER = 0.0199
+"""How much wider than that of the labels alone a corrected interval may be, as a fraction of that width; below 2 % by
+more than a rounding error."""
 _BY_VERDICT = "the labels were drawn by verdict, so they have an interval only together with the verdicts"
 
 
@@ -145,12 +148,16 @@ def correct(
 
     The judged samples form up to three strata: at the low end of the range, at the high end, and between. Their sizes
     are known. Estimate: sum over strata of share · mean label. Between the ends, from 10 labelled samples on, the
-    label is replaced by human - λ · (judge - mean of judged in the stratum). λ = cov(human, judge) / var(judge) among
-    the labelled samples of the stratum, clipped to [0, 1], each sample with the λ of the other nine folds.
+    label is replaced by human - λ · f · (judge - mean of the unlabelled in the stratum), f the unlabelled fraction. λ =
+    cov(human, judge) / var(judge) among the labelled samples of the stratum, clipped to [0, 1], each sample with the λ
+    of the other nine folds. With every sample labelled the result is the mean of the labels.
 
     Limits: `strata.py`, with the variance of the strata's sizes, as the judged samples are a sample of questions.
     With clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust
     variance is added, and Student's t replaces the normal quantile.
+
+    If the labels alone have an interval (uniform sampling) and it is narrower, value and limits are moved towards those
+    of the labels alone, until the interval is at most 2 % wider.
 
     Labels sampled by verdict need no weights, as sampling is uniform within each stratum. Labels sampled by the
     verdicts of another judge are weighted by 1 / probability within the strata.
@@ -176,7 +183,8 @@ def correct(
     design = _Design.of(numbers_of_judge, labels, codes)
     human = _human(design, span, level, seed)
     nominal = level_at_look(len(design.places), level) if labels.sequential else level
-    corrected, tuning = _corrected(design, span, nominal, seed)
+    alone = _human(design, span, nominal, seed) if labels.sequential else human
+    corrected, tuning = _corrected(design, span, nominal, seed, alone)
     corrected = replace(corrected, interval=replace(corrected.interval, level=level))
     reported, reason = _choice(human, corrected, len(design.places))
     return Correction(raw, human, corrected, tuning, len(design.places), reported, reason, seed)
@@ -231,8 +239,9 @@ def _human(design: _Design, span: tuple[float, float], level: float, seed: int) 
 
 
 def _corrected(
-    design: _Design, span: tuple[float, float], level: float, seed: int
+    design: _Design, span: tuple[float, float], level: float, seed: int, alone: MeanEstimate
 ) -> tuple[MeanEstimate, float | None]:
+    """Return the corrected mean and λ; `alone`: the mean of the labels, with its interval at the same level."""
     count = len(design.places)
     clusters = None if design.codes is None else len(set(design.codes[design.places].tolist()))
     why = "" if all(map(isfinite, span)) else "a correction needs a range with two finite ends"
@@ -249,7 +258,37 @@ def _corrected(
     remark = "" if clusters is None else few_clusters(clusters)
     interval = Interval(scaled, remark=remark, method=Method.CORRECTED, level=level, seed=seed)
     value, error = low + found.value * (high - low), (high - low) * found.error
-    return MeanEstimate(value, interval, count, clusters, error), found.tuning
+    estimate = MeanEstimate(value, interval, count, clusters, error)
+    part = _part_of_judge(scaled, alone.interval.ends)
+    return _blended(estimate, alone, part), None if found.tuning is None else part * found.tuning
+
+
+def _part_of_judge(strata: tuple[float, float], alone: tuple[float, float] | None) -> float:
+    """Return the largest weight of the estimate by strata with which the interval is at most 2 % wider than that of
+    the labels alone, in [0, 1].
+    """
+    if alone is None:
+        return 1.0
+    width, own = (high - low for low, high in (strata, alone))
+    return 1.0 if width <= (1 + WIDER) * own else WIDER * own / (width - own)
+
+
+def _blended(strata: MeanEstimate, alone: MeanEstimate, part: float) -> MeanEstimate:
+    """Return part · strata + (1 - part) · alone: value, limits and error.
+
+    The standard deviation of a weighted mean is at most the weighted mean of the standard deviations, so its limits
+    are not too narrow.
+    """
+    ends, own = strata.interval.ends, alone.interval.ends
+    if part == 1 or ends is None or own is None or strata.value is None or alone.value is None:
+        return strata
+
+    def mixed(one: float, other: float) -> float:
+        return part * one + (1 - part) * other
+
+    interval = replace(strata.interval, ends=(mixed(ends[0], own[0]), mixed(ends[1], own[1])))
+    error = None if strata.error is None else mixed(strata.error, alone.error or strata.error)
+    return replace(strata, value=mixed(strata.value, alone.value), interval=interval, error=error)
 
 
 class _Part(NamedTuple):
@@ -270,19 +309,28 @@ class _Part(NamedTuple):
         judged, own = design.judged[inside], inside[design.places]
         values, judge, weights = design.people[own], design.judge[own], design.weights[own]
         mean, share, tuning = float(judged.mean()), float(inside.mean()), None
+        expected = np.zeros(len(judged))
         if not len(values):
-            return cls(Stratum(share, mean, values, weights, 0.0), np.full(len(judged), mean), values, None)
+            return cls(Stratum(share, mean, values, weights, 0.0), expected + mean, values, None)
         units = design.units[own]
         # In the strata at the ends the judge's numbers are all equal, so there is nothing to fit.
         if 0 < judged[0] < 1 and len(values) >= FEWEST_LABELLED:
             slopes = _tunings(values, judge, weights, units, seed)
-            values = values - slopes * (judge - mean)
             tuning = float(np.average(slopes, weights=weights))
+            # mean(judge) - mean of all judged = unlabelled fraction · (mean(judge) - mean of the unlabelled). Written
+            # so, folds with different slopes change nothing if every sample is labelled. Samples that were drawn with
+            # unequal probabilities leave others that do not represent the stratum.
+            others = np.ones(len(judged), dtype=bool)
+            if np.ptp(weights) <= 1e-9 * weights.max():
+                others[np.searchsorted(np.flatnonzero(inside), design.places[own])] = False
+            around = float(judged[others].mean()) if others.any() else mean
+            values = values - slopes * others.mean() * (judge - around)
+            expected[others] = tuning * (judged[others] - around)
         centre = float(np.average(values, weights=weights))
         estimate = min(max(centre, 0.0), 1.0)
         stratum = Stratum(share, estimate, values, weights, _independent(units, weights, values - centre))
         residuals = share * weights * (values - centre) / weights.sum()
-        return cls(stratum, estimate + (tuning or 0.0) * (judged - mean), residuals, tuning)
+        return cls(stratum, estimate + expected, residuals, tuning)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,8 +445,8 @@ def _choice(human: MeanEstimate, corrected: MeanEstimate, labelled: int) -> tupl
     ends, alone = corrected.interval.ends, human.interval.ends
     if ends is not None and alone is not None:
         return Reported.CORRECTED, (
-            "The corrected estimate is reported whenever it has an interval, however wide: here "
-            f"{ends[1] - ends[0]:.3g}; from the labels alone {alone[1] - alone[0]:.3g}."
+            "The corrected estimate is reported whenever it has an interval, at most 2 % wider than from the labels "
+            f"alone: here {ends[1] - ends[0]:.3g}; from the labels alone {alone[1] - alone[0]:.3g}."
         )
     if ends is not None:
         return Reported.CORRECTED, f"The corrected estimate is reported: {human.interval.note}."

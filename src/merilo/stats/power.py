@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 POWER = 0.8
+PILOT_LEVEL = 0.8
+"""Level of the upper limit of a pilot's standard deviation."""
 MOST = 10_000_000
 """Maximum number of samples considered; more are unrealistic."""
 
@@ -53,9 +55,10 @@ class SamplesNeeded:
     """The number of samples that a difference needs, estimated from a pilot."""
 
     samples: int | None
-    """The number of samples; None if it cannot be estimated."""
-    cautious: int | None
-    """The same with the upper 80 % limit of the pilot's standard deviation, which is only an estimate."""
+    """The number of samples, from the upper 80 % limit of the standard deviation; None if it cannot be estimated."""
+    if_exact: int | None
+    """The same if the standard deviation of the pilot were exact; it has less power than promised in half of all
+    pilots."""
     difference: float
     deviation: float | None
     """Standard deviation of the pilot's differences; with clusters, the equivalent for single samples."""
@@ -75,12 +78,15 @@ def samples_needed(
     power: float = POWER,
     level: float = LEVEL,
 ) -> SamplesNeeded:
-    """Return the smallest number of samples with which a paired comparison detects a true `difference` at this power.
+    """Return the number of samples with which a paired comparison detects a true `difference` at this power or more.
+
+    The pilot's standard deviation is an estimate. Its upper 80 % limit gives a number that suffices after four of five
+    pilots. With the estimate itself the power would be below the promised one after half of them.
 
     `differences`: of a pilot's pairs, one for each sample; `difference`: not 0, in the same unit; its sign does not
     matter. Assumes more samples (and clusters of the same sizes) like the pilot's and an approximately normal mean.
     There is no estimate from a pilot with fewer than 6 nonzero differences or with equal differences. Source: the
-    noncentral t of `t_power`; upper limit of a variance: chi-square with units - 1 degrees.
+    noncentral t of `t_power`; upper limit of a variance: chi-square, with fewer degrees of freedom for long tails.
     """
     import numpy as np
 
@@ -102,14 +108,14 @@ def samples_needed(
             else f"cannot tell: all {sums.count} differences of the pilot are equal"
         )
         return SamplesNeeded(None, None, difference, None, power, level, note=note)
-    freedom = spread.freedom
+    freedom = min(spread.freedom, _variance_freedom(sums))
     unit, size = error * sqrt(sums.count), len(found) / sums.count
     # chi-square(freedom) is twice a gamma variable with shape freedom / 2.
-    upper = unit * sqrt(freedom / (2 * gamma_quantile(freedom / 2, 1 - POWER)))
-    needed, cautious = (_units(abs(difference) / each, power, level) for each in (unit, upper))
+    upper = unit * sqrt(freedom / (2 * gamma_quantile(freedom / 2, 1 - PILOT_LEVEL)))
+    needed, if_exact = (_units(abs(difference) / each, power, level) for each in (upper, unit))
     return SamplesNeeded(
         None if needed is None else ceil(needed * size),
-        None if cautious is None else ceil(cautious * size),
+        None if if_exact is None else ceil(if_exact * size),
         difference,
         unit * sqrt(size),
         power,
@@ -117,6 +123,17 @@ def samples_needed(
         clusters=needed if codes is not None else None,
         note="" if needed is not None else f"cannot tell: more than {MOST:,} samples would be needed",
     )
+
+
+def _variance_freedom(sums: Sums) -> float:
+    """Return the degrees of freedom of a chi-square with the relative variance of the units' estimated variance.
+
+    The variance of an estimated variance is (2 / (n - 1) + excess kurtosis / n) · variance². Differences that are
+    mostly 0 have a large kurtosis. Source: Cramer, "Mathematical Methods of Statistics" (1946), 27.4.
+    """
+    parts = sums.tops - sums.value * sums.bottoms
+    excess = float((parts**4).mean() / (parts**2).mean() ** 2) - 3
+    return 2 / (2 / (sums.count - 1) + max(excess, 0.0) / sums.count)
 
 
 def _units(effect: float, power: float, level: float) -> int | None:

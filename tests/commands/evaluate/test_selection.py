@@ -36,3 +36,24 @@ def test_a_published_metric_names_the_way_out(metric: str, message: str, tmp_pat
         merilo.evaluate([ROW], metrics=[metric], out=tmp_path / "run", cache=False)
     assert str(refused.value) == message
     assert not (tmp_path / "run").exists()
+
+
+def test_a_refusal_names_the_unread_columns(tmp_path: Path) -> None:
+    """A missing field is refused with the columns that were not read, and the mapping of one that has its form."""
+    row = {"question": "When?", "answer": "In 1889.", "my_context": ["It was completed in 1889."], "context_url": "a/b"}
+    with pytest.raises(merilo.UsageError) as refused:
+        merilo.evaluate([row], metrics=["context_relevance"], out=tmp_path / "run", cache=False)
+    assert str(refused.value) == (
+        "context_relevance cannot be computed: no sample has retrieved_contexts. Unread columns: 'my_context', "
+        "'context_url'. Map columns with --map my_context=retrieved_contexts."
+    )
+
+
+@pytest.mark.parametrize(("metric", "is_shown"), [("faithfulness", True), ("context_relevance", False)])
+def test_a_doubtful_column_is_on_the_screen(metric: str, is_shown: bool, tmp_path: Path) -> None:
+    """A run whose metric uses a doubtful column says how the column was read, on the screen and in the JSON."""
+    row = {"question": "When?", "answer": "In 1889.", "contexts": ["It was completed in 1889."]}
+    run = merilo.evaluate([row], metrics=[metric], out=tmp_path / "run", cache=False)
+    said = "answer was read as response. If it is the expected answer, add --map answer=reference."
+    assert (said in " ".join(str(run).split())) is is_shown
+    assert any(said in note for note in run.manifest.notes) is is_shown

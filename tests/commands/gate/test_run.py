@@ -48,7 +48,12 @@ def grades(*numbers: int) -> dict[str, list[int]]:
 def ranked(out: Path, hits: Sequence[bool], **arguments: Any) -> merilo.Run:  # Any: those of evaluate
     """A run of a metric that asks no judge, with a score of 1 or 0 for each sample."""
     rows = [
-        {"id": f"s{n}", "retrieved_context_ids": ["a" if hit else "b"], "reference_context_ids": ["a"]}
+        {
+            "id": f"s{n}",
+            "retrieved_context_ids": ["a" if hit else "b"],
+            "reference_context_ids": ["a"],
+            "metadata": {"qrels": {"a": 1, "b": 0}},
+        }
         for n, hit in enumerate(hits)
     ]
     return merilo.evaluate(rows, metrics=["reciprocal_rank"], out=out, cache=False, **arguments)

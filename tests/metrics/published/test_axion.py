@@ -18,7 +18,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.axion.metrics import METRICS
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import metric_text, parse_metric, parse_recorded
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
@@ -523,3 +523,46 @@ def test_an_unheard_of_mode_is_refused() -> None:
     """The error names what `mode` takes."""
     with pytest.raises(UsageError, match="mode"):
         parse_metric("axion:faithfulness(mode=summary)")
+
+
+def by_word(question: Question[Any]) -> Verdict | Failure:
+    """A judge that gives one verdict for each text it sees: yes if it names the year."""
+    assert isinstance(question, Completion)
+    texts = json.loads(dict(zip(question.names, question.values, strict=True))["texts"])
+    return CompletionVerdict(
+        json.dumps({"verdicts": [{"verdict": "yes" if "1889" in text else "no"} for text in texts]})
+    )
+
+
+@pytest.mark.parametrize(
+    ("contexts", "published", "all_sent"),
+    [
+        (["", "In 1889.", "   "], 1 / 2, 1 / 3),
+        (["In 1889.", "", ""], 1.0, 1 / 3),
+        (["", ""], 0.0, 0.0),
+        (["In 1889.", "It rains."], 1 / 2, 1 / 2),
+    ],
+)
+def test_empty_texts_are_not_sent(contexts: list[str], published: float, all_sent: float) -> None:
+    """Axion's serialiser leaves empty texts out of a list, so that they leave the denominator; blank ones stay."""
+    sample = Sample("empty", user_input="When was it built?", retrieved_contexts=contexts)
+    for text, value in {"": published, "(empty_texts_sent=true)": all_sent}.items():
+        outcome = drive(parse_metric(f"axion:contextual_relevancy{text}").plan(sample), by_word)
+        assert isinstance(outcome, Score)
+        assert outcome.value == pytest.approx(value)
+        left_out = "empty texts were not sent, and the verdicts count for the first texts"
+        assert (left_out in outcome.flags) is (not text and "" in contexts)
+
+
+def test_verdicts_count_for_the_first_texts() -> None:
+    """The published code pairs verdicts with texts by place: the rank of what is relevant moves with an empty text."""
+    sample = Sample("empty", user_input="When?", retrieved_contexts=["", "It rains.", "In 1889."])
+    outcome = drive(parse_metric("axion:contextual_ranking").plan(sample), by_word)
+    assert isinstance(outcome, Score)
+    assert outcome.value == pytest.approx(1 / 2)  # 1/3 with all texts
+
+
+def test_a_recorded_run_of_version_1_sends_empty_texts() -> None:
+    """Its definitions are computed as they were."""
+    recorded = parse_recorded("axion:contextual_relevancy", 1)
+    assert (recorded.version, getattr(recorded.definition, "empty_texts_sent", None)) == (1, True)

@@ -187,12 +187,60 @@ def test_all_contexts_lost() -> None:
         models(judge=[ERROR, ERROR]).outcome(spring.ContextRelevance())
 
 
-@pytest.mark.parametrize("reply", ['{"score": 1.5}', '{"score": true}', '{"score": "high"}', "[1]", "Score: 2", "{"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"score": "1.5"}',
+        '{"score": 3000000000}',
+        '{"score": 1e10}',
+        '{"score": true}',
+        '{"score": "high"}',
+        "[1]",
+        "Score: 2",
+        "{",
+    ],
+)
 def test_unreadable_ratings(reply: str) -> None:
-    """What is no whole number, and what does not begin with JSON, is a failure of the model."""
+    """What is no Integer of Java, and what does not begin with JSON, is a failure of the model."""
     with pytest.raises(AskFailed) as caught:
         models(judge=[reply]).outcome(spring.AnswerAccuracy())
     assert caught.value.failure.kind is FailureKind.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("number", "value"), [("1.7", 0.5), ("0.9", 0.0), ("-0.5", 0.0), ("2147483647", 1.0), ('"2"', 1.0), ("1.0", 0.5)]
+)
+def test_a_fraction_of_a_rating_is_cut_off(number: str, value: float) -> None:
+    """As Jackson reads a number into an Integer: 1.7 is 1."""
+    assert models(judge=[f'{{"score": {number}}}']).score(spring.AnswerAccuracy()).value == value
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        spring.ContextRelevance(),
+        spring.ResponseGroundedness(use_heuristic_shortcuts=False),
+        spring.AnswerAccuracy(),
+        spring.ContextPrecision(),
+        spring.Faithfulness(),
+        spring.Hallucination(),
+        spring.NoiseSensitivity(),
+        spring.AspectCritic(),
+        spring.SimpleCriteriaScore(),
+    ],
+)
+def test_a_reply_of_null_fails_the_sample(metric: Metric) -> None:
+    """The published code breaks at a success without a result, whatever the other models say."""
+    with pytest.raises(AskFailed, match="fails the whole sample"):
+        models(m1=["null"] * 9, m2=["{}"] * 9).outcome(two(metric))
+
+
+def test_a_reply_of_null_has_no_classifications() -> None:
+    """Where the published code looks for it, null is an empty answer: 0 for the recall of one of two models."""
+    found = models(m1=["null"], m2=[{"classifications": [{"statement": "A.", "attributed": 1}]}])
+    assert found.score(two(spring.ContextRecall())).value == 0.5
+    with pytest.raises(AskFailed, match="fails the whole sample"):
+        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(spring.ContextRecall())
 
 
 @pytest.mark.parametrize(

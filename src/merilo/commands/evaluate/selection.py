@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from merilo.data.problem_report import unread_columns
+from merilo.data.sample import FIELDS
 from merilo.errors import UsageError
 from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.judging.kinds.completion import Completion
@@ -85,14 +87,27 @@ def select(
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
         elif named:
-            raise UsageError(_no_free_text(text, parts, intake, roles) or f"{text} cannot be computed: {reason}.")
+            raise UsageError(_no_free_text(text, parts, intake, roles) or _refusal(text, parts, reason, intake))
         else:
             left_out[text] = reason
     if not metrics and weak:
         raise UsageError(_only_weak(sorted(weak), roles))
     if not metrics:
-        raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).", left_out)
+        unread = _unread(intake, frozenset(FIELDS) - intake.in_some)
+        raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}", left_out)
     return Selection(metrics, left_out, composites, frozenset(weak))
+
+
+def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:
+    missing = frozenset[str]().union(*(metric.needs for metric in parts.values())) - intake.in_some
+    return f"{text} cannot be computed: {reason}.{_unread(intake, missing) if missing else ''}"
+
+
+def _unread(intake: Intake, missing: frozenset[str]) -> str:
+    """Return sentences, each after a space, on columns that may have the missing fields; empty if there are none."""
+    columns = intake.columns
+    said = (*columns.doubts(missing), unread_columns(columns.kept, missing))
+    return "".join(f" {each}" for each in said if each)
 
 
 def weak_roles(metric: Metric, roles: JudgeRoles) -> frozenset[str]:

@@ -179,7 +179,7 @@ def _found(
 ) -> tuple[str, ...]:
     """Return the columns of scores in a ragas result: numeric columns that are not sample fields."""
     columns = Columns()
-    planned = Planner(dict(mapping or {}), columns).plan(tuple(names))
+    planned = Planner(dict(mapping or {}), columns).plan({name: 1.0 if numeric.get(name) else None for name in names})
     return tuple(name for name in planned.kept if numeric.get(name) and name not in _INDEX)
 
 
@@ -226,7 +226,7 @@ class _Table:
     def dataset(self, name: str) -> Dataset:
         """Return the samples; iterating over them fills `values` and `places`."""
         columns = Columns()
-        planned = Planner(dict(self.mapping), columns).plan(tuple(self.others))
+        planned = Planner(dict(self.mapping), columns).plan(dict.fromkeys(self.others))
         if planned.knows_a_field:
             loaded = load(self.path, mapping=self.mapping, ignore=(*self.offered, *_INDEX - self.mapping.keys()))
             return Dataset(name, lambda: self._with_scores(iter(loaded)), loaded.columns)

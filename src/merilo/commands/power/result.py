@@ -9,6 +9,7 @@ from merilo.commands.power.draws import draws_record, draws_section
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, percent
 from merilo.short_repr import short_repr
+from merilo.stats.power import PILOT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +88,7 @@ def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
             each.metric: {
                 "weak": each.metric in found.weak,
                 "samples": each.found.samples,
-                "cautious": each.found.cautious,
+                "if_exact": each.found.if_exact,
                 "clusters": each.found.clusters,
                 "deviation": each.found.deviation,
                 "pilot": each.pilot,
@@ -108,8 +109,9 @@ def power_section(page: Page, found: Power) -> None:
         page.heading(f"Samples to show a difference of {found.difference:g}")
         page.entries([(marks.name(each.metric), _needed(each)) for each in found.needed])
         page.text(
-            f"These numbers detect it with a probability of {percent(found.power)} if it exists, at a confidence level "
-            f"of {percent(found.level)}. Compare the runs over the same samples.",
+            f"These numbers detect it with a probability of at least {percent(found.power)} if it exists, at a "
+            f"confidence level of {percent(found.level)}, allowing for the pilot's size: they use the upper "
+            f"{percent(PILOT_LEVEL)} limit of its spread. Compare the runs over the same samples.",
             indent=2,
         )
         if len(found.needed) > 1:
@@ -135,8 +137,8 @@ def _needed(each: Needed) -> str:
     text = count(needed.samples, "sample")
     if needed.clusters is not None:
         text += f" in {count(needed.clusters, 'cluster')}"
-    if needed.cautious is not None and needed.cautious > needed.samples:
-        text += f"; {needed.cautious:,} to be safe, because the pilot has only {each.pilot:,}"
+    if needed.if_exact is not None and needed.if_exact < needed.samples:
+        text += f"; {needed.if_exact:,} if the spread of the pilot's {each.pilot:,} were exact"
     return text
 
 

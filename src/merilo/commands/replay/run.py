@@ -25,6 +25,7 @@ from merilo.engine.answer_store import SPECIAL
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated
+from merilo.engine.unmeasured import unmeasured
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
 from merilo.judges.routed import recorded_parts
@@ -296,9 +297,11 @@ class Replaying:
 
 
 def _as_asked(metrics: Mapping[str, Metric], stored: Manifest) -> dict[str, Metric]:
-    """Return the metrics with the wordings and the draws of the stored run. Raises UsageError as `worded` does."""
+    """Return the metrics with the wordings and the draws of the stored run, and those undefined that it could not
+    measure. Raises UsageError as `worded` does.
+    """
     own = {text: metric for text, metric in metrics.items() if text in stored.wordings}
-    return repeated({**metrics, **(worded(own) if own else {})}, stored.draws)
+    return unmeasured(repeated({**metrics, **(worded(own) if own else {})}, stored.draws), stored.undefined)
 
 
 def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Manifest:

@@ -20,7 +20,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.correction import corrected_aggregates, row_name
 from merilo.rendering.overview import agreement, judge_name
 from merilo.rendering.spent import spent_text
-from merilo.rendering.weak import WEAK_LEGEND
+from merilo.rendering.weak import WEAK_LEGEND, unread_note
 from merilo.rendering.wording import NONE, STOPPED, UNSEALED, count, percent
 from merilo.results.basis import BY_JUDGE
 from merilo.results.sample_detail import SampleDetail
@@ -214,4 +214,6 @@ def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution,
     weak = [metric for metric in manifest.metrics if metric in weak_metrics(manifest)]
     if weak:
         found.append(Caution("Weak judge.", f"{', '.join(weak)}: {WEAK_LEGEND}."))
+    if unread := unread_note(manifest):
+        found.append(Caution("Languages.", unread))
     return tuple(found)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data.language import identify_language
+from merilo.data.language import OTHER_SCRIPTS, identify_language
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
 from merilo.judges.base import OutgoingRequest
@@ -47,7 +47,6 @@ _BY_RULES: Final[frozenset[type[Question[Any]]]] = frozenset({Statements, Noncom
 """Kinds that the rules of the embedded judge answer."""
 _WEAK: Final = {"sufficiency": "context_sufficiency", "addresses": "answer_relevancy"}
 """Metrics whose questions such models are not trained for, by kind."""
-_OTHER_SCRIPTS: Final = frozenset({"ar", "el", "he", "hi", "ja", "ko", "ru", "th", "zh"})
 _MAX_BEGINNING: Final = 20_000
 """Characters of a text that are read to detect its language."""
 _SHOWN_DIGITS: Final = 12
@@ -123,10 +122,16 @@ class LocalJudge:
         """Always True: one call takes the questions of many samples."""
         return True
 
+    @property
+    def languages(self) -> frozenset[str]:
+        """Those of the card; empty for a model of many languages."""
+        listed = frozenset(self.card.languages)
+        return frozenset() if "multi" in listed else listed
+
     def supports_language(self, texts: Sequence[str]) -> bool:
         """Return True if the card lists the language of these texts, as far as it can be detected."""
-        languages = {*self.card.languages}
-        if "multi" in languages:
+        languages = self.languages
+        if not languages:
             return True
         first, *others = [text[:_MAX_BEGINNING] for text in texts]
         detected = identify_language("\n".join((first, *others)))
@@ -134,7 +139,7 @@ class LocalJudge:
             return detected in languages
         english = any(split_english(first, others).english) if others else is_english(first)
         # Not English, but too short or too mixed to be identified: any language in Latin script.
-        return "en" in languages if english else bool(languages - _OTHER_SCRIPTS - {"en"})
+        return "en" in languages if english else bool(languages - OTHER_SCRIPTS - {"en"})
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digests of the card and all files, and the versions of the software that affect a verdict.

@@ -56,6 +56,7 @@ class Addresses(Question[AddressesVerdict]):
 
     kind: ClassVar[str] = "addresses"
     verdict: ClassVar[type[Verdict]] = AddressesVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema(
         {"reason": TEXT, "addresses": FLAG}, "addresses", AddressesVerdict.from_reply, pack_item="statement"
     )

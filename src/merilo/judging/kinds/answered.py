@@ -54,7 +54,8 @@ class AnsweredVerdict(DecisionVerdict):
 
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
-        return f"answered by {listed(self.evidence, 'sentence')}" if self.answered else "not answered"
+        by = f" by {listed(self.evidence, 'sentence')}" if self.evidence else ""
+        return f"answered{by}" if self.answered else "not answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Answered(Question[AnsweredVerdict]):
 
     kind: ClassVar[str] = "answered"
     verdict: ClassVar[type[Verdict]] = AnsweredVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema(
         {"reason": TEXT, "answered": FLAG, "evidence": NUMBERS},
         "answered",
@@ -75,9 +77,14 @@ class Answered(Question[AnsweredVerdict]):
     sentences: Texts
     user_input: str
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.sentences)
+
     def fault(self, verdict: AnsweredVerdict) -> str | None:
         """See `Question.fault`."""
-        if verdict.answered and not verdict.evidence:
+        if verdict.answered and not verdict.evidence and not verdict.flag:
             return "says answered but names no evidence sentence"
         if not verdict.answered and verdict.evidence:
             return "says not answered but names evidence sentences"

@@ -56,6 +56,7 @@ class Choice(Question[ChoiceVerdict]):
 
     kind: ClassVar[str] = "choice"
     verdict: ClassVar[type[Verdict]] = ChoiceVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = _REPLY
 
     instruction: str

@@ -64,6 +64,11 @@ class Entities(Question[EntitiesVerdict]):
 
     sentences: Texts
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.sentences)
+
     def fault(self, verdict: EntitiesVerdict) -> str | None:
         """See `Question.fault`: an entity occurs in its sentence, except for case and white space."""
         size = len(self.sentences)

@@ -55,7 +55,8 @@ class MentionsVerdict(DecisionVerdict):
 
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
-        return f"mentioned in {listed(self.evidence, 'context')}" if self.mentioned else "not mentioned"
+        where = f" in {listed(self.evidence, 'context')}" if self.evidence else ""
+        return f"mentioned{where}" if self.mentioned else "not mentioned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Mentions(Question[MentionsVerdict]):
 
     kind: ClassVar[str] = "mentions"
     verdict: ClassVar[type[Verdict]] = MentionsVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema(
         {"reason": TEXT, "mentioned": FLAG, "evidence": NUMBERS},
         "mentioned",
@@ -75,9 +77,14 @@ class Mentions(Question[MentionsVerdict]):
     name: str
     contexts: Texts
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.contexts)
+
     def fault(self, verdict: MentionsVerdict) -> str | None:
         """See `Question.fault`."""
-        if verdict.mentioned and not verdict.evidence:
+        if verdict.mentioned and not verdict.evidence and not verdict.flag:
             return "says mentioned but names no context"
         if not verdict.mentioned and verdict.evidence:
             return "says not mentioned but names contexts"

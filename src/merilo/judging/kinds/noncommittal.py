@@ -50,6 +50,7 @@ class Noncommittal(Question[NoncommittalVerdict]):
 
     kind: ClassVar[str] = "noncommittal"
     verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema({"reason": TEXT, "noncommittal": FLAG}, "noncommittal", NoncommittalVerdict.from_reply)
     prepares: ClassVar[bool] = True
 

@@ -46,6 +46,7 @@ class Parts(Question[PartsVerdict]):
 
     kind: ClassVar[str] = "parts"
     verdict: ClassVar[type[Verdict]] = PartsVerdict
+    reply_tokens: ClassVar[int] = 512
     reply = ListReplySchema(JsonShape(("parts",)), TEXT, PartsVerdict.from_reply)
     prepares: ClassVar[bool] = True
 

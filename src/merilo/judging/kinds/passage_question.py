@@ -44,6 +44,7 @@ class PassageQuestion(Question[PassageQuestionVerdict]):
 
     kind: ClassVar[str] = "passage_question"
     verdict: ClassVar[type[Verdict]] = PassageQuestionVerdict
+    reply_tokens: ClassVar[int] = 512
     reply = ReplySchema({"question": TEXT, "answer": TEXT}, "question", PassageQuestionVerdict.from_reply)
     prepares: ClassVar[bool] = True
 

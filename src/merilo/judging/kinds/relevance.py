@@ -78,6 +78,7 @@ class Relevance(Question[RelevanceVerdict]):
 
     kind: ClassVar[str] = "relevance"
     verdict: ClassVar[type[Verdict]] = RelevanceVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema(
         {"reason": TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": NUMBERS},
         "grade",
@@ -88,11 +89,16 @@ class Relevance(Question[RelevanceVerdict]):
     user_input: str
     sentences: Texts
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.sentences)
+
     def fault(self, verdict: RelevanceVerdict) -> str | None:
         """See `Question.fault`."""
         if verdict.grade not in {0, 1, 2}:
             return f"has the grade {verdict.grade}; a grade is 0, 1 or 2"
-        if verdict.grade and not verdict.evidence:
+        if verdict.grade and not verdict.evidence and not verdict.flag:
             return f"has the grade {verdict.grade} but names no evidence sentence"
         if not verdict.grade and verdict.evidence:
             return "has the grade 0 but names evidence sentences"

@@ -64,6 +64,11 @@ class Statements(Question[StatementsVerdict]):
     user_input: str = ""
     """The question that the text answers, so that "In 1889." can become a full statement; empty if there is none."""
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.sentences)
+
     def fault(self, verdict: StatementsVerdict) -> str | None:
         """See `Question.fault`."""
         size = len(self.sentences)

@@ -86,6 +86,7 @@ class Sufficiency(Question[SufficiencyVerdict]):
 
     kind: ClassVar[str] = "sufficiency"
     verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
+    reply_tokens: ClassVar[int] = 384
     reply = ReplySchema(
         {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "missing": TEXT},
         "label",

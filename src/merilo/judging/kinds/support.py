@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -15,7 +15,7 @@ from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import readable
 from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
-from merilo.judging.verdict_checks import evidence_fault, index_fault
+from merilo.judging.verdict_checks import evidence_fault, flag_of, index_fault
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.judging.wording import listed
 
@@ -88,18 +88,20 @@ class SupportVerdict(DecisionVerdict):
         The contexts of these sentences become its evidence.
         """
         label = SupportLabel(reply_fields.label(fields, _LABELS))
-        numbers = reply_fields.indices(fields, "sentences")
-        if label is SupportLabel.NOT_STATED and numbers:
-            raise ReplyParseError(f"Your answer says {label.value} but names sentences.")
-        if label is not SupportLabel.NOT_STATED and not numbers:
-            raise ReplyParseError(f"Your answer says {label.value} but names no sentence.")
+        numbers, decided = reply_fields.indices(fields, "sentences"), label is not SupportLabel.NOT_STATED
         places = [(context, place) for context, own in enumerate(contexts) for place in range(len(own))]
+        cited = tuple(places[number] for number in numbers if decided and 0 <= number < len(places))
+        evidence = tuple(dict.fromkeys(context for context, _ in cited))
+        verdict = cls(label, evidence, reply_fields.text(fields, "reason"), sentences=cited)
+        weak = replace(verdict, flag=flag_of(evidence, needed=decided))
+        if not decided and numbers:
+            raise ReplyParseError(f"Your answer says {label.value} but names sentences.", weak)
+        if decided and not numbers:
+            raise ReplyParseError(f"Your answer says {label.value} but names no sentence.", weak)
         for number in numbers:
             if (fault := index_fault(number, len(places), "sentence")) is not None:
-                raise ReplyParseError(f"Your answer {fault}.")
-        cited = tuple(places[number] for number in numbers)
-        evidence = tuple(dict.fromkeys(context for context, _ in cited))
-        return cls(label, evidence, reply_fields.text(fields, "reason"), sentences=cited)
+                raise ReplyParseError(f"Your answer {fault}.", weak)
+        return verdict
 
     @property
     def positive(self) -> bool:
@@ -127,6 +129,7 @@ class Support(Question[SupportVerdict]):
 
     kind: ClassVar[str] = "support"
     verdict: ClassVar[type[Verdict]] = SupportVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema(
         {**_REASON_AND_LABEL, "sentences": NUMBERS},
         "label",
@@ -146,10 +149,19 @@ class Support(Question[SupportVerdict]):
     statement: str
     contexts: Texts
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.contexts)
+
+    def weaker(self, verdict: SupportVerdict) -> None:
+        """See `Question.weaker`; None, since `SupportVerdict.from_cited` keeps the sentences that are right."""
+        del verdict
+
     def fault(self, verdict: SupportVerdict) -> str | None:
         """See `Question.fault`."""
         named, label = bool(verdict.evidence), verdict.label
-        if label in {SupportLabel.SUPPORTED, SupportLabel.CONTRADICTED} and not named:
+        if label in {SupportLabel.SUPPORTED, SupportLabel.CONTRADICTED} and not named and not verdict.flag:
             return f"says {label.value} but names no context"
         if label in {SupportLabel.NOT_STATED, SupportLabel.UNSUPPORTED} and named:
             return f"says {label.value} but names contexts"

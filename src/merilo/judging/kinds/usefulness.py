@@ -67,15 +67,21 @@ class Usefulness(Question[UsefulnessVerdict]):
 
     kind: ClassVar[str] = "usefulness"
     verdict: ClassVar[type[Verdict]] = UsefulnessVerdict
+    reply_tokens: ClassVar[int] = 256
     reply = ReplySchema({"reason": TEXT, "useful": FLAG, "evidence": NUMBERS}, "useful", UsefulnessVerdict.from_reply)
 
     user_input: str
     reference: str
     sentences: Texts
 
+    @property
+    def places(self) -> int:
+        """See `Question.places`."""
+        return len(self.sentences)
+
     def fault(self, verdict: UsefulnessVerdict) -> str | None:
         """See `Question.fault`."""
-        if verdict.useful and not verdict.evidence:
+        if verdict.useful and not verdict.evidence and not verdict.flag:
             return "says useful but names no evidence sentence"
         if not verdict.useful and verdict.evidence:
             return "says not useful but names evidence sentences"

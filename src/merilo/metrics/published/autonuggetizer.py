@@ -83,7 +83,7 @@ class AllScore(MetricDefaults):
     card: ClassVar[Card] = Card(
         summary="Share of the nuggets that the response supports, half for partial support (AutoNuggetizer).",
         formula="(supported + partly supported / 2) / nuggets.",
-        questions="One request for every ten nuggets.",
+        questions="One request for every ten nuggets, repeated up to `tries` times (5) until a reply can be read.",
         undefined=(NO_NUGGETS, INVALID_NUGGETS, _NO_WEIGHT),
         when="To compare with nugget scores of the TREC RAG track.",
         when_not="If nuggets that the judge does not label must not raise the score.",

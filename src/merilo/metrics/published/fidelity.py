@@ -23,9 +23,13 @@ class Fidelity:
 
 
 _SPRING_REPLIES: Final = (
-    "JSON at the beginning of the reply; a model whose reply cannot be read is left out, and never re-asked"
+    "JSON at the beginning of the reply, as Jackson reads it; a model whose reply cannot be read is left out and never "
+    "re-asked, and a reply of null fails the sample"
 )
-_SPRING_CHECKED: Final = "its unit tests and computation by hand; the package itself was not run"
+_SPRING_CHECKED: Final = "its unit tests, its source, and computation by hand; the package itself was not run"
+_SPRING_DIFFERS: Final = (
+    "a Russian sample is asked in Russian; the package's prompts are English, as with --language en",
+)
 _RUN: Final = "numbers from a run of {} with scripted replies"
 
 FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
@@ -34,6 +38,10 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
         Fidelity(
             "free text, read line by line; an unreadable reply is never re-asked", _RUN.format("ragas 0.0.12 to 15")
         ),
+    ),
+    (
+        "ragas-0.1.9:context_relevancy",
+        Fidelity("free text, cut into sentences; a reply is never re-asked", _RUN.format("ragas 0.1.9")),
     ),
     (
         "ragas-0.1.",
@@ -102,7 +110,7 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
         "axion:",
         Fidelity(
             "JSON of the expected form; an unreadable reply counts as a failed request, which has its own score",
-            "numbers from a run of axion's engine and metrics, with its model class replaced",
+            "numbers from a run of axion's engine and metrics, its model class replaced; its source for empty texts",
         ),
     ),
     *(
@@ -111,14 +119,17 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
             Fidelity(
                 _SPRING_REPLIES,
                 _SPRING_CHECKED,
-                ("temperature 0.1 is sent, which the published code sets but never sends (temperature_sent=false)",),
+                (
+                    "temperature 0.1 is sent, which the published code sets but never sends (temperature_sent=false)",
+                    *_SPRING_DIFFERS,
+                ),
             ),
         )
         for name in ("context_relevance", "response_groundedness", "answer_accuracy")
     ),
     (
         "spring-ai-ragas:",
-        Fidelity(_SPRING_REPLIES, _SPRING_CHECKED),
+        Fidelity(_SPRING_REPLIES, _SPRING_CHECKED, _SPRING_DIFFERS),
     ),
     (
         "deepeval-4.3.1:",

@@ -369,7 +369,12 @@ _STRUCTURED: Final[Mapping[str, object]] = {
 
 def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
     """Return a metric of NVIDIA as one release of ragas has it."""
-    card = replace(base.card, family=name.partition(":")[0])
+    questions = base.card.questions
+    if changes.get("second_prompt") is SecondPrompt.FIRST:
+        questions = questions.replace("in different words", "in the same words")
+    if changes.get("reasks"):
+        questions = f"{questions[:-1]}; each try is re-asked up to `reasks` times (2)."
+    card = replace(base.card, family=name.partition(":")[0], questions=questions)
     return variant(base, name, f"As `{base.__name__}`{difference}.", class_name, card=card, **changes)
 
 

@@ -27,6 +27,7 @@ from merilo.metrics.published.axion.steps import (
     listed,
     model_template,
     relevancy_of,
+    sent_texts,
     statements_in,
 )
 
@@ -89,8 +90,8 @@ class AnswerRelevancy(AxionMetric):
     only, but the published code breaks there (`explain=false` leaves it out).
 
     Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1 (`empty_scored`), and so
-    does a failed call (`failure_scored`); a short list of verdicts shrinks the denominator (`short_list_accepted`).
-    `relevancy_mode` says what is relevant.
+    does a failed call (`failure_scored`); a short list of verdicts shrinks the denominator (`short_list_accepted`);
+    empty statements are not sent (`empty_texts_sent`). `relevancy_mode` says what is relevant.
 
     `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
     assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
@@ -158,12 +159,13 @@ class AnswerRelevancy(AxionMetric):
         texts = extracted.value.statements
         if not texts:
             return []
-        found = yield from relevancy_of(asker, turn.user_input, texts, self.relevancy_mode)
+        sent = sent_texts(texts, empty=self.empty_texts_sent)
+        found = yield from relevancy_of(asker, turn.user_input, sent, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return [_Claim(text, None, None) for text in texts]
         replies = found.value.verdicts[: len(texts)]
-        notes.length(found.reply, len(replies), len(texts))
+        notes.length(found.reply, len(replies), len(sent), len(texts))
         claims: list[_Claim] = []
         for place, text in enumerate(texts):
             reply = replies[place] if place < len(replies) else None

@@ -29,6 +29,7 @@ from merilo.metrics.published.axion.steps import (
     no_context,
     read_batch,
     relevancy_of,
+    sent_texts,
 )
 from merilo.metrics.published.inputs import joined
 
@@ -104,12 +105,13 @@ class _ChunkMetric(AxionMetric):
     ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
         """Return for each judged context whether it is relevant; no context is if the call failed."""
         texts = [context.text for context in sample.contexts]
-        found = yield from relevancy_of(asker, sample.require("user_input"), texts, self.relevancy_mode)
+        sent = sent_texts(texts, empty=self.empty_texts_sent)
+        found = yield from relevancy_of(asker, sample.require("user_input"), sent, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return (False,) * len(texts), ()
         verdicts = found.value.verdicts[: len(texts)]
-        notes.length(found.reply, len(verdicts), len(texts))
+        notes.length(found.reply, len(verdicts), len(sent), len(texts))
         flags = tuple(self._counts(verdict) for verdict in verdicts)
         return flags, tuple(
             found.evidence(EvidenceTarget.CONTEXT, index, float(flag)) for index, flag in enumerate(flags)
@@ -128,8 +130,9 @@ class ContextualRelevancy(_ChunkMetric):
 
     Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call (`empty_scored`),
     a short list of verdicts shrinks the denominator (`short_list_accepted`), "idk" is not relevant
-    (`idk_relevant`), and `mode` does nothing (`mode_effect`): with `mode_effect=documented`, `mode=holistic` asks
-    one question about all contexts joined, and the score is 1 or 0. `relevancy_mode` says what is relevant.
+    (`idk_relevant`), empty contexts are not sent (`empty_texts_sent`), and `mode` does nothing (`mode_effect`):
+    with `mode_effect=documented`, `mode=holistic` asks one question about all contexts joined, and the score is 1
+    or 0. `relevancy_mode` says what is relevant.
 
     Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_relevancy.
     """
@@ -284,11 +287,12 @@ class ContextualUtilization(_ChunkMetric):
         self, asker: Asker, sample: Sample, notes: Notes
     ) -> Plan[tuple[ReadReply[UtilizationReply] | AskFailed, ...]]:
         texts, response = [context.text for context in sample.contexts], sample.require("response")
+        sent = sent_texts(texts, empty=self.empty_texts_sent)
         likely = {"is_utilized": True, "reasoning": ""}
         found = yield from read_batch(
             asker,
-            model_template("utilization_batch", UtilizationReplies, {"verdicts": [likely for _ in texts]}),
-            {"contexts": listed(texts), "response": response},
+            model_template("utilization_batch", UtilizationReplies, {"verdicts": [likely for _ in sent]}),
+            {"contexts": listed(sent), "response": response},
             split=lambda whole: whole.verdicts,
             single=model_template("utilization", UtilizationReply, likely),
             singles=[{"context": text, "response": response} for text in texts],
@@ -298,7 +302,7 @@ class ContextualUtilization(_ChunkMetric):
             if isinstance(each, AskFailed):
                 notes.lost(each)
         if found and isinstance(found[0], ReadReply):
-            notes.length(found[0].reply, len(found), len(texts))
+            notes.length(found[0].reply, len(found), len(sent), len(texts))
         return found
 
 

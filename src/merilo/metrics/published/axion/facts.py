@@ -20,6 +20,7 @@ from merilo.metrics.published.axion.steps import (
     blank,
     listed,
     model_template,
+    sent_texts,
 )
 
 if TYPE_CHECKING:
@@ -54,13 +55,14 @@ class FactualAccuracy(MetricDefaults):
     the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up any whole number).
 
     Quirks: a response without statements scores 1, statements without any verdict 0 (`empty_scored`); a short list
-    of verdicts shrinks the denominator, and a long one swells it (`short_list_accepted`). Its threshold is 0.8.
+    of verdicts shrinks the denominator, and a long one swells it (`short_list_accepted`); empty
+    statements are not sent (`empty_texts_sent`). Its threshold is 0.8.
 
     Source: axion, revision 7ab96dc of 15 August 2026, metric module factual_accuracy.
     """
 
     name: ClassVar[str] = "axion:factual_accuracy"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "reference"})
     asks = Kinds({Completion})
     card: ClassVar[Card] = Card(
@@ -79,6 +81,8 @@ class FactualAccuracy(MetricDefaults):
     """No statements score 1, no verdicts 0, with a flag, as published; False: Undefined and Failed."""
     short_list_accepted: bool = True
     """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
+    empty_texts_sent: bool = False
+    """Empty statements are sent too; False as published: axion's serialiser leaves them out."""
 
     def max_questions(self, sample: Sample) -> int:
         """Return the maximum: two questions."""
@@ -96,8 +100,9 @@ class FactualAccuracy(MetricDefaults):
             if not self.empty_scored:
                 return Undefined(_NO_STATED)
             return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
-        values = {"user_input": user_input, "statements": listed(statements), "reference": sample.require("reference")}
-        likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in statements]}
+        sent = sent_texts(statements, empty=self.empty_texts_sent)
+        values = {"user_input": user_input, "statements": listed(sent), "reference": sample.require("reference")}
+        likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in sent]}
         found = yield from asker.read(model_template("facts_checked", FactReplies, likely), values)
         return self._score(statements, found)
 
@@ -106,7 +111,8 @@ class FactualAccuracy(MetricDefaults):
         if odd := [number for number in verdicts if number not in {0, 1}]:
             raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
         notes = Notes(short_list_accepted=self.short_list_accepted)
-        notes.length(found.reply, len(verdicts), len(statements))
+        sent = sent_texts(statements, empty=self.empty_texts_sent)
+        notes.length(found.reply, len(verdicts), len(sent), len(statements))
         if len(verdicts) > len(statements) and not self.short_list_accepted:
             raise found.reply.unreadable(f"The reply gives {len(verdicts)} verdicts on {len(statements)} statements.")
         if not verdicts and not self.empty_scored:

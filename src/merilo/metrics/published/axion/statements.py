@@ -31,6 +31,7 @@ from merilo.metrics.published.axion.steps import (
     max_statements,
     model_template,
     read_batch,
+    sent_texts,
     settle,
     statements_in,
 )
@@ -95,7 +96,8 @@ class ContextualRecall(AxionMetric):
     NaN for both), where no verdict came at all, and where the batch fails and `allow_fallback` is off.
 
     Quirks: a statement about which the single call failed is not supported (`failure_scored`); a short list of
-    verdicts shrinks the denominator (`short_list_accepted`); with nothing retrieved it asks all the same.
+    verdicts shrinks the denominator (`short_list_accepted`); empty statements are not sent (`empty_texts_sent`); with
+    nothing retrieved it asks all the same.
     `force_granular` asks statement by statement from the start.
 
     Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_recall.
@@ -135,7 +137,8 @@ class ContextualRecall(AxionMetric):
         if not statements:
             return Undefined(_NO_REQUIRED)
         strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(reference))
-        found = yield from _supported(asker, statements, joined(sample), strategy)
+        sent = sent_texts(statements, empty=self.empty_texts_sent)
+        found = yield from _supported(asker, statements, sent, joined(sample), strategy)
         return self._score(statements, extracted, found)
 
     def _score(
@@ -148,7 +151,8 @@ class ContextualRecall(AxionMetric):
             raise extracted.reply.unreadable(f"None of its {len(statements)} statements got a verdict.")
         notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
         if isinstance(found[0], ReadReply):
-            notes.length(found[0].reply, len(found), len(statements))
+            sent = sent_texts(statements, empty=self.empty_texts_sent)
+            notes.length(found[0].reply, len(found), len(sent), len(statements))
         evidence: list[Evidence] = []
         for index, each in enumerate(found):
             if isinstance(each, AskFailed):
@@ -162,14 +166,14 @@ class ContextualRecall(AxionMetric):
 
 
 def _supported(
-    asker: Asker, statements: Sequence[str], context: str, strategy: Strategy
+    asker: Asker, statements: Sequence[str], sent: Sequence[str], context: str, strategy: Strategy
 ) -> Plan[tuple[ReadReply[SupportReply] | AskFailed, ...]]:
     likely = {"is_supported": True}
     return (
         yield from read_batch(
             asker,
-            model_template("recall_batch", SupportReplies, {"verdicts": [likely for _ in statements]}),
-            {"statements": listed(statements), "context": context},
+            model_template("recall_batch", SupportReplies, {"verdicts": [likely for _ in sent]}),
+            {"statements": listed(sent), "context": context},
             split=lambda whole: whole.verdicts,
             single=model_template("recall", SupportReply, likely),
             singles=[{"statement": text, "context": context} for text in statements],
@@ -189,7 +193,8 @@ class Faithfulness(AxionMetric):
     Undefined where user input or response is blank. Failed where a claim has no verdict, since the reply was short
     or its single call failed (the published code breaks there), and where the batch fails and `allow_fallback` is off.
 
-    Quirks: no claims score 1 (`empty_scored`), and so do claims that cannot be had (`failure_scored`). Weights of
+    Quirks: no claims score 1 (`empty_scored`), and so do claims that cannot be had (`failure_scored`); empty
+    claims are not sent (`empty_texts_sent`). Weights of
     your own (`verdict_scores`) go before `strict_mode`, which then does nothing, as published. The published code
     looks for missing fields after it has asked, we before.
 
@@ -243,7 +248,8 @@ class Faithfulness(AxionMetric):
         if not claims:
             return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
         strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(response))
-        found = yield from _carried(asker, claims, joined(sample), strategy)
+        sent = sent_texts(claims, empty=self.empty_texts_sent)
+        found = yield from _carried(asker, claims, sent, joined(sample), strategy)
         return self._score(claims, _all_judged(claims, extracted, found))
 
     def _score(self, claims: Sequence[str], read: Sequence[ReadReply[FaithReply]]) -> Score:
@@ -303,14 +309,14 @@ def _number(given: object) -> float | None:
 
 
 def _carried(
-    asker: Asker, claims: Sequence[str], context: str, strategy: Strategy
+    asker: Asker, claims: Sequence[str], sent: Sequence[str], context: str, strategy: Strategy
 ) -> Plan[tuple[ReadReply[FaithReply] | AskFailed, ...]]:
     likely = {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}
     return (
         yield from read_batch(
             asker,
-            model_template("faithfulness_batch", FaithReplies, {"verdicts": [likely for _ in claims]}),
-            {"claims": listed(claims), "context": context},
+            model_template("faithfulness_batch", FaithReplies, {"verdicts": [likely for _ in sent]}),
+            {"claims": listed(sent), "context": context},
             split=lambda whole: whole.verdicts,
             single=model_template("faithfulness", FaithReply, likely),
             singles=[{"claim": claim, "context": context} for claim in claims],

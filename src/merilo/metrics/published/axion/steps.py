@@ -31,6 +31,7 @@ PAGE: Final = "The project's documentation page of the metric differs from the c
 
 LOST: Final = "a judge call failed and was scored all the same"
 SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
+LEFT_OUT: Final = "empty texts were not sent, and the verdicts count for the first texts"
 NO_CONTEXT: Final = "nothing was retrieved and that was scored 0"
 NO_CLAIM: Final = "the response makes no statement and that was scored 1"
 
@@ -55,13 +56,16 @@ class RelevancyMode(StrEnum):
 class AxionMetric(MetricDefaults):
     """A metric built on axion's analysis engine.
 
+    `empty_texts_sent`: axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer
+    verdicts come than there are texts, and they count for the first texts. True sends them.
+
     `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and
     `allow_fallback` are options of the engine that every metric takes; they matter to recall, utilization and
     faithfulness, which alone can be judged in a batch or item by item.
     """
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     asks = Kinds({Completion})
 
     mode: Mode = Mode.GRANULAR
@@ -71,6 +75,7 @@ class AxionMetric(MetricDefaults):
     """Ask item by item from the start."""
     allow_fallback: bool = True
     """Ask item by item where the batch fails; False: the outcome is Failed then."""
+    empty_texts_sent: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -96,6 +101,11 @@ def no_context(*, empty_scored: bool) -> Score | Undefined:
     if not empty_scored:
         return Undefined("nothing was retrieved")
     return Score(0.0, counts={"contexts": 0}, flags=(NO_CONTEXT,))
+
+
+def sent_texts(texts: Sequence[str], *, empty: bool) -> list[str]:
+    """Return the texts of a list that are sent. `empty`: also the empty ones."""
+    return [text for text in texts if text or empty]
 
 
 def listed(texts: Sequence[str]) -> str:
@@ -241,8 +251,13 @@ class Notes:
             raise error
         self.add(LOST)
 
-    def length(self, reply: Reply, got: int, wanted: int) -> None:
-        """Note a list of verdicts that is too short. Raises AskFailed where that is not accepted."""
+    def length(self, reply: Reply, got: int, wanted: int, texts: int) -> None:
+        """Note a list of verdicts that is too short. Raises AskFailed where that is not accepted.
+
+        `wanted`: verdicts asked for, one for each of `texts` that was sent.
+        """
+        if wanted < texts:
+            self.add(LEFT_OUT)
         if got >= wanted:
             return
         if not self.short_list_accepted:

@@ -6,6 +6,7 @@ The formulas are in the other modules of this package. Here each metric gets its
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from merilo.metrics.variants import variant
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.metrics.base import Metric
+    from merilo.metrics.base import Card, Metric
 
 _NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 _UNBOUNDED: Final = (float("-inf"), float("inf"))
@@ -82,6 +83,12 @@ _NEWEST: Final[tuple[type[Metric], ...]] = (
 )
 """The classes of 0.4.3."""
 
+
+def _each_asked(card: Card) -> Card:
+    """Return the card of a definition that sends a request for each reply."""
+    return replace(card, questions="`strictness` requests (3), and one for the embeddings.")
+
+
 _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
     variant(
         retrieval.PrecisionWithReference,
@@ -136,6 +143,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         "As `AnswerRelevancy`, in requests of their own, without the empty questions.",
         **_STRUCTURED,
         breaks=_NO_BREACH,
+        card=_each_asked(response.AnswerRelevancy.card),
         one_request=False,
         drops_empty=True,
         refuses_empty=True,
@@ -185,14 +193,15 @@ _CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
 def _earlier(metric: type[Metric]) -> type[Metric]:
     """Return a metric of 0.4.3 as 0.3.0 computes it."""
     temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
+    changed = _CHANGED_SINCE_0_3.get(metric, {})
     return variant(
         metric,
         metric.name.replace("0.4.3", "0.3.0"),
         f"As `{metric.__name__}`, in 0.3.0.",
         f"Earlier{metric.__name__}",
-        card=of_version(metric.card, "0.3.0"),
+        card=of_version(_each_asked(metric.card) if "one_request" in changed else metric.card, "0.3.0"),
         **temperature,
-        **_CHANGED_SINCE_0_3.get(metric, {}),
+        **changed,
     )
 
 

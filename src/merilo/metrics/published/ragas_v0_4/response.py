@@ -210,8 +210,12 @@ class AnswerRelevancy(JudgedMetric):
     card: ClassVar[Card] = Card(
         summary="How near the user input is to the questions that the response would answer, as ragas scores it.",
         formula="Mean cosine of the user input with the generated questions; 0 when they are noncommittal.",
-        questions="One request for three samples (0.4.3) or three requests, and the embeddings.",
-        undefined=("every generated question is empty", "an embedding has no length"),
+        questions="One request for `strictness` replies (3), and one for the embeddings.",
+        undefined=(
+            "every generated question is empty",
+            "an embedding has no length",
+            "an input is empty (collections)",
+        ),
         when="To compare with answer relevancy of ragas 0.2 to 0.4.",
         when_not="Across embedding models: the value moves with the model.",
         relatives=("answer_relevancy",),

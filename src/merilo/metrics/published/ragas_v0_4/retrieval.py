@@ -55,7 +55,7 @@ class PrecisionWithReference(JudgedMetric):
         summary="Ranking: contexts that serve the reference should come before the others, as ragas scores it.",
         formula="Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).",
         questions="One request for each context, in order.",
-        undefined=("never; in the collections where an input is empty",),
+        undefined=("an input is empty (collections)",),
         when="To compare with context precision of ragas 0.2 to 0.4.",
         when_not="For new work: take context_precision, which is exact and judges numbered sentences.",
         relatives=("context_precision", "ragas-0.4.3:non_llm_context_precision_with_reference"),

@@ -13,7 +13,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
-from merilo.metrics.published.replies import ReplyFault, fields_of
+from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
     ModelRequest,
@@ -22,7 +22,14 @@ from merilo.metrics.published.spring_ai_ragas.models import (
     ScoresEmpty,
     card,
 )
-from merilo.metrics.published.spring_ai_ragas.replies import numbered, objects_in, text_or_blank, texts_of
+from merilo.metrics.published.spring_ai_ragas.replies import (
+    fields_of,
+    numbered,
+    objects_in,
+    or_nothing,
+    text_or_blank,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +63,7 @@ _Checks = tuple[_Verified, ...]
 
 
 def _claims(value: object) -> Claims:
-    if fields_of(value).get("claims") is None:
+    if fields_of(or_nothing(value)).get("claims") is None:
         raise ReplyFault('The reply has no "claims".')
     return texts_of(value, "claims")
 
@@ -64,7 +71,7 @@ def _claims(value: object) -> Claims:
 def _checks(value: object) -> _Checks:
     return tuple(
         _Verified(text_or_blank(fields, "claim"), text_or_blank(fields, "verdict").upper() == "SUPPORTED")
-        for fields in objects_in(value, "verdicts")
+        for fields in objects_in(or_nothing(value), "verdicts")
     )
 
 
@@ -145,7 +152,7 @@ class FactualCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs = frozenset(_NEEDS)
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
     card: ClassVar[Card] = card(
@@ -199,7 +206,7 @@ class SemanticSimilarity(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:semantic_similarity"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Embeddings})
@@ -252,7 +259,7 @@ class AnswerCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Completion, Embeddings})

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined
-from merilo.metrics.published.replies import Fields, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
     Aggregator,
@@ -20,13 +19,14 @@ from merilo.metrics.published.spring_ai_ragas.models import (
     aggregate,
     card,
 )
-from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, number_or_none
+from merilo.metrics.published.spring_ai_ragas.replies import fields_of, flag_or_none, number_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.published.replies import Fields
 
 
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are judged like any others"})
@@ -34,7 +34,8 @@ _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank
 
 def _field(value: object, name: str) -> Fields:
     """Return the object of a reply; a bare value counts as its field `name`."""
-    return {name: value} if as_object(value) is None and as_list(value) is None else fields_of(value)
+    bare = value is not None and as_object(value) is None and as_list(value) is None
+    return {name: value} if bare else fields_of(value)
 
 
 def _meets(value: object) -> float:
@@ -50,7 +51,7 @@ class Iterated(SeveralModels):
       all fail drops out.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 

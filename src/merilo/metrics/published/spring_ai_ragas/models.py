@@ -15,7 +15,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
-from merilo.metrics.published.spring_ai_ragas.replies import json_of
+from merilo.metrics.published.spring_ai_ragas.replies import NULL, json_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +96,8 @@ class ModelRequest:
 class Panel:
     """The models that are asked about one sample; each plan makes its own.
 
-    A model whose call fails or whose reply cannot be read is left out of that step and noted in `lost`.
+    A model whose call fails or whose reply cannot be read is left out of that step and noted in `lost`. A reply of
+    null fails the sample, unless the metric reads it as an object without fields.
     """
 
     asker: Asker
@@ -151,6 +152,8 @@ class Panel:
 
     def _kept(self, reply: ReadReply[R] | AskFailed) -> ReadReply[R] | None:
         if isinstance(reply, AskFailed):
+            if reply.failure.message == NULL:
+                raise reply
             self._last = reply.question
             self.lose(reply)
             return None

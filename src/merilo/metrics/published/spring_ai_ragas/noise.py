@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined, choice
-from merilo.metrics.published.replies import fields_of
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
-from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, objects_in, texts_of
+from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, objects_in, or_nothing, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,8 +59,8 @@ def _statements(value: object) -> Statements:
 
 
 def _verdicts(value: object) -> Verdicts:
-    fields_of(value)
-    return tuple(flag_or_none(fields, "verdict") or False for fields in objects_in(value, "verdicts"))
+    found = objects_in(or_nothing(value), "verdicts")
+    return tuple(flag_or_none(fields, "verdict") or False for fields in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,7 @@ class NoiseSensitivity(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     higher_is_better: ClassVar[bool] = False
     needs = frozenset(_FIELDS)
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(

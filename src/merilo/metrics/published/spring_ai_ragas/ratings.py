@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean, scaled_rating
-from merilo.metrics.published.replies import fields_of
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, card
-from merilo.metrics.published.spring_ai_ragas.replies import text_or_blank, whole_or_none
+from merilo.metrics.published.spring_ai_ragas.replies import fields_of, text_or_blank, whole_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +67,7 @@ class Rated(SeveralModels):
     - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     temperature: float = 0.1
     temperature_sent: bool = True

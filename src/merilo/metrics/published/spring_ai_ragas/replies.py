@@ -1,18 +1,31 @@
-"""The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields; null is not an error."""
+"""The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields as Jackson does.
+
+A field that is null is no error. A whole reply of null is a success without a result there: most metrics then break
+for the sample (`NULL`), and some read it as an object without fields (`or_nothing`).
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, integer_in, items_of, without_halves
+from merilo.metrics.published.replies import Fields, ReplyFault, items_of, without_halves
+from merilo.metrics.published.replies import fields_of as fields_of_any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _THINKING: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_SMALLEST, _LARGEST = -(2**31), 2**31 - 1
+"""Of an Integer in Java."""
+_NOT_FINITE: Final = ("NaN", "INF", "Infinity", "-INF", "-Infinity")
+_LARGEST_DOUBLE: Final = sys.float_info.max
+NULL: Final = "The reply has null where the published code breaks, which fails the whole sample."
 _FENCE: Final = re.compile(r"```(?:json)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -27,38 +40,67 @@ def json_of(text: str) -> object:
     return found
 
 
+def fields_of(value: object) -> Fields:
+    """Return a value as a JSON object. Raises ReplyFault, with `NULL` for null."""
+    if value is None:
+        raise ReplyFault(NULL)
+    return fields_of_any(value)
+
+
+def or_nothing(value: object) -> object:
+    """Return a value, or an object without fields in place of null."""
+    return {} if value is None else value
+
+
 def whole_or_none(fields: Fields, name: str) -> int | None:
-    """Return the whole number in a field; None if it is null or missing. Raises ReplyFault."""
+    """Return the whole number in a field: a number, its fraction cut off, or digits as text. None if null or missing.
+
+    Raises ReplyFault, also for a number of more than 32 bits.
+    """
+    value = _given(fields, name)
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = int(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and _SMALLEST <= value <= _LARGEST:
+        return int(value)
+    if value is None:
+        return None
+    raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a whole number was asked for.')
+
+
+def _given(fields: Fields, name: str) -> object:
+    """Return the value of a field, stripped if it is text; None for a text that is blank or "null"."""
     value = fields.get(name)
-    if isinstance(value, bool):
-        raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a whole number was asked for.')
-    return None if value is None else integer_in(fields, name)
+    if not isinstance(value, str):
+        return value
+    return None if value.strip() in {"", "null"} else value.strip()
 
 
 def flag_or_none(fields: Fields, name: str) -> bool | None:
     """Return the truth value in a field, also as 0, 1 or text; None if it is null or missing. Raises ReplyFault."""
-    value = fields.get(name)
+    value = _given(fields, name)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return value != 0
-    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
-        return value.strip().lower() == "true"
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
     raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where true or false was asked for.')
 
 
 def number_or_none(fields: Fields, name: str) -> float | None:
-    """Return the number in a field, also as text; None if it is null or missing. Raises ReplyFault."""
-    value = fields.get(name)
-    if value is None:
+    """Return the number in a field, also as text; None if it is null, missing or not finite. Raises ReplyFault."""
+    value = _given(fields, name)
+    if value is None or value in _NOT_FINITE:
         return None
-    try:
-        number = math.nan if isinstance(value, bool) or not isinstance(value, (int, float, str)) else float(value)
-    except (ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
+    number: float | None = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        number = float(value) if abs(value) <= _LARGEST_DOUBLE else math.inf
+    elif isinstance(value, str) and any(map(str.isdigit, value)):  # float() also reads "inf" and "nan"
+        with suppress(ValueError):
+            number = float(value)
+    if number is None:
         raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a number was asked for.')
-    return number
+    return number if math.isfinite(number) else None
 
 
 def text_or_blank(fields: Fields, name: str) -> str:

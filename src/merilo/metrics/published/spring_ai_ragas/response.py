@@ -16,8 +16,10 @@ from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
 from merilo.metrics.published.spring_ai_ragas.replies import (
+    NULL,
     numbered,
     objects_in,
+    or_nothing,
     text_or_blank,
     texts_of,
     whole_or_none,
@@ -53,7 +55,7 @@ def _statements(value: object) -> tuple[str, ...]:
 def _verdicts(value: object) -> tuple[_JudgedStatement, ...]:
     return tuple(
         _JudgedStatement(text_or_blank(fields, "statement"), whole_or_none(fields, "verdict"))
-        for fields in objects_in(value, "verdicts")
+        for fields in objects_in(or_nothing(value), "verdicts")
     )
 
 
@@ -70,7 +72,7 @@ class Faithfulness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
     card: ClassVar[Card] = card(
@@ -144,7 +146,7 @@ class Hallucination(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:hallucination"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
@@ -195,10 +197,10 @@ class _Questions:
 
 
 def _questions(value: object) -> _Questions:
-    found = objects_in(value, "questions")
+    found = objects_in(or_nothing(value), "questions")
     marks = [whole_or_none(fields, "noncommittal") for fields in found]
-    if None in marks:
-        raise ReplyFault('A question has no "noncommittal".')
+    if next((mark for mark in marks if mark != 1), 1) is None:  # the published code reads them up to the first 0
+        raise ReplyFault(NULL)
     texts = tuple(text_or_blank(fields, "question") for fields in found)
     return _Questions(texts, bool(marks) and all(mark == 1 for mark in marks))
 
@@ -217,7 +219,7 @@ class ResponseRelevancy(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})

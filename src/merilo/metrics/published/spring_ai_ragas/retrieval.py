@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
-from merilo.metrics.published.replies import ReplyFault, fields_of
+from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
 from merilo.metrics.published.spring_ai_ragas.replies import (
+    NULL,
+    fields_of,
     flag_or_none,
     objects_in,
+    or_nothing,
     text_or_blank,
     texts_of,
     whole_or_none,
@@ -59,7 +62,7 @@ class ContextPrecision(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_precision"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -138,10 +141,10 @@ class _Attributed:
 
 def _attributions(value: object) -> tuple[_Attributed, ...]:
     found: list[_Attributed] = []
-    for fields in objects_in(value, "classifications"):
+    for fields in objects_in(or_nothing(value), "classifications"):
         attributed = whole_or_none(fields, "attributed")
         if attributed is None:
-            raise ReplyFault('A classification has no "attributed".')
+            raise ReplyFault(NULL)
         found.append(_Attributed(text_or_blank(fields, "statement"), attributed))
     return tuple(found)
 
@@ -159,7 +162,7 @@ class ContextRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_recall"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "range": "raw_sums"})
     card: ClassVar[Card] = card(
@@ -206,7 +209,7 @@ class ContextRecall(ScoresEmpty):
 
 
 def _entities(value: object) -> frozenset[str]:
-    return frozenset(text.strip().lower() for text in texts_of(value, "entities") if text.strip())
+    return frozenset(text.strip().lower() for text in texts_of(or_nothing(value), "entities") if text.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +225,7 @@ class ContextEntityRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs = frozenset({"retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
     card: ClassVar[Card] = card(

@@ -1,0 +1,272 @@
+"""Endpoints that reject a form of request, each in its own words, and the form in which each gets its questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import server as fake
+from server import JudgeServer
+
+from merilo.errors import Permanent, Temporary
+from merilo.judging.reply_parsing import schema_for
+from merilo.providers.base import Message, Request
+from merilo.providers.openai import OpenAIProvider
+
+if TYPE_CHECKING:
+    from server import Fault
+
+Body = Mapping[str, Any]
+REQUEST = Request(
+    messages=(Message("system", "You judge."), Message("user", "Judge this. " * 100)),
+    schema=schema_for("noncommittal"),
+    schema_name="noncommittal",
+    max_tokens=2_048,
+    temperature=0.0,
+    seed=7,
+)
+PROMPT = 500
+"""Tokens of the prompt, as the servers with a window count them."""
+FOLDED = {"system": "folded into the user message"}
+PROMPTED = {"response_format": "prompted"}
+JSON_MODE = {"response_format": "json_mode"}
+
+
+def limit(body: Body) -> int:
+    """The reply limit of a request; 0 without one."""
+    return int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+
+
+def role(body: Body) -> bool:
+    return any(message["role"] == "system" for message in body["messages"])
+
+
+def structured(body: Body) -> bool:
+    return "response_format" in body
+
+
+def by_schema(body: Body) -> bool:
+    return structured(body) and body["response_format"]["type"] == "json_schema"
+
+
+def zero(body: Body) -> bool:
+    return body.get("temperature") == 0
+
+
+def heated(body: Body) -> bool:
+    return "temperature" in body
+
+
+def seeded(body: Body) -> bool:
+    return "seed" in body
+
+
+def long(most: int) -> Callable[[Body], bool]:
+    return lambda body: limit(body) > most
+
+
+def beyond(window: int) -> Callable[[Body], bool]:
+    return lambda body: PROMPT + limit(body) > window
+
+
+class Refusal(NamedTuple):
+    """What a server rejects, with which body, and the adaptations under which it answers."""
+
+    rejects: Callable[[Body], bool]
+    says: Callable[[Body], object] | object
+    adapted: Mapping[str, str]
+    status: int = 400
+
+
+def detail(*loc: object, msg: str = "Extra inputs are not permitted", **more: object) -> object:
+    """One fault as FastAPI reports it."""
+    return {"detail": [{"type": "extra_forbidden", "loc": ["body", *loc], "msg": msg, **more}]}
+
+
+def window(text: str) -> Callable[[Body], object]:
+    """A message with the numbers of a request that does not fit: the limit L, the prompt P, their sum T."""
+    return lambda body: {"error": text.format(L=limit(body), P=PROMPT, T=PROMPT + limit(body))}
+
+
+REFUSALS: Mapping[str, Refusal] = {
+    "role as a value": Refusal(role, {"error": {"message": "Unsupported value", "param": "messages[0].role"}}, FOLDED),
+    "roles must alternate": Refusal(
+        role, "Conversation roles must alternate user/assistant/user/assistant/...", FOLDED
+    ),
+    "roles in Chinese": Refusal(role, {"message": "该模型不支持 system 角色"}, FOLDED, 422),
+    "FastAPI, role": Refusal(
+        role, detail("messages", 0, "role", msg="Input should be 'user' or 'assistant'"), FOLDED, 422
+    ),
+    "no developer": Refusal(role, {"error": {"message": "Developer instruction is not enabled for gemma"}}, FOLDED),
+    "FastAPI, format": Refusal(structured, detail("response_format"), PROMPTED, 422),
+    "FastAPI that quotes the request": Refusal(
+        structured,
+        lambda body: detail("response_format", "json_schema", msg="invalid", input=body),
+        PROMPTED,
+        422,
+    ),
+    "no JSON output, German": Refusal(structured, {"error": "Das Modell unterstützt keine JSON-Ausgabe."}, PROMPTED),
+    "type of the format": Refusal(
+        by_schema,
+        {
+            "error": {
+                "message": "Invalid value: 'json_schema'. Supported values: 'text'",
+                "param": "response_format.type",
+            }
+        },
+        JSON_MODE,
+    ),
+    "grammar": Refusal(by_schema, "failed to compile the grammar", JSON_MODE),
+    "failed generation": Refusal(
+        structured, {"error": {"message": "Bitte den Prompt anpassen.", "code": "json_validate_failed"}}, PROMPTED
+    ),
+    "an error inside an error": Refusal(
+        heated,
+        {"error": {"message": json.dumps({"error": {"message": "temperature n'est pas pris en charge"}})}},
+        {"temperature": "dropped"},
+    ),
+    "temperature, positive": Refusal(
+        zero,
+        {"error": "`temperature` must be strictly positive", "error_type": "validation"},
+        {"temperature": "0.01"},
+        422,
+    ),
+    "temperature, range": Refusal(zero, "temperature: ensure this value is greater than 0", {"temperature": "0.01"}),
+    "temperature as a value": Refusal(
+        heated,
+        {"error": {"message": "Only the default (1).", "param": "temperature", "code": "unsupported_value"}},
+        {"temperature": "dropped"},
+    ),
+    "seed": Refusal(seeded, {"errors": [{"message": "property 'seed' is unsupported"}]}, {"seed": "dropped"}),
+    "other name": Refusal(
+        lambda body: "max_tokens" in body, "use max_completion_tokens", {"max_tokens": "max_completion_tokens"}
+    ),
+    "no limit at all": Refusal(
+        limit, {"error": {"message": "Argument not supported", "param": "max_tokens"}}, {"max_tokens": "dropped"}
+    ),
+    "longest reply": Refusal(
+        long(1_024),
+        window("max_tokens is too large: {L}. At most 1024 completion tokens."),
+        {"reply length": "at most 1024 tokens"},
+    ),
+    "longest reply, Chinese": Refusal(
+        long(1_024), window("max_tokens参数非法，取值范围为[1,1024]个token"), {"reply length": "at most 1024 tokens"}
+    ),
+    "longest reply, no number": Refusal(
+        long(600), "The value of max_tokens exceeds what this model can write", {"max_tokens": "dropped"}
+    ),
+    "window, vLLM": Refusal(
+        beyond(2_048),
+        window(
+            "This model's maximum context length is 2048 tokens. However, you requested {T} tokens ({P} in the "
+            "messages, {L} in the completion). Please reduce the length of the messages or completion."
+        ),
+        {"reply length": "window of 2048 tokens, 0.413223 per character"},
+    ),
+    "window, subtraction": Refusal(
+        beyond(2_048),
+        window("'max_tokens' is too large: {L}. Your request has {P} input tokens ({L} > 2048 - {P})."),
+        {"reply length": "window of 2048 tokens, 0.413223 per character"},
+    ),
+    "window, TGI": Refusal(
+        beyond(2_048),
+        window(
+            "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: {P} `inputs` tokens and {L} `max_new_tokens`"
+        ),
+        {"reply length": "window of 2048 tokens, 0.413223 per character"},
+        422,
+    ),
+    "nothing named: role": Refusal(role, "Bad Request", FOLDED),
+    "nothing named: format": Refusal(structured, {}, PROMPTED),
+    "nothing named: schema": Refusal(by_schema, "無効なリクエスト", JSON_MODE),
+    "nothing named: temperature": Refusal(zero, "<html>400</html>", {"temperature": "0.01"}),
+    "nothing named: limit": Refusal(limit, {"code": 400, "msg": "参数错误"}, {"max_tokens": "dropped"}),
+    "nothing named: two parts": Refusal(
+        lambda body: role(body) or structured(body),
+        "Bad Request",
+        {**FOLDED, **PROMPTED, "temperature": "dropped", "seed": "dropped"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS.values(), ids=REFUSALS)
+async def test_each_refusal_leads_to_a_form_that_is_accepted(case: Refusal) -> None:
+    """Whatever a server rejects and however it says so, the question is answered, and the form is kept and reported."""
+
+    def rejects(body: Body) -> Fault | None:
+        said = case.says(body) if callable(case.says) else case.says
+        text = said if isinstance(said, str) else json.dumps(said)
+        return fake.bare(text, case.status) if case.rejects(body) else None
+
+    with JudgeServer() as server:
+        server.rejects = rejects
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            assert (await connection.send(REQUEST)).text
+            tried = server.count
+            assert tried <= 12
+            assert connection.adaptations() == case.adapted
+            assert len(connection.notices()) == len(case.adapted)
+            known = connection.adaptations()
+            await connection.send(REQUEST)
+        async with OpenAIProvider("m", base_url=server.base_url).connect(known=known) as connection:
+            await connection.send(REQUEST)
+        assert server.count == tried + 2
+
+
+async def test_a_refusal_of_every_form_is_reported_once() -> None:
+    """After a bounded number of tries each question fails with the last message, and requests have their first form."""
+    with JudgeServer() as server:
+        server.fail(fake.status(400, "no way"))
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            for number in range(6):
+                with pytest.raises(Permanent, match="no way"):
+                    await connection.send(REQUEST)
+                assert server.count <= 11 * min(number + 1, 3) + max(0, number - 2)
+            assert connection.adaptations() == {}
+            (notice,) = connection.notices()
+            assert "also in 10 other forms; its last message: 400: no way" in notice
+        assert server.asked[-1].body == server.asked[0].body
+
+
+async def test_an_error_after_a_success_is_of_its_own_question() -> None:
+    """Once a form was accepted, an error that names nothing, or a prompt that is too long, changes nothing."""
+    with JudgeServer() as server:
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            await connection.send(REQUEST)
+            said = "maximum context length is 4097 tokens. However, your messages resulted in 6402 tokens."
+            faults = (fake.status(400, "bad"), fake.status(400, said, code="context_length_exceeded"))
+            server.fail_next(*faults)
+            for _ in faults:
+                with pytest.raises(Permanent):
+                    await connection.send(REQUEST)
+            assert server.count == 3
+            assert connection.adaptations() == {}
+
+
+async def test_a_window_leaves_each_prompt_its_own_room() -> None:
+    """A window that was learnt from one prompt limits the reply to a longer one before it is rejected."""
+    with JudgeServer() as server:
+        server.rejects = lambda body: (
+            fake.bare(json.dumps(window("context of 2048 tokens, but {P} + {L} = {T} were requested")(body)), 400)
+            if beyond(2_048)(body)
+            else None
+        )
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            await connection.send(REQUEST)
+            longer = Request((*REQUEST.messages[:1], Message("user", "Judge this. " * 300)), max_tokens=2_048)
+            await connection.send(longer)
+            await connection.send(Request(REQUEST.messages, max_tokens=100))
+        assert [limit(asked.body) for asked in server.asked] == [2_048, 1_498, 407, 100]
+
+
+@pytest.mark.parametrize("status", [101, 204])
+async def test_a_status_without_a_reply_is_temporary(status: int) -> None:
+    """A gateway that answers with nothing is asked again."""
+    with JudgeServer() as server:
+        server.fail_next(fake.bare("", status))
+        async with OpenAIProvider("m", base_url=server.base_url, timeout_s=2).connect() as connection:
+            with pytest.raises(Temporary):
+                await connection.send(REQUEST)
+            assert (await connection.send(REQUEST)).text
