@@ -373,6 +373,9 @@ class EndpointQueue:
                 self._dispatcher.spending.failed(pending.entry, pending.reserved_usd, result)
                 pending.entry = 0
             self._dispatcher.timed_out += isinstance(result, TimedOut)
+            if pending is self._check and not isinstance(result, RateLimited):
+                self._check = None
+                result = ProviderDown(str(result)) if isinstance(result, Unreachable) else result
             self._failed(pending, result)
         else:
             self._replied(pending, result)
@@ -421,10 +424,6 @@ class EndpointQueue:
     def _failed(self, pending: PendingRequest, error: ProviderError) -> None:
         if not isinstance(error, Unreachable):
             self._gone_since = inf
-        if pending is self._check and not isinstance(error, RateLimited):
-            self._check = None
-            if isinstance(error, Unreachable):
-                error = ProviderDown(str(error))
         if isinstance(error, RateLimited):
             asked_s = error.retry_after_s or 0.0
             # a longer pause ends this run; other runs of the process must not wait for it
