@@ -37,13 +37,14 @@ from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuesti
 from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, store_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Failure, Verdict
+    from merilo.runs.outcomes import OutcomeRecord
 
 __all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Spent", "Store", "StoredQuestion"]
 
@@ -361,12 +362,24 @@ class Store:
         if self._broken_off.drop(key):
             self._due.add(paid=0)
 
-    def drop_failures(self) -> int:
-        """Delete all failures so that their questions are asked again; return their number."""
+    def drop_failures(self, failed: Iterable[OutcomeRecord] = ()) -> int:
+        """Delete all failures so that their questions are asked again; return the number of deleted answers.
+
+        `failed`: outcomes that failed. If none of its questions did, a reply was unreadable, and all are asked again.
+        """
         self.commit()
         with self._error_context:
+            lost = dict(self._db.execute("SELECT key, failure FROM answers WHERE failure IS NOT NULL"))
+            keys = {
+                key
+                for outcome in failed
+                if (trail := [bytes.fromhex(each) for each in outcome["trail"]])
+                and not any(json.loads(lost[key]) == outcome["error"] for key in trail if key in lost)
+                for key in trail
+            }
             self._db.execute("BEGIN IMMEDIATE")
             dropped = content.delete(self._db, "answers", "failure IS NOT NULL")
+            dropped += sum(content.delete(self._db, "answers", "key = ?", (key,)) for key in keys)
             self._db.execute("COMMIT")
         return dropped
 

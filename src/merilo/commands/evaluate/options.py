@@ -365,7 +365,7 @@ class Options:
         metadata=option(
             "the same for the duration of this call.",
             Flag(
-                help="Send no request after N seconds of this command.",
+                help="Stop N seconds after the start. Requests in flight get 2 seconds more.",
                 metavar="N",
                 type=float,
                 group=_LIMITS,
