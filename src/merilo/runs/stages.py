@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
 from merilo.runs.records import question_text
+from merilo.runs.schema import STORE_SCHEMA
 from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def answers_in(store: Path, role: str) -> Iterator[StageAnswer]:
     opening = _opening(role)
     statement = "SELECT key, kind, question, verdict FROM answers WHERE substr(question, 1, ?) = ? ORDER BY rowid"
     try:
-        with closing(read_only(store)) as db:
+        with closing(read_only(store, STORE_SCHEMA)) as db:
             for key, kind, question, verdict in db.execute(statement, (len(opening), opening)):
                 yield StageAnswer(key, kind, question[len(opening) :], verdict)
     except ERRORS as error:
@@ -106,7 +107,7 @@ def _answered(path: Path, texts: Sequence[str]) -> list[tuple[str, str, bytes]]:
     among = f"question IN ({places(len(texts))})"
     statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
     try:
-        with closing(read_only(path)) as db:
+        with closing(read_only(path, STORE_SCHEMA)) as db:
             return db.execute(statement, texts).fetchall()
     except ERRORS as error:
         raise store_error(path, error) from error
