@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HOST = "127.0.0.1:8642"
+COOKIE = ("Cookie", "merilo-8642=token")
+"""What a browser sends that was let in by an application whose secret is \"token\"."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,9 @@ class Got:
 def ask(
     app: Any, address: str, method: str = "GET", *, headers: Sequence[tuple[str, str]] | None = None, body: bytes = b""
 ) -> Got:
-    """The response to one request; `headers`: all of them, by default the right Host alone."""
+    """The response to one request; `headers`: all of them, by default the right Host and the cookie."""
     path, _, query = address.partition("?")
-    given = [("Host", HOST)] if headers is None else headers
+    given = [("Host", HOST), COOKIE] if headers is None else headers
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},

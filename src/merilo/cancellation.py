@@ -1,17 +1,21 @@
-"""Cancellation of long computations on this machine.
+"""Cancellation of long computations on this machine, and threads for calls that cannot be cancelled.
 
 The caller registers an event with `cancelled_by`; the computation calls `check_cancelled` many times per second.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+import asyncio
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from threading import Thread
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from threading import Event
+
+T = TypeVar("T")
 
 _EVENT: Final[ContextVar[Event | None]] = ContextVar("merilo_cancellation", default=None)
 
@@ -40,3 +44,37 @@ def check_cancelled() -> None:
     event = _EVENT.get()
     if event is not None and event.is_set():
         raise Cancelled
+
+
+async def in_thread(function: Callable[..., T], *args: object) -> T:
+    """Return the result of a blocking call, which runs in its own thread.
+
+    A thread cannot be stopped. If the wait is cancelled, the thread continues alone, and unlike the threads of an
+    executor it keeps neither the event loop nor the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if result.done():
+            return
+        if error is None:
+            result.set_result(value)  # type: ignore[arg-type]  # None only if T includes it
+        else:
+            result.set_exception(error)
+
+    def work() -> None:
+        value: T | None = None
+        failed: BaseException | None = None
+        try:
+            value = context.run(function, *args)
+        except StopIteration:  # a future cannot hold it
+            failed = RuntimeError("StopIteration: nothing is left to return")
+        except BaseException as error:  # noqa: BLE001  raised where the result is awaited
+            failed = error
+        with suppress(RuntimeError):  # the loop is closed: the wait is over
+            loop.call_soon_threadsafe(settle, value, failed)
+
+    context = copy_context()
+    Thread(target=work, name="merilo-call", daemon=True).start()
+    return await result

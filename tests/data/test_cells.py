@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -245,3 +247,14 @@ def test_a_text_field_keeps_a_text_in_brackets(
         assert reference in item.problems[0].message
     else:
         assert item.reference == reference
+
+
+@pytest.mark.parametrize("opening", ["{", "{[", "{('x',), "])
+def test_nested_sets_are_read_once(opening: str) -> None:
+    """A cell of nested sets is read in steps that grow with its length, not with two to the depth."""
+    closing = "".join({"{": "}", "[": "]"}.get(char, "") for char in reversed(opening.replace("(", "")))
+    levels = 30 // len(closing)
+    began = time.process_time()
+    with suppress(CellError):
+        list_in_cell(f"[{opening * levels}'a'{closing * levels}]")
+    assert time.process_time() - began < 1

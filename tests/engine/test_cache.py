@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judged_rivers import canonical, rows, verdict_for
+from server import JudgeServer, says
 
 import merilo
 from merilo.engine import cache as caches
@@ -336,3 +337,36 @@ def test_what_was_cached_is_counted_in_the_run(tmp_path: Path) -> None:
     ]
     assert runs[1].usage["cached"] == len(asked)
     assert json.dumps(runs[0].usage["cached"]) == "0"
+
+
+FAITHFUL = '[{"statement": "a", "verdict": 1, "reason": "b", "simpler_statements": ["x"], "sentence_index": 0}]'
+
+
+@pytest.mark.parametrize(
+    ("metric", "good"),
+    [("nvidia:context_relevance", "2"), ("ragas-0.1.9:faithfulness", FAITHFUL), ("trulens:context_relevance", "2")],
+)
+def test_a_reply_with_which_a_plan_failed_is_not_shared(
+    metric: str, good: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unreadable replies are asked again by another run and by `retry_failed`, also after a kill; good ones are not."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    chosen: dict[str, Any] = {"metrics": [metric], "cache": tmp_path / "cache.sqlite", "progress": None}
+    with JudgeServer() as server:
+        chosen |= {"judge": "openai:m", "base_url": server.base_url}
+
+        def failed(out: str, **more: Any) -> tuple[int, bool]:
+            before = server.count
+            run = merilo.evaluate(rows(3), out=tmp_path / out, **chosen, **more)
+            return run.metrics[metric].failed, server.count > before
+
+        server.fail(says("nonsense"), share=1.0, seed=1)
+        assert failed("first") == failed("killed") == (3, True)
+        assert failed("first", retry_failed=True) == (3, True)
+        server.behave()
+        server.fail(says(good), share=1.0, seed=1)
+        assert failed("first") == (3, False)  # a run keeps its answers
+        assert failed("first", retry_failed=True) == (0, True)
+        assert failed("other") == failed("first", retry_failed=True) == (0, False)
+        (tmp_path / "killed" / "outcomes.jsonl").rename(tmp_path / "killed" / "outcomes.jsonl.part")
+        assert failed("killed", retry_failed=True)[0] == 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -94,3 +97,84 @@ async def test_a_cancelled_run_ends_within_one_huge_text(
     with pytest.raises(asyncio.CancelledError):
         await running
     assert slow.windows < 12
+
+
+UNENDING = """
+import asyncio, threading
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+import merilo
+from merilo.judges.llm import LLMJudge
+
+def blocks(question):
+    threading.Event().wait()
+
+async def waits(question):
+    await asyncio.Event().wait()
+
+async def ignores_cancellation(*_):
+    while True:
+        try:
+            await asyncio.sleep(1_000)
+        except asyncio.CancelledError:
+            pass
+
+class Model:
+    def invoke(self, *_, **__):
+        threading.Event().wait()
+
+@dataclass(frozen=True)
+class Provider:
+    def fingerprint(self):
+        return {"provider": "own", "model": "m"}
+
+    def price_usd(self, usage):
+        return 0.0
+
+    @asynccontextmanager
+    async def connect(self, *, known=None):
+        yield self
+        await ignores_cancellation()
+
+    async def send(self, request):
+        await ignores_cancellation()
+
+    def adaptations(self):
+        return {}
+
+    notices = adaptations
+
+own = LLMJudge(Provider())
+model = Model()
+rows = [{"user_input": f"Which city is {n}?", "retrieved_contexts": ["Paris is a city."]} for n in range(3)]
+options = {"metrics": ["context_relevance"], "cache": False, "progress": None}
+"""
+"""Judges that never answer."""
+
+
+@pytest.mark.parametrize("judge", ["blocks", "waits", "ignores_cancellation", "own", "model"])
+def test_a_judge_that_never_answers_does_not_outlast_the_time(judge: str, tmp_path: Path) -> None:
+    """The time limit ends the run and lets the process exit; what was in flight stays charged as unanswered."""
+    program = (
+        f"{UNENDING}\nrun = merilo.evaluate(rows, judge={judge}, max_seconds=0.5, out='run', **options)\n"
+        "print(run.complete, run.usage['stopped'])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert found.stdout.startswith("False Time limit of 0.5 s reached"), found
+
+
+@pytest.mark.parametrize("judge", ["blocks", "ignores_cancellation"])
+def test_ctrl_c_ends_a_judge_that_never_answers(judge: str, tmp_path: Path) -> None:
+    """After Ctrl-C the process exits, although a thread or a task of the judge does not."""
+    program = f"{UNENDING}\nmerilo.evaluate(rows, judge={judge}, out='run', **options)"
+    running = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        while running.poll() is None and not (tmp_path / "run" / "outcomes.jsonl.part").exists():
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=100)
+    finally:
+        running.kill()
+    assert "Interrupted: Stopped" in errors

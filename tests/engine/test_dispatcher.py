@@ -18,13 +18,13 @@ from merilo.engine import endpoint_queue, pending_request
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.rate_limits import Limits
 from merilo.engine.request_stats import Event, EventKind
-from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, UsageError
+from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, Unreachable, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
 from merilo.providers.openai import OpenAIProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from merilo.providers.base import Request
@@ -258,7 +258,48 @@ async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pyt
 
     with pytest.raises(ProviderDown, match=r"20 consecutive requests .* overloaded"):
         await carried(500, Endpoint(dies), Limits(concurrency=1))
-    assert asked[0] == 10 + 2 * 20
+    assert asked[0] == 10 + 2 * 20 + 1  # an answered request is repeated before the run stops
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+@pytest.mark.parametrize("error", [Temporary("reset"), Unreachable("refused", sent=False)])
+@pytest.mark.parametrize("poisoned", [lambda n: n % 5 == 0, lambda n: n < 24, lambda n: n >= 96])
+async def test_prompts_that_always_break_the_connection_fail_alone(
+    monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[int], bool], error: Exception, concurrency: int
+) -> None:
+    """If a fifth of the prompts always gets a connection error, these fail and all others are answered."""
+    monkeypatch.setattr(pending_request, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(endpoint_queue, "UNREACHABLE_RETRY_S", 0.2)
+
+    async def breaks(request: Request) -> str:
+        if poisoned(int(request.messages[1].text.split()[1])):
+            raise error
+        return "ok"
+
+    replies = await carried(120, Endpoint(breaks), Limits(concurrency=concurrency))
+    assert [isinstance(reply, Failure) for reply in replies] == [poisoned(number) for number in range(120)]
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [(Temporary("reset"), 60), (Unreachable("no server", sent=False), 60), (Unreachable("no server", sent=False), 3)],
+)
+async def test_a_server_that_is_gone_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, left: int
+) -> None:
+    """If no prompt is answered any more, the run stops, however few requests of it are left."""
+    monkeypatch.setattr(pending_request, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(endpoint_queue, "UNREACHABLE_RETRY_S", 0.2)
+    replied = [0]
+
+    async def ends(_: Request) -> str:
+        if replied[0] == 100 - left:
+            raise error
+        replied[0] += 1
+        return "ok"
+
+    with pytest.raises(ProviderDown):
+        await carried(100, Endpoint(ends), Limits(concurrency=4))
 
 
 async def test_single_failures_are_told_when_nothing_else_is_left(server: JudgeServer) -> None:

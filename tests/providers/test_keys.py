@@ -316,6 +316,13 @@ def test_other_escapes_stay() -> None:
     assert ApiKeys("a", key="sk-0123456789").clean(text) == text
 
 
+def test_a_reference_of_thousands_of_digits_is_no_error() -> None:
+    """A character reference that Python does not decode stays as it is, and hides no secret next to it."""
+    text = f"&#{'1' * 5_000}; 100% \\u0041"
+    assert ApiKeys("a", key="sk-0123456789").clean(text) == text
+    assert ApiKeys("a", key="sk-0123456789").clean(f"{text} sk-%30123456789").endswith("[secret]")
+
+
 def test_half_a_character_is_replaced() -> None:
     """What no file can hold is replaced in everything that comes back."""
     assert ApiKeys("a").clean("é \ud800.") == "é ?."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
@@ -16,8 +17,12 @@ from seals import remove_seal
 import merilo
 from merilo.errors import MeriloError, RunError
 from merilo.judging.verdicts import Failure, FailureKind
+from merilo.runs.database import MAX_VALUE, connected, read_only
+from merilo.runs.files import LEDGER, MAX_JSON_BYTES, OUTCOMES
 from merilo.runs.lock import RunLock
-from merilo.runs.run import STORE, SUMMARY, Run
+from merilo.runs.run import MANIFEST, STORE, SUMMARY, Run
+from merilo.runs.schema import STORE_SCHEMA
+from merilo.runs.store import Store
 
 if TYPE_CHECKING:
     import random
@@ -152,3 +157,127 @@ def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path
     (remove_seal(tmp_path / "run") / "manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has no field 'merilo'\)\. Start a new run"):
         Run.open(tmp_path / "run")
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n {}) SELECT x, 'a', '{{}}', 1 FROM n"
+MANY = """
+INSERT INTO sqlite_master WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 30000)
+SELECT 'table', 't' || x, 't' || x, 2, 'CREATE TABLE t' || x || '(a)' FROM n
+"""
+SCHEMAS = {
+    "view": (
+        "ALTER TABLE samples RENAME TO other",
+        f"CREATE VIEW samples (row, id, record, seal) AS {ENDLESS.format('LIMIT 9')}",
+    ),
+    "more": (f"CREATE VIEW more AS {ENDLESS.format('')}",),
+    "trigger": ("CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM samples; END",),
+    "virtual table": ("CREATE VIRTUAL TABLE v USING fts5(x)",),
+    "generated column": ("ALTER TABLE unfinished ADD COLUMN y AS (length(hex(zeroblob(900000000))))",),
+    "default": ("ALTER TABLE unfinished ADD COLUMN y DEFAULT (random())",),
+    "index on an expression": ("CREATE INDEX i ON answers (abs(cached))",),
+    "partial index": ("CREATE INDEX i ON answers (cached) WHERE cached > 7",),
+    "check": ("DROP TABLE meta", "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, CHECK (value > 1))"),
+    "statistics": ("ANALYZE",),
+    "many tables": (
+        "PRAGMA writable_schema = ON",
+        MANY,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_that_merilo_does_not_write_is_refused(name: str, whole: merilo.Run, tmp_path: Path) -> None:
+    """Whatever else the schema has, no reader and no writer executes a statement on it; the file stays as it is."""
+    path = tmp_path / "run"
+    shutil.copytree(whole.path, path)
+    with closing(sqlite3.connect(path / STORE, isolation_level=None)) as db:
+        for statement in SCHEMAS[name]:
+            db.execute(statement)
+    before = (path / STORE).read_bytes()
+    for opening in (Run.open, lambda each: Store.read(each / STORE), lambda each: Store.open(each / STORE), evaluate):
+        with pytest.raises(RunError, match=r"store\.sqlite is damaged"):
+            opening(path)
+    assert (path / STORE).read_bytes() == before
+
+
+@pytest.mark.parametrize("writing", [False, True])
+def test_endless_rows_are_interrupted(writing: bool, whole: merilo.Run) -> None:
+    """A statement takes no more steps than the size of the file explains; a damaged file of 1 kB may have endless
+    rows.
+    """
+    store = whole.path / STORE
+    db = connected(store, wait_s=0, schema=STORE_SCHEMA) if writing else read_only(store, STORE_SCHEMA)
+    with closing(db), pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        db.execute(f"SELECT count(*) FROM ({ENDLESS.format('')})").fetchone()  # noqa: S608  our own
+
+
+def test_a_huge_value_is_not_read(whole: merilo.Run, tmp_path: Path) -> None:
+    """A value above the limit is one sentence, whichever table has it, and takes no memory."""
+    for statement in (
+        "UPDATE samples SET record = zeroblob(?) WHERE row = 1",
+        "UPDATE answers SET verdict = zeroblob(?)",
+        "UPDATE meta SET value = zeroblob(?) WHERE name = 'results'",
+    ):
+        path = tmp_path / "run"
+        shutil.copytree(whole.path, path)
+        with closing(sqlite3.connect(path / STORE)) as db, db:
+            db.execute(f"{statement} {'' if 'WHERE' in statement else 'WHERE rowid = 1'}", (MAX_VALUE + 1,))
+        with pytest.raises(RunError, match=r"store\.sqlite is damaged"):
+            merilo.replay(path)
+        shutil.rmtree(path)
+
+
+def test_a_journal_that_names_a_file_is_refused(whole: merilo.Run, tmp_path: Path) -> None:
+    """SQLite would delete the file that the end of a journal names."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    (victim := tmp_path / "victim").write_text("mine")
+    name, magic = str(victim).encode(), bytes.fromhex("d9d505f920a163d7")
+    end = name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + magic
+    (tmp_path / "run" / f"{STORE}-journal").write_bytes(magic + bytes(504) + end)
+    with pytest.raises(RunError, match=r"store\.sqlite"):
+        evaluate(tmp_path / "run")
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [f"{OUTCOMES}.part", LEDGER, ".lock", f"{STORE}-wal"])
+def test_nothing_is_written_through_a_link(name: str, whole: merilo.Run, tmp_path: Path) -> None:
+    """A link in place of a file that a command writes in place may lead to any file of the user."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    (victim := tmp_path / "victim").write_text("mine")
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    (tmp_path / "run" / name).symlink_to(victim)
+    with pytest.raises(RunError, match=r"is not a regular file|is not a lock file|is damaged"):
+        evaluate(tmp_path / "run")
+    assert victim.read_text() == "mine"
+
+
+def test_files_of_any_size_take_little(whole: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JSON file or a line above the limits, and a file of holes, are one sentence each."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    path = tmp_path / "run" / MANIFEST
+    text = path.read_bytes()
+    path.write_bytes(text + b" " * MAX_JSON_BYTES)
+    with pytest.raises(RunError, match=r"manifest\.json was changed"):
+        Run.open(tmp_path / "run")
+    os.truncate(path, 2**36)
+    with pytest.raises(RunError, match=r"manifest\.json has 68,719,476,736 bytes, nearly all of them holes"):
+        Run.open(tmp_path / "run")
+    path.write_bytes(text)
+    run = Run.open(tmp_path / "run")
+    monkeypatch.setattr("merilo.runs.files.MAX_LINE_BYTES", 100)
+    with pytest.raises(RunError, match=r"outcomes\.jsonl is damaged \(a line has more than 100 bytes\)"):
+        list(run.records())
+
+
+def test_no_code_is_run_that_a_manifest_names(whole: merilo.Run, tmp_path: Path) -> None:
+    """A metric of a manifest is a name; one in a file would run that file in whoever shows the run."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    code = tmp_path / "run" / "evil.py"
+    code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Metric: name = 'x'\n")
+    remove_seal(tmp_path / "run")
+    for file in ("manifest.json", SUMMARY, OUTCOMES):
+        path = tmp_path / "run" / file
+        path.write_text(path.read_text().replace('"faithfulness"', json.dumps(f"{code}:Metric")))
+    with pytest.raises(RunError, match="names a file of code"):
+        str(Run.open(tmp_path / "run"))
+    assert not (tmp_path / "ran").exists()

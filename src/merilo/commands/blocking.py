@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 _BLOCKED_S: Final = 2.0
 """Seconds after Ctrl-C for the loop to notice it. A read from a silent pipe blocks the loop."""
+_CLOSING_S: Final = 2.0
+"""Seconds to wait for the loop to close after the coroutine has ended."""
 _STOPPED_AT_ONCE: Final = "Stopped at once. What was answered is kept."
 
 
@@ -28,7 +30,10 @@ class _Worker(threading.Thread, Generic[T]):
         self._work = work
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[T] | None = None
+        self.ended = threading.Event()
+        """Set once the coroutine has ended."""
         self.done = threading.Event()
+        """Set once its event loop is closed too."""
         self.cancelled = threading.Event()
         """Set once the loop has received the cancellation."""
         self.made: T | None = None
@@ -37,9 +42,12 @@ class _Worker(threading.Thread, Generic[T]):
     def run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                self.made = runner.run(self._main())
-        except BaseException as error:  # noqa: BLE001  handed to the thread that waits, whatever it is
-            self.error = error
+                try:
+                    self.made = runner.run(self._main())
+                except BaseException as error:  # noqa: BLE001  handed to the thread that waits, whatever it is
+                    self.error = error
+                finally:
+                    self.ended.set()
         finally:
             self.done.set()
 
@@ -67,7 +75,7 @@ def run_blocking(work: Coroutine[None, None, T]) -> T:
     """
     worker = _Worker(work)
     worker.start()
-    interrupted_at: float | None = None
+    interrupted_at = ended_at = None
     while not worker.done.is_set():
         try:
             worker.done.wait(timeout=0.2)  # join() reports a live thread as dead once interrupted (3.11)
@@ -79,6 +87,11 @@ def run_blocking(work: Coroutine[None, None, T]) -> T:
         waited_s = 0.0 if interrupted_at is None else time.monotonic() - interrupted_at
         if waited_s > _BLOCKED_S and not worker.cancelled.is_set():
             raise Interrupted(_STOPPED_AT_ONCE)
+        # closing the loop waits for every task, also for one that ignores its cancellation
+        if worker.ended.is_set():
+            ended_at = ended_at or time.monotonic()
+            if time.monotonic() - ended_at > _CLOSING_S:
+                break
     if interrupted_at is not None and isinstance(worker.error, asyncio.CancelledError):
         raise Interrupted("Stopped. What was answered is kept: the same command with the same run resumes it.")
     if worker.error is not None:

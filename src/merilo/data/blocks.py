@@ -24,7 +24,7 @@ _LINE: Final = re.compile(
     re.VERBOSE,
 )
 _MAY_INTERRUPT: Final = re.compile(r"[ \t>]*+(?:[-*+•–]|1[.)])")  # as in CommonMark
-_ENDS_OPEN: Final = re.compile(r"[^\s.!?…。！？｡:;,，、-][\"'”’»)\]*_]*\s*\Z")
+_CLOSING_MARKS: Final = frozenset(".!?…。！？｡:;,，、-")
 _TITLE_CHARS: Final = 80
 _TITLE_SHARE: Final = 0.6
 
@@ -130,7 +130,7 @@ class _Reader:
             and length < (end - start) * _TITLE_SHARE
             and text[start].isupper()
             and "\n" not in text[block.start : block.end - 1]
-            and _ENDS_OPEN.search(text, block.start, block.end) is not None
+            and text[block.start : block.end].rstrip()[-1:] not in _CLOSING_MARKS
         )
 
 

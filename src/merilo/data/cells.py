@@ -103,6 +103,8 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
+        self.ends_with_comma = False
+        """True if the last list of items that was read ends with a comma."""
 
     def whole(self) -> object:
         """Return the value of the whole text."""
@@ -164,11 +166,12 @@ class _Reader:
         # numpy prints texts as `repr` does; numpy did not print other quotes without commas
         if gaps and (commas or commas_only or not like_repr):
             raise CellError(f"{check.shown(self.text)}, with a comma missing between two items")
+        self.ends_with_comma = is_after_comma
         return items
 
     def _tuple(self, depth: int) -> tuple[object, ...]:
         items = self._items(")", depth, commas_only=True)
-        if len(items) == 1 and not self.text[: self.position - 1].rstrip().endswith(","):
+        if len(items) == 1 and not self.ends_with_comma:
             raise self._error()  # `('a')` is a text in parentheses
         return tuple(items)
 
@@ -178,12 +181,13 @@ class _Reader:
         self.position += 1
         self._skip_space()
         while not self._take("}"):
-            key = self._value(depth + 1)
+            # only a text is read twice: nested sets that were read twice would take 2^depth steps
+            key = self._string() if self.text.startswith(("'", '"'), self.position) else None
             self._skip_space()
-            if not found and not self.text.startswith(":", self.position):
+            if not found and (key is None or not self.text.startswith(":", self.position)):
                 self.position = start
                 return _Set(self._items("}", depth, commas_only=True))
-            if not isinstance(key, str) or key in found or not self._take(":"):
+            if key is None or key in found or not self._take(":"):
                 raise self._error()
             self._skip_space()
             found[key] = self._value(depth + 1)

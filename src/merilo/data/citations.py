@@ -41,9 +41,9 @@ _TOKEN: Final = re.compile(
 )
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF])
 """Zero-width characters and direction marks."""
-_SEPARATOR: Final = re.compile(r"\s*[,;&，、][\s,;]*|\s+(?:and|und|et|y|e|и)\s+")
+_SEPARATOR: Final = re.compile(r"(?:(?<!\s)\s++)?+[,;&，、][\s,;]*+|(?<!\s)\s++(?:and|und|et|y|e|и)\s+")
 _NUMBERS: Final = re.compile(
-    rf"(?P<word>(?:{_WORDS})\s*[:#.]?\s*)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",
+    rf"(?P<word>(?:{_WORDS})\s*+[:#.]?+\s*+)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(rf"(?:{_WORDS}|id)\s*[:#]\s*(?P<id>\S+)", re.IGNORECASE)

@@ -209,6 +209,11 @@ class AnswerStore:
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
 
+    def reject(self, keys: Sequence[bytes]) -> None:
+        """Share these answers with no other run, since a plan failed with them. This run keeps them, as a record."""
+        if self._cache is not None:
+            self._cache.drop(keys)
+
     def leave(
         self, unit: WorkUnit, replies: Sequence[Reply | Failure | None], cost: float | None, seconds: float
     ) -> None:

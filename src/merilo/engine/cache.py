@@ -51,9 +51,10 @@ _REPLACE = (
 
 
 class VerdictCache:
-    """An open cache; contains verdicts only, never failures. Belongs to one thread; processes may share the file.
+    """An open cache; contains verdicts only, never failures or verdicts with which a plan failed.
 
-    Stored verdicts are held in memory, where look-ups find them, until `commit`.
+    Belongs to one thread; processes may share the file. Stored verdicts are held in memory, where look-ups find them,
+    until `commit`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,6 +66,7 @@ class VerdictCache:
         self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
         self._bad: set[bytes] = set()  # rows that failed their checks, to be replaced
+        self._dropped: set[bytes] = set()  # rows to be deleted with the next commit
         self._absent: set[bytes] = set()  # known misses, valid until another process writes
         self._version: int | None = None  # SQLite's data_version: changes when another process writes
         self._sources: dict[tuple[str, str], int] = {}
@@ -95,7 +97,7 @@ class VerdictCache:
             waiting = self._waiting.get(key)
             if waiting is not None:
                 found[key] = waiting[0]
-            elif key not in self._absent:
+            elif key not in self._absent and key not in self._dropped:
                 unknown.append(key)
         for row in self._rows(unknown):
             verdict = _believed(row, wanted)
@@ -130,7 +132,11 @@ class VerdictCache:
         if len(taken) < len(wanted) and self._data_version() != self._version:
             # a claim is given up after the commit of its verdict, so a verdict is there now or the claim is ours
             own = {unit: keys for unit, keys in wanted.items() if unit not in taken}
-            there = {row[0] for row in self._rows([key for keys in own.values() for key in keys])} - self._bad
+            there = (
+                {row[0] for row in self._rows([key for keys in own.values() for key in keys])}
+                - self._bad
+                - self._dropped
+            )
             answered = {unit for unit, keys in own.items() if there.issuperset(keys)}
             self._claims.drop(answered)
             taken |= answered
@@ -165,6 +171,13 @@ class VerdictCache:
             kept.append(verdict if earlier is None else earlier)
         return kept
 
+    def drop(self, keys: Sequence[bytes]) -> None:
+        """Delete the verdicts under these keys."""
+        for key in keys:
+            if self._waiting.pop(key, None) is None and self._file is not None:
+                self._dropped.add(key)
+                self._due.add(paid=0)
+
     def due(self) -> bool:
         """Return True if pending verdicts should be committed."""
         return self._due.due() and time.monotonic() >= self._not_before
@@ -188,6 +201,7 @@ class VerdictCache:
                 return self._suffer(error)
         self._waiting.clear()
         self._bad.clear()
+        self._dropped.clear()
         self._due.clear()
         self._unclaim()
         return None
@@ -231,6 +245,7 @@ class VerdictCache:
                 text = verdict.to_json().encode()
                 row = (key, text, seal(key, text), self._source(db, judge, question.kind), now)
                 (replaced if key in self._bad else new).append(row)
+            db.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in self._dropped])
             db.executemany(_KEEP, new)
             db.executemany(_REPLACE, replaced)
 

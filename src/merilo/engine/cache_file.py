@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, StoreProblem, connected, error_text, problem_of, seal
+from merilo.runs.database import (
+    ERRORS,
+    StoreProblem,
+    connected,
+    error_text,
+    problem_of,
+    read_only,
+    schema_texts,
+    seal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -36,6 +45,12 @@ _TABLES = (
     "CREATE UNIQUE INDEX verdicts_key ON verdicts (key)",
 )
 _FIRST_FORMAT = {"verdicts": ["key", "verdict"]}
+_FIRST_TABLE = "CREATE TABLE verdicts (key BLOB NOT NULL, verdict TEXT NOT NULL"
+_LATER_COLUMNS = ("seal", "source", "added")
+_SCHEMA = schema_texts(
+    (*_TABLES, f"{_FIRST_TABLE})", f"{_FIRST_TABLE}{''.join(f', {each} INTEGER' for each in _LATER_COLUMNS)})")
+)
+"""What the schema of a cache may consist of; the table of format 1 got its later columns when it was migrated."""
 
 
 def default_path() -> Path:
@@ -161,6 +176,8 @@ class CacheFile:
 
 def _look(path: Path) -> None:
     """Raise _Foreign if the file at this path is not known to be merilo's. Writes nothing."""
+    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+        raise _Foreign("it is not a regular file")
     try:
         with path.open("rb") as file:
             head = file.read(100)
@@ -181,9 +198,8 @@ def _look(path: Path) -> None:
 def _tables(path: Path) -> dict[str, list[str]] | None:
     """Return the tables of an SQLite file with their columns; None if it cannot be read."""
     logged = path.with_name(path.name + "-wal")
-    mode = "mode=ro" if logged.exists() and logged.stat().st_size else "immutable=1"
     try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
+        db = read_only(path, None, immutable=not (logged.exists() and logged.stat().st_size))
         try:
             names = [str(name) for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return {
@@ -199,7 +215,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     """Return a connection to the cache, with its tables created or migrated. Raises one of ERRORS, or RunError."""
     give_up = time.monotonic() + _OPEN_WAIT_S
     while True:
-        db = connected(path, wait_s=_OPEN_WAIT_S)
+        db = connected(path, wait_s=_OPEN_WAIT_S, schema=_SCHEMA)
         try:
             _prepare(path, db)
         except ERRORS as error:
@@ -255,7 +271,7 @@ def _from_1(path: Path, db: sqlite3.Connection) -> None:
         return seal(key, verdict)
 
     db.create_function("sealed", 2, sealed, deterministic=True)
-    for column in ("seal", "source", "added"):
+    for column in _LATER_COLUMNS:
         db.execute(f"ALTER TABLE verdicts ADD COLUMN {column} INTEGER")
     db.execute(_TABLES[0])
     db.execute("UPDATE verdicts SET verdict = CAST(verdict AS BLOB)")
@@ -320,7 +336,7 @@ class _Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path.with_name(path.name + ".lock"), isolation_level=None, check_same_thread=False)
+        self._db = connected(path.with_name(path.name + ".lock"), wait_s=_OPEN_WAIT_S, schema=())
 
     def share(self) -> None:
         """Take the shared lock; wait while another process holds the exclusive one."""

@@ -1,9 +1,10 @@
 """Circuit breaker: distinguishes an endpoint that fails from requests that are invalid, so that a run stops early.
 
 A run stops if the first requests to an endpoint all fail, or if many consecutive requests fail for temporary reasons.
-These failures are withheld: they are not recorded for their questions, and resuming the run retries them. A request
-that is invalid in itself (too long, for instance) never stops a run that got other replies. Otherwise each resumed run
-would stop at it again.
+These failures are withheld: they are not recorded for their questions, and resuming the run retries them. Before the
+run stops, a few requests from further back in the queue are tried or, after a reply, the answered request is repeated:
+if there is a reply, the failures belong to their questions. A request that is invalid in itself (too long, for
+instance) never stops a run that got other replies. Otherwise each resumed run would stop at it again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FIRST = 5
 IN_A_ROW = 20
 """Number of consecutive requests, without a reply between them, that fail after all retries and so trip the breaker."""
 PROBES = 3
-"""Number of requests from further back in the queue that are tried before invalid requests are blamed on the
+"""Number of requests from further back in the queue that are tried before the first failures are blamed on the
 endpoint."""
 
 
@@ -40,7 +41,6 @@ class CircuitBreaker(Generic[T]):
         self._reached = False
         self._held: list[tuple[T, Failure]] = []
         self._row = 0
-        self._wrong = False
         self.probes = PROBES
         """Number of probes that may still be sent."""
         self.last = ""
@@ -50,7 +50,7 @@ class CircuitBreaker(Generic[T]):
     def action(self) -> BreakerAction:
         """Action to take: continue, try a few other requests, or stop."""
         if self._row >= (IN_A_ROW if self._reached else FIRST):
-            return BreakerAction.PROBE if self._wrong and not self._reached and self.probes else BreakerAction.STOP
+            return BreakerAction.PROBE if not self._reached and self.probes else BreakerAction.STOP
         return BreakerAction.NONE
 
     @property
@@ -85,10 +85,13 @@ class CircuitBreaker(Generic[T]):
         if wrong and (self._reached or proven):
             return False
         self._row += 1
-        self._wrong |= wrong
         self.last = failure.message
         self._held.append((waiting, failure))
         return True
+
+    def trip(self) -> None:
+        """Withhold failures until the next reply, since the endpoint seems to be gone."""
+        self._row = max(self._row, IN_A_ROW)
 
     def release(self) -> list[tuple[T, Failure]]:
         """Return the withheld failures and withhold them no longer, since no further request can show the cause."""

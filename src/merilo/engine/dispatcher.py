@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.providers.base import Provider, Reply
     from merilo.runs.ledger import Balance, Ledger
 
-DEFAULT_TIMEOUT_S = 600.0
+DEFAULT_TIMEOUT_S = 120.0
 """Seconds before a request is cancelled if its provider declares no timeout."""
 _LATE_S = 5.0
 """Extra seconds beyond a provider's own timeout. The dispatcher then cancels the request, in case the provider did
@@ -40,15 +40,16 @@ _MAX_WARNINGS = 5
 _STUCK_S = 0.1
 _MAX_CLOSING_S = 5.0
 _DRAIN_S = 2.0
-"""Seconds to wait for the requests in flight after an error has ended the run. Replies that arrive in this time are
-stored, and requests that are refused do not count as unanswered."""
+"""Seconds to wait for the requests in flight after an error or the time limit has ended the run. Replies that arrive
+in this time are stored, and requests that are refused do not count as unanswered."""
 
 
 class Dispatcher:
     """Dispatcher that sends the requests of one run; an async context manager.
 
     `stop`, `fail` and `halt` end it. `stop` ends it at once. `fail` and `halt` send nothing more and first wait for the
-    requests in flight. Callbacks registered with `on_stop` are called at the end.
+    requests in flight, for at most 2 s after an error or the time limit. Callbacks registered with `on_stop` are called
+    at the end.
     """
 
     def __init__(
@@ -123,7 +124,9 @@ class Dispatcher:
         tasks = [task for queue in self._queues.values() for task in queue.close()]
         if tasks:  # with a timeout, since a provider's code may swallow its cancellation
             await asyncio.wait(tasks, timeout=_MAX_CLOSING_S)
-        await self._stack.aclose()
+        closing = asyncio.create_task(self._stack.aclose())
+        if (await asyncio.wait({closing}, timeout=_MAX_CLOSING_S))[0]:
+            closing.result()
 
     # sending
 
@@ -319,7 +322,10 @@ class Dispatcher:
             self._watching = self._loop.call_later(min(1.0, self._shortest_s / 4), self._watch)
 
     def _time_is_up(self) -> None:
+        """Send nothing more, and cancel the requests that are still in flight 2 s later; they count as unanswered."""
         self.halt(self.spending.time_limit_message)
+        if self._draining is None:
+            self._draining = self._loop.call_later(_DRAIN_S, self.stop, None)
 
 
 class _Single:

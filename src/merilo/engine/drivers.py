@@ -149,7 +149,7 @@ class AsyncDriver:
 
         `block`: requests with a lower block number are sent first.
         """
-        waiting = WaitingPlan(plan_run.start(), block, done)
+        waiting = WaitingPlan(plan_run.start(self._answers.reject), block, done)
         self._ready.append(waiting)
         return waiting
 
@@ -341,7 +341,7 @@ class AsyncDriver:
 def drive_blocking(plan_runs: Iterable[PlanRun], answers: AnswerStore, send: Sender) -> Iterator[PlanRun]:
     """Run plans one after another, with a blocking call for each request; yield each plan run when it is done."""
     for plan_run in plan_runs:
-        plan_run.start()
+        plan_run.start(answers.reject)
         while plan_run.step is not None:
             units = _units(plan_run, answers)
             if units is None:
@@ -381,7 +381,7 @@ def drive_rounds(
     another call. The others continue. `count` is called with the number of answers that were known without a request.
     """
     for plan_run in plan_runs:
-        plan_run.start()
+        plan_run.start(answers.reject)
     active = list(plan_runs)
     while active := [plan_run for plan_run in active if plan_run.step is not None]:
         cut = [_units(plan_run, answers) for plan_run in active]

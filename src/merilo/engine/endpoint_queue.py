@@ -26,7 +26,7 @@ from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
 from merilo.engine.circuit_breaker import FIRST, BreakerAction, CircuitBreaker
 from merilo.engine.event_loop import call_after
-from merilo.engine.pending_request import MAX_PAUSE_S, Order, PendingRequest, jitter_s
+from merilo.engine.pending_request import MAX_PAUSE_S, RETRIES, Order, PendingRequest, jitter_s
 from merilo.engine.rate_limits import PRICED, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
 from merilo.engine.request_stats import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
@@ -63,6 +63,13 @@ class _Worker:
     abandoned: bool = False
 
 
+class _Unheard:
+    """Listener for the reply to a repeated request, which is of no use."""
+
+    def on_reply(self, place: int, reply: Reply | Failure) -> None:
+        """Ignore the reply."""
+
+
 class EndpointQueue:
     """One endpoint's queue in one run."""
 
@@ -94,6 +101,13 @@ class EndpointQueue:
         self._timer: asyncio.TimerHandle | None = None
         self._gone_since = inf
         self._failures = 0  # consecutive, retries included
+        self._replies = 0
+        self._answered: OutgoingRequest | None = None
+        """A request with a reply, to be repeated before failures are blamed on the endpoint."""
+        self._check: PendingRequest | None = None
+        """That request, from when it is queued until the next reply or its failure."""
+        self._may_check = False
+        """True if there was a reply since the last check."""
         self._unread: deque[tuple[PendingRequest, Reply | Failure]] = deque()
         # small for a low concurrency, so that replies are processed early and nearly in order
         self._max_unread = min(MAX_UNREAD, limits.concurrency // 2)
@@ -198,8 +212,10 @@ class EndpointQueue:
         action = self._breaker.action
         if action is BreakerAction.NONE:
             return self._first_that_fits(0)
-        if self.flying or action is BreakerAction.STOP:  # one of those in flight may still show that the endpoint works
+        if self.flying:  # one of those in flight may still show that the endpoint works
             return None
+        if action is BreakerAction.STOP:
+            return None if self._check is None else self._first_that_fits(0)
         self._heap.sort()  # a sorted list is a heap
         pending = self._first_that_fits(self._breaker.probes)
         if pending is not None:
@@ -357,6 +373,9 @@ class EndpointQueue:
                 self._dispatcher.spending.failed(pending.entry, pending.reserved_usd, result)
                 pending.entry = 0
             self._dispatcher.timed_out += isinstance(result, TimedOut)
+            if pending is self._check and not isinstance(result, RateLimited):
+                self._check = None
+                result = ProviderDown(str(result)) if isinstance(result, Unreachable) else result
             self._failed(pending, result)
         else:
             self._replied(pending, result)
@@ -381,6 +400,8 @@ class EndpointQueue:
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
         self._share.land(pending.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
+        self._replies += 1
+        self._answered, self._check, self._may_check = self._answered or pending.send, None, not self._local
         # replies correct the estimates, on which token limits and reserves are based
         if self._weighs or dispatcher.spending.needs_price:
             self._expected.learn(pending.send.provider, pending.send.request, usage)
@@ -430,7 +451,11 @@ class EndpointQueue:
 
     def _on_idle(self) -> None:
         """Act on withheld failures once nothing is in flight: stop the run, or attribute them to their questions."""
-        if self._breaker.action is BreakerAction.STOP:
+        if self._breaker.action is BreakerAction.STOP and self._may_check and self._answered is not None:
+            self._may_check = False
+            self._check = PendingRequest(self._answered, _Unheard(), 0, (-1, 0, "", ""), proven=False)
+            self.post(self._check)
+        elif self._breaker.action is BreakerAction.STOP and self._check is None:
             count = self._breaker.count
             which = f"{count} consecutive requests" if self._breaker.reached else f"The first {count} requests"
             self._dispatcher.stop(
@@ -466,11 +491,16 @@ class EndpointQueue:
         if isinstance(error, Unreachable):
             now = time.monotonic()
             self._gone_since = min(self._gone_since, now)
+            if not pending.unreached:
+                pending.replies_before = self._replies
             pending.unreached += 1
             if now - self._gone_since >= UNREACHABLE_RETRY_S or pending.unreached > _MAX_TRIES:
-                self._dispatcher.fail(ProviderDown(str(error)))
-                return None
-            return jitter_s(pending.unreached, _MAX_GONE_WAIT_S)
+                if not self._may_check and (self._breaker.reached or not self._heap):
+                    self._dispatcher.fail(ProviderDown(str(error)))
+                self._breaker.trip()
+            elif self._replies == pending.replies_before or pending.unreached <= RETRIES:
+                return jitter_s(pending.unreached, _MAX_GONE_WAIT_S)
+            return None  # or other requests were answered while this one failed, so that it fails alone
         if isinstance(error, RateLimited):
             if (asked_s := error.retry_after_s or 0.0) <= MAX_PAUSE_S:
                 return pending.limited_again_s(error)
@@ -489,6 +519,8 @@ class EndpointQueue:
             return
         self._dispatcher.tell(EventKind.GAVE_UP, self.title, 0.0, error)
         failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT
+        if isinstance(pending.to, _Unheard):
+            return
         if not self._breaker.bad(pending, failure, wrong=wrong, proven=pending.proven):
             self._hand_over(pending, failure)
 

@@ -50,6 +50,7 @@ class PendingRequest:
         "permit",
         "place",
         "proven",
+        "replies_before",
         "reserved_usd",
         "send",
         "to",
@@ -64,6 +65,8 @@ class PendingRequest:
         self.order = order
         self.proven = proven
         self.tries = self.limited = self.unreached = 0
+        self.replies_before = 0
+        """Number of replies of its endpoint when it could not be sent for the first time."""
         self.permit = _NONE_YET
         self.reserved_usd = 0.0
         self.entry = 0

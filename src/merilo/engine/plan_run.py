@@ -16,7 +16,7 @@ from merilo.metrics.base import Evidence, Failed, Score, Undefined, plan_of
 from merilo.runs.outcomes import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer, Plan, Step
@@ -40,10 +40,15 @@ class PlanRun:
     _plan: Plan[Score | Undefined] | None = None
     _trail: list[bytes] = field(default_factory=list)
     _keys: dict[int, bytes] = field(default_factory=dict)
-    _held: list[Verdict] = field(default_factory=list)  # keeps the verdicts alive, so that the ids in _keys stay valid
+    _held: list[Answer] = field(default_factory=list)  # keeps the verdicts alive, so that the ids in _keys stay valid
+    _reject: Callable[[Sequence[bytes]], None] | None = None
 
-    def start(self) -> PlanRun:
-        """Run the plan up to its first step; return itself. A sample that the pipeline failed on fails at once."""
+    def start(self, reject: Callable[[Sequence[bytes]], None] | None = None) -> PlanRun:
+        """Run the plan up to its first step; return itself. A sample that the pipeline failed on fails at once.
+
+        `reject` receives the keys of all answers if the plan fails although it got them: a reply was unreadable.
+        """
+        self._reject = reject
         error = self.sample.metadata.get(PIPELINE_ERROR)
         if isinstance(error, str):
             self._end(Failed(Failure(FailureKind.PIPELINE, error)))
@@ -55,9 +60,9 @@ class PlanRun:
         """Pass the answers to the current step to the plan, with their keys, and run it to its next step."""
         for key, answer in answers:
             self._trail.append(key)
+            self._held.append(answer)
             if isinstance(answer, Verdict):
                 self._keys[id(answer)] = key
-                self._held.append(answer)
         self._advance(tuple(answer for _, answer in answers))
 
     @property
@@ -103,6 +108,8 @@ class PlanRun:
             outcome = Failed(Failure(FailureKind.BROKEN, f"{self.text} returned {fault}."))
         self._outcome = cast("Outcome", outcome)  # a fault would have been found
         self.step = None
+        if self._reject is not None and isinstance(outcome, Failed) and outcome.error not in self._held:
+            self._reject(self._trail)
 
 
 def _fault(outcome: object, span: tuple[float, float]) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.cancellation import in_thread
 from merilo.judges.callables import CallableJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judging.kinds.embeddings import Embeddings
@@ -53,7 +53,7 @@ def embedder_of_model(model: object) -> CallableJudge:
 
     async def embed(question: Question[Any]) -> MatrixVerdict:
         texts = list(question.texts) if isinstance(question, Embeddings) else []
-        rows = await asyncio.to_thread(cast("Any", model).embed_documents, texts)  # any object with this method
+        rows = await in_thread(cast("Any", model).embed_documents, texts)  # any object with this method
         return MatrixVerdict.of([[float(number) for number in row] for row in rows])
 
     return CallableJudge(embed, answers=frozenset({Embeddings}), title=type(model).__name__)

@@ -31,7 +31,7 @@ _REASONING_END = re.compile(
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _MAY_BEGIN = re.compile(r"\{\s*[\"'“”«\w]|\[")
 _BEGINS_OBJECT = re.compile(r"\[?\s*\{\s*[\"'“”«]?\w+[\"'“”»]?\s*:")
-_FENCED = re.compile(r"\s*```[\w-]*\n?(.*?)```\s*", re.DOTALL)
+_FENCED = re.compile(r"\s*```[\w-]*+\n?(.*?)```\s*", re.DOTALL)
 MAX_REPLY_CHARACTERS: Final = 400_000
 """Maximum length of a reply that is parsed or stored, in characters. A longer reply is unreadable."""
 TOO_LONG: Final = "Your reply was far too long."

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from merilo.cancellation import in_thread
 from merilo.errors import Permanent, ProviderError
 from merilo.judging.coercion import Given, verdict_given
 from merilo.providers.base import Reply, ReplyPath
@@ -74,7 +75,7 @@ class _CallableConnection:
     async def _call(self, question: Question[Any]) -> Given:
         call = self.provider.call
         try:
-            given = call(question) if is_async(call) else await asyncio.to_thread(_called, call, question)
+            given = call(question) if is_async(call) else await in_thread(call, question)
             return await given if inspect.isawaitable(given) else given
         except ProviderError:
             raise
@@ -102,14 +103,6 @@ def qualified_name(call: object) -> str:
     """Return the dotted name of a function, or of the type of a callable object."""
     name: object = getattr(call, "__qualname__", None)
     return f"{call.__module__}.{name}" if isinstance(name, str) else qualified_name(type(call))
-
-
-def _called(call: AnswerWith, question: Question[Any]) -> Any:  # Any: user code may return anything
-    """Call the callable. Converts StopIteration, which a future cannot carry out of the thread."""
-    try:
-        return call(question)
-    except StopIteration as error:
-        raise RuntimeError("StopIteration: nothing is left to return") from error
 
 
 def _text_of(answer: Answer, name: str) -> str:

@@ -26,6 +26,8 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
+_LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")
+"""A character reference of HTML. Python raises an error for one of thousands of digits."""
 _DEEPEST = 4
 _SHORTEST_SECRET = 8
 _MAX_KEPT = 1_000
@@ -133,7 +135,7 @@ class ApiKeys:
         plain = _unescaped(text)
         for secret in self._secrets:
             if secret in plain:
-                text = re.sub("".join(map(_spellings, secret)), HIDDEN, text)
+                text = re.sub(_spellings(secret), HIDDEN, text)
                 plain = _unescaped(text)
         return HIDDEN if any(secret in plain for secret in self._secrets) else text
 
@@ -155,7 +157,7 @@ class ApiKeys:
 def _unescaped(text: str) -> str:
     """Return a text with all its escapes decoded, nested ones included."""
     for _ in range(_DEEPEST):
-        read = html.unescape(_ESCAPED.sub(_character, text))
+        read = html.unescape(_LONG_NUMBER.sub(r"&#\1", _ESCAPED.sub(_character, text)))
         if read == text:
             break
         text = read
@@ -167,11 +169,19 @@ def _character(escape: re.Match[str]) -> str:
     return chr(int(by_number, 16)) if by_number else itself or escape[0]
 
 
-def _spellings(char: str) -> str:
-    """Return a pattern for one character of a secret: unescaped, and escaped as in JSON, URLs and HTML."""
+def _spellings(secret: str) -> str:
+    """Return a pattern for a secret with each character unescaped, or escaped as in JSON, URLs and HTML.
+
+    It never backtracks into a character, so its time does not depend on the text. A spelling that it misses for that
+    reason is hidden with the whole text.
+    """
+    return "".join(f"(?>{_spelling(char)})" for char in secret)
+
+
+def _spelling(char: str) -> str:
     code = f"{ord(char):02x}"
-    numbers = rf"(?i:\\{{1,8}}(?:u00|x){code}|%(?:25){{0,8}}{code}|&#0{{0,8}}{ord(char)};|&#x0{{0,8}}{code};)"
-    return rf"(?:\\{{0,8}}{re.escape(char)}|{numbers}|{re.escape(html.escape(char))})"
+    numbers = rf"\\{{1,8}}(?:u00|x){code}|%(?:25){{0,8}}{code}|&#0{{0,8}}{ord(char)};|&#x0{{0,8}}{code};"
+    return rf"(?i:{numbers})|{re.escape(html.escape(char))}|\\{{0,8}}{re.escape(char)}"
 
 
 def _sendable(key: str) -> bool:

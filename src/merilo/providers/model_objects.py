@@ -6,15 +6,14 @@ connection, because the clients of such objects often belong to one event loop, 
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from merilo.cancellation import in_thread
 from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
 from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.providers.base import Message, Reply, ReplyPath, Usage
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 AskModel = Callable[[Any, "tuple[Message, ...]", "float | None"], Any]
 """Takes a model object, messages and a temperature (None: the model's own); returns the model's reply object."""
 
-_THREADS: Final = 32
 _ROLES: Final = {"system": "system", "user": "human", "assistant": "ai"}
 _NAMES: Final = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _ADDRESSES: Final = ("openai_api_base", "base_url", "azure_endpoint", "endpoint_url")
@@ -88,13 +86,9 @@ class ModelObjectProvider:
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
-        """Open the pool of threads."""
+        """Open a connection; there is nothing to connect to and nothing to adapt."""
         del known
-        pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="merilo-model")
-        try:
-            yield _ModelObjectConnection(self, pool)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        yield _ModelObjectConnection(self)
 
     def price_usd(self, usage: Usage) -> float | None:
         """Return None: the price of an object's model is unknown."""
@@ -105,7 +99,6 @@ class ModelObjectProvider:
 @dataclass(frozen=True)
 class _ModelObjectConnection:
     provider: ModelObjectProvider
-    pool: ThreadPoolExecutor
 
     async def send(self, request: Request) -> Reply:
         started = perf_counter()
@@ -122,9 +115,7 @@ class _ModelObjectConnection:
         try:
             if is_async(ask):
                 return await ask(model, messages, temperature)
-            found = await asyncio.get_running_loop().run_in_executor(
-                self.pool, _called, ask, model, messages, temperature
-            )
+            found = await in_thread(ask, model, messages, temperature)
             return await found if inspect.isawaitable(found) else found
         except ProviderError:
             raise
@@ -164,14 +155,6 @@ def _messages_of(request: Request) -> tuple[Message, ...]:
     asked = request.messages[place]
     worded = Message(asked.author, f"{asked.text}\n\n{schema_in_words(request)}", asked.shared)
     return (*request.messages[:place], worded, *request.messages[place + 1 :])
-
-
-def _called(ask: AskModel, model: object, messages: tuple[Message, ...], temperature: float | None) -> object:
-    """Call the model. Converts StopIteration, which a future cannot carry out of the thread."""
-    try:
-        return ask(model, messages, temperature)
-    except StopIteration as error:
-        raise RuntimeError("StopIteration: nothing is left to return") from error
 
 
 def _usage_of(found: object) -> Usage:

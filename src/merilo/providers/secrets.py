@@ -44,7 +44,7 @@ _SECRET_PARTS: Final = re.compile(
 )
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _RANDOM: Final = re.compile(
-    r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[0-9]{24,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[0-9]{24,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     re.IGNORECASE,
 )
 _PREFIXED: Final = re.compile(r"(?:sk|pk|rk|hf|gsk|xai|ghp|key|token|secret)[-_][A-Za-z0-9_-]{8,}|eyJ[A-Za-z0-9_-]{8,}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     _Phrase = Callable[[str], str]
 
-PLACEHOLDER: Final = re.compile(r"\{(\w+?)(\d*)(?::([^}]+))?\}")
+PLACEHOLDER: Final = re.compile(r"\{([^\W\d]++)(\d*+)(?::([^{}]++))?\}")
 """A placeholder of a message: kind, number, and the forms of the counted thing."""
 _NUMBER: Final = r"[\d,]+"
 _AMOUNT: Final = r"-?[\d.,]+ ?%?"

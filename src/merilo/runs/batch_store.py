@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, connected, error_text
+from merilo.runs.database import ERRORS, connected, error_text, schema_texts
 
 if TYPE_CHECKING:
     import sqlite3
@@ -74,7 +74,7 @@ class BatchStore:
         """Open the file, created if missing."""
         self._path = path
         try:
-            self._db = connected(path, wait_s=_WAIT_S)
+            self._db = connected(path, wait_s=_WAIT_S, schema=schema_texts(_TABLES.split(";")))
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # a batch must be on the disk before it is submitted
             self._db.executescript(_TABLES)

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.runs.database import ERRORS, read_only
+from merilo.runs.schema import STORE_SCHEMA
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,13 +27,6 @@ _CHECKSUMS: Final[Mapping[str, str]] = {
     "exchanges": "seal",
     "answers": "seal + row_seal",
 }
-INDEXES: Final = (
-    "CREATE INDEX samples_seal ON samples (seal)",
-    "CREATE INDEX exchanges_seal ON exchanges (seal)",
-    "CREATE INDEX answers_seal ON answers (seal, row_seal)",
-)
-"""Indexes from which SQLite sums the checksums."""
-
 Content = dict[str, list[int]]
 """Table → its number of rows, and the sum of their checksums."""
 
@@ -54,9 +48,10 @@ def state_of(path: Path) -> StoreState:
     if not path.is_file():
         return StoreState()
     try:
-        with closing(read_only(path)) as db:
+        with closing(read_only(path, STORE_SCHEMA)) as db:
             db.execute("BEGIN")  # all reads below see the same snapshot
-            meta: dict[str, str] = dict(db.execute("SELECT name, value FROM meta").fetchall())
+            wanted = "SELECT name, value FROM meta WHERE name IN ('format', 'results', ?)"
+            meta: dict[str, str] = dict(db.execute(wanted, (_NAME,)).fetchall())
             results = meta.get("results", "")
             if int(meta["format"]) < _FIRST:
                 found = json.dumps([db.execute(f"SELECT count(*) FROM {each}").fetchone() for each in _CHECKSUMS])  # noqa: S608  our own constants

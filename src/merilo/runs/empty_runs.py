@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.errors import RunError
 from merilo.runs.balance import balance_in
 from merilo.runs.database import ERRORS, read_only
-from merilo.runs.files import MANIFEST, RUN_FILES, STORE, SUMMARY
+from merilo.runs.files import MANIFEST, RUN_FILES, STORE, SUMMARY, read_json_bytes
 from merilo.runs.lock import RunLock
+from merilo.runs.schema import STORE_SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ def is_worthless(directory: Path) -> bool:
             return False
         if not (directory / MANIFEST).exists():
             return True  # no question was asked before it was written
-        with closing(read_only(directory / STORE)) as db:
+        with closing(read_only(directory / STORE, STORE_SCHEMA)) as db:
             (answered,) = db.execute(_ANSWERED).fetchone()
         balance = balance_in(directory)  # a request without a reply may have been billed: its charge must stay
         requests = balance.answered.requests + balance.unanswered.requests
@@ -54,5 +55,5 @@ def discard(directory: Path) -> bool:
 def _scored(summary: Path) -> bool:
     if not summary.exists():
         return False
-    found: Any = json.loads(summary.read_bytes())  # Any: JSON of unknown shape
+    found: Any = json.loads(read_json_bytes(summary))  # Any: JSON of unknown shape
     return any(row["scored"] for row in found["metrics"])

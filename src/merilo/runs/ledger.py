@@ -22,11 +22,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from zlib import crc32
 
 from merilo.errors import RunError
+from merilo.runs.files import bounded_lines
 from merilo.runs.ledger_lines import checked, entries, values_of
 
 if TYPE_CHECKING:
@@ -311,10 +313,10 @@ class Ledger:
         if self._path is None:
             return
         try:
-            # what follows the last newline is empty, or half a line of a killed process
-            whole = self._path.read_bytes().split(b"\n")[:-1]
-            for line in whole[:first]:
-                self._take(line)
+            with self._path.open("rb") as file:
+                for line in islice(bounded_lines(file), first):
+                    if line.endswith(b"\n"):  # otherwise half a line of a killed process
+                        self._take(line[:-1])
         except FileNotFoundError:
             raise _damaged(self._path, "it is missing") from None
         except (ValueError, TypeError, LookupError, RecursionError) as error:

@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from merilo.runs.files import bounded_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -18,7 +20,7 @@ def entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
     """Yield the entries of a ledger file, each as it is written and as values. Raises ValueError."""
     sealed = 0
     with path.open("rb") as file:
-        for line in file:
+        for line in bounded_lines(file):
             if not line.endswith(b"\n"):  # half a line of a killed process
                 return
             sealed, body = checked(line[:-1], sealed)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Self
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, StoreProblem, problem_of, read_only
+from merilo.runs.database import ERRORS, StoreProblem, connected, problem_of, read_only
 from merilo.runs.files import LOCK, check_regular
 
 if TYPE_CHECKING:
+    import sqlite3
     from pathlib import Path
     from types import TracebackType
 
@@ -31,11 +31,9 @@ class RunLock:
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # a directory that cannot be read is reported below
-            check_regular(self._directory)
+            check_regular(self._directory, writing=True)
         try:
-            self._db = sqlite3.connect(
-                self._directory / LOCK, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
-            )
+            self._db = connected(self._directory / LOCK, wait_s=_WAIT_S, schema=())
             self._db.execute("BEGIN EXCLUSIVE")
         except ERRORS as error:
             if self._db is not None:
@@ -68,8 +66,7 @@ def is_locked(directory: Path) -> bool:
     if not (directory / LOCK).is_file():  # opening a pipe would wait for ever
         return False
     try:
-        with closing(read_only(directory / LOCK)) as db:
-            db.execute("PRAGMA busy_timeout = 0")
+        with closing(read_only(directory / LOCK, (), wait_s=0.0)) as db:
             db.execute("SELECT 1 FROM sqlite_master")
     except ERRORS as error:
         return problem_of(error) is StoreProblem.BUSY

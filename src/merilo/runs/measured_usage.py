@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.runs.database import ERRORS, read_only
+from merilo.runs.schema import STORE_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
         " HAVING count(*) >= ? AND count(input_tokens) = count(*) AND count(output_tokens) = count(*)"
     )
     try:
-        with closing(read_only(store)) as db:
+        with closing(read_only(store, STORE_SCHEMA)) as db:
             rows = db.execute(statement, (LEAST,)).fetchall()
     except ERRORS:
         return {}

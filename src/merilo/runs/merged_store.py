@@ -16,10 +16,11 @@ from zlib import crc32
 
 from merilo.errors import RunError
 from merilo.judging.digests import digest_bytes, digest_of
-from merilo.runs.content import INDEXES, record_all
+from merilo.runs.content import record_all
 from merilo.runs.database import StoreProblem, connected, number_bytes, problem_of, read_only, row_bytes, row_seal, seal
-from merilo.runs.migrations import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, SCHEMA, format_of
+from merilo.runs.migrations import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, format_of
 from merilo.runs.records import CorruptRow
+from merilo.runs.schema import INDEXES, SCHEMA, STORE_SCHEMA
 from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class StoreMerge:
 
     def write(self) -> None:
         """Write the store to a new file. Raises RunError for a damaged shard, or for answers that contradict."""
-        with closing(connected(self.path, wait_s=0.0)) as db:
+        with closing(connected(self.path, wait_s=0.0, schema=None)) as db:
             # an interrupted merge deletes the file; the journal holds what was there before, which is nothing
             for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
                 db.execute(f"PRAGMA {pragma}")
@@ -143,7 +144,7 @@ class _reading:  # noqa: N801  a context manager, used like a function
 
     def __enter__(self) -> sqlite3.Connection:
         try:
-            self._db = read_only(self._path)
+            self._db = read_only(self._path, STORE_SCHEMA)
             if format_of(self._db) != FORMAT:
                 raise RunError(f"{self._path} has another format than merilo writes now. Evaluate the shard again.")
         except (sqlite3.Error, TypeError, ValueError) as error:

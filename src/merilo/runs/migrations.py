@@ -1,4 +1,4 @@
-"""The tables of a run's store, and the migration of stores of earlier formats.
+"""Creation of the tables of a run's store, and the migration of stores of earlier formats.
 
 Append only: a released migration is never changed. Each runs in one transaction, so an interruption leaves the store in
 one format or the next, never between them.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.runs.content import INDEXES, record_all
+from merilo.runs.content import record_all
 from merilo.runs.database import row_seal, seal
+from merilo.runs.schema import INDEXES, SCHEMA
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,23 +19,6 @@ if TYPE_CHECKING:
 EXCHANGE_SEALED: Final = "id, judge, rubric, replies, requests, input_tokens, output_tokens, cost_usd, seconds"
 ANSWER_SEALED: Final = "key, kind, question, cached, exchange"
 """The columns that the seal of a row covers, in this order."""
-
-SCHEMA: Final = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL, seal INTEGER)",
-    "CREATE TABLE texts (digest BLOB NOT NULL, text TEXT NOT NULL)",
-    "CREATE UNIQUE INDEX texts_digest ON texts (digest)",
-    """CREATE TABLE exchanges (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, rubric BLOB NOT NULL,
-    replies TEXT NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
-    cost_usd REAL, seconds REAL NOT NULL, seal INTEGER)""",
-    """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
-    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER, seal INTEGER,
-    row_seal INTEGER)""",
-    "CREATE UNIQUE INDEX answers_key ON answers (key)",
-    "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)",
-    *INDEXES,
-)
-"""The tables of the current format."""
 
 
 def _to_2(db: sqlite3.Connection) -> None:

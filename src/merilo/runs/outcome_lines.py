@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.runs import shapes
-from merilo.runs.files import TABLE
+from merilo.runs.files import MAX_LINE_BYTES, TABLE, bounded_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -76,8 +76,8 @@ def outcome_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
     elif reopen:
         yield from _lines_of_blocks(path)
     else:
-        with path.open("rb") as lines:
-            yield from lines
+        with path.open("rb") as file:
+            yield from bounded_lines(file)
 
 
 def _lines_of_blocks(path: Path) -> Iterator[bytes]:
@@ -90,6 +90,8 @@ def _lines_of_blocks(path: Path) -> Iterator[bytes]:
             break
         start += len(block)
         *lines, rest = (rest + block).split(b"\n")
+        if len(rest) > MAX_LINE_BYTES:
+            raise ValueError(f"a line has more than {MAX_LINE_BYTES:,} bytes")
         for line in lines:
             yield line + b"\n"
     if rest:

@@ -20,6 +20,7 @@ files together with the code that reads them.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +33,18 @@ from merilo.errors import RunError, UsageError
 from merilo.renderers import Drawing, render
 from merilo.runs import shapes
 from merilo.runs.fetched import local_run
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE, check_regular
+from merilo.runs.files import (
+    LABELS,
+    MANIFEST,
+    OUTCOMES,
+    SEAL,
+    STORE,
+    SUMMARY,
+    TABLE,
+    USAGE,
+    check_regular,
+    read_json_bytes,
+)
 from merilo.runs.manifest import Aggregate, Manifest, Share
 from merilo.runs.metric_names import resolve_metric
 from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
@@ -78,6 +90,8 @@ __all__ = [
 ]
 
 _SLACK: Final = 1e-9
+_CODE: Final = re.compile(r"\.py\s*:\s*[^\W\d]")
+"""A metric such as `file.py:Name`. A run has the plain name of a metric; a text with a file would be run as code."""
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -494,7 +508,7 @@ def _check_files(path: Path) -> None:
 def _check_format(path: Path) -> None:
     """Raise RunError for the manifest of a newer merilo, whose seal may have another format too."""
     with suppress(OSError, ValueError, RecursionError, AttributeError):
-        found: Any = json.loads(path.read_bytes()).get("format")  # Any: JSON of unknown shape
+        found: Any = json.loads(read_json_bytes(path)).get("format")  # Any: JSON of unknown shape
         if isinstance(found, int) and found > FORMAT:
             raise newer_format_error(path.parent, found)
 
@@ -506,6 +520,9 @@ def read_manifest(path: Path) -> Manifest:
     if bad := shapes.MANIFEST_FIELDS(fields):
         fault = f"has a wrong value in {bad}" if _there(fields, bad) else f"has no field {bad!r}"
         raise RunError(f"{path} is damaged (it {fault}). Start a new run.")
+    named = [*fields["metrics"], *fields.get("composites", ()), *fields.get("definitions", {}).values()]
+    if code := next(filter(_CODE.search, named), None):
+        raise RunError(f"{path} is damaged (the metric {code!r} names a file of code). Start a new run.")
     fields.update(skipped=tuple(fields["skipped"]), notes=tuple(fields["notes"]))
     try:
         return Manifest(**fields)
@@ -551,7 +568,7 @@ _RERUN: Final = "Repeat the command that wrote the run, with the same directory.
 
 def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     try:
-        value: Any = json.loads(path.read_bytes())
+        value: Any = json.loads(read_json_bytes(path))
     except FileNotFoundError:
         raise RunError(_unwritten(path)) from None
     except (OSError, ValueError, RecursionError) as error:

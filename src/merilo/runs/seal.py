@@ -27,7 +27,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.errors import RunError
 from merilo.judging.json_types import compact
 from merilo.runs.content import StoreState, state_of
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE, check_regular
+from merilo.runs.files import (
+    LABELS,
+    MANIFEST,
+    MAX_JSON_BYTES,
+    OUTCOMES,
+    SEAL,
+    STORE,
+    SUMMARY,
+    TABLE,
+    USAGE,
+    check_regular,
+    read_json_bytes,
+)
 from merilo.runs.outcome_lines import digest_of_lines, is_table, outcome_lines
 from merilo.runs.publish import flush, part_of, sync_directory, write_file
 
@@ -225,7 +237,7 @@ def _inspect_once(directory: Path) -> Inspected:
     stamps = {STORE: stamp(directory / STORE)}
     state = state_of(directory / STORE)
     try:
-        seal = _parse_seal((directory / SEAL).read_bytes())
+        seal = _parse_seal(read_json_bytes(directory / SEAL))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         unsealed = {OUTCOMES: directory / TABLE} if _has_table_only(directory) else {}
         return Inspected(None, unsealed, _without_seal(directory, state), state.results)
@@ -267,7 +279,7 @@ def _must_be_sealed(directory: Path) -> bool:
     if not any((directory / name).exists() for name in (OUTCOMES, SUMMARY)):
         return False
     try:
-        found: Any = json.loads((directory / MANIFEST).read_bytes())  # Any: JSON of unknown shape
+        found: Any = json.loads(read_json_bytes(directory / MANIFEST))  # Any: JSON of unknown shape
         return int(found["format"]) >= SEALED_FORMAT
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False  # no format: an early run; damaged: reported when it is read
@@ -280,7 +292,7 @@ def results_of(directory: Path) -> str:
 
 def _read_seal(directory: Path) -> Seal | None:
     try:
-        return _parse_seal((directory / SEAL).read_bytes())
+        return _parse_seal(read_json_bytes(directory / SEAL))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -301,6 +313,8 @@ def _fits(name: str, path: Path, seal: Seal) -> bool:
     try:
         if name == USAGE:
             return _usage_fits(path, seal)
+        if name in {MANIFEST, SUMMARY} and path.stat().st_size > MAX_JSON_BYTES:
+            return False
         return name in seal.files and digest_of_file(path) == seal.digests[name]
     except OSError:
         return False
@@ -308,7 +322,7 @@ def _fits(name: str, path: Path, seal: Seal) -> bool:
 
 def _usage_fits(path: Path, seal: Seal) -> bool:
     try:
-        usage = cast("dict[str, Any]", json.loads(path.read_bytes()))  # Any: JSON, numbers and nulls
+        usage = cast("dict[str, Any]", json.loads(read_json_bytes(path)))  # Any: JSON, numbers and nulls
         return str(usage.pop("seal")) == _usage_digest(usage, seal)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False

@@ -34,16 +34,18 @@ from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.partial_replies import PartialReplies, SavedReplies
 from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
+from merilo.runs.schema import INDEXES, STORE_SCHEMA
 from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, store_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Failure, Verdict
+    from merilo.runs.outcomes import OutcomeRecord
 
 __all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Spent", "Store", "StoredQuestion"]
 
@@ -52,6 +54,10 @@ _REMEMBERED_KEYS = 50_000
 _REMEMBERED_SORTS = 1_000
 _WAIT_S = 10.0
 _PAGE = 256
+_PAGE_BYTES = 2**24
+"""Bytes of the values of a page after which it ends early, so that memory does not grow with the size of samples."""
+_MAX_TOGETHER = 10_000
+"""Maximum number of questions of a conversation; packs have at most ten."""
 _WAITING_SAMPLES = 256
 _SEALED_ANSWERS, _SEALED_ROWS = 2, 4
 """The first formats in which answers, and all other rows too, have seals."""
@@ -101,7 +107,7 @@ class Store:
             require_store(path)
         db: sqlite3.Connection | None = None
         try:
-            db = connected(path, wait_s=_WAIT_S)
+            db = connected(path, wait_s=_WAIT_S, schema=STORE_SCHEMA)
             db.execute("PRAGMA journal_mode = WAL")
             if create:
                 migrations.create(db)
@@ -125,7 +131,7 @@ class Store:
         require_store(path)
         db: sqlite3.Connection | None = None
         try:
-            db = read_only(path)
+            db = read_only(path, STORE_SCHEMA)
             found = migrations.format_of(db)
         except (sqlite3.Error, TypeError, ValueError) as error:
             if db is not None:
@@ -172,7 +178,7 @@ class Store:
                 self._put_in_order(place)
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
-            self._db.execute(content.INDEXES[0])
+            self._db.execute(INDEXES[0])
             content.replace_samples(self._db)
             self._db.execute("COMMIT")
 
@@ -229,7 +235,7 @@ class Store:
         """
         last, table = 0, "incoming" if incoming else "samples"
         page = f"SELECT row, id, record, {self._row_seal} FROM {table} WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
-        while rows := self._all(page, last, _PAGE):
+        while rows := self._page(page, last):
             for _, sample_id, record, sealed in rows:
                 self._check_row(sealed, sample_id, record)
                 yield record
@@ -247,7 +253,7 @@ class Store:
     def sample_ids(self) -> Iterator[str]:
         """Yield the ids of all samples, read in pages."""
         last = 0
-        while rows := self._all("SELECT row, id FROM samples WHERE row > ? ORDER BY row LIMIT ?", last, _PAGE):
+        while rows := self._page("SELECT row, id FROM samples WHERE row > ? ORDER BY row LIMIT ?", last):
             for _, sample_id in rows:
                 yield sample_id
             last = rows[-1][0]
@@ -361,12 +367,24 @@ class Store:
         if self._broken_off.drop(key):
             self._due.add(paid=0)
 
-    def drop_failures(self) -> int:
-        """Delete all failures so that their questions are asked again; return their number."""
+    def drop_failures(self, failed: Iterable[OutcomeRecord] = ()) -> int:
+        """Delete all failures so that their questions are asked again; return the number of deleted answers.
+
+        `failed`: outcomes that failed. If none of its questions did, a reply was unreadable, and all are asked again.
+        """
         self.commit()
         with self._error_context:
+            lost = dict(self._db.execute("SELECT key, failure FROM answers WHERE failure IS NOT NULL"))
+            keys = {
+                key
+                for outcome in failed
+                if (trail := [bytes.fromhex(each) for each in outcome["trail"]])
+                and not any(json.loads(lost[key]) == outcome["error"] for key in trail if key in lost)
+                for key in trail
+            }
             self._db.execute("BEGIN IMMEDIATE")
             dropped = content.delete(self._db, "answers", "failure IS NOT NULL")
+            dropped += sum(content.delete(self._db, "answers", "key = ?", (key,)) for key in keys)
             self._db.execute("COMMIT")
         return dropped
 
@@ -411,7 +429,7 @@ class Store:
         """Yield every key with an answer, in ascending order, read in pages."""
         self.commit()
         last = b""
-        while rows := self._all("SELECT key FROM answers WHERE key > ? ORDER BY key LIMIT ?", last, _PAGE):
+        while rows := self._page("SELECT key FROM answers WHERE key > ? ORDER BY key LIMIT ?", last):
             for (last,) in rows:
                 yield last
 
@@ -572,6 +590,8 @@ class Store:
                 if other[-1] != row[-1]:
                     break
                 found.insert(0 if end == 0 else len(found), other)
+                if len(found) > _MAX_TOGETHER:
+                    raise CorruptRow("a conversation has too many questions")
         return found
 
     def _exchange_of(self, number: int | None) -> _Sent:
@@ -629,6 +649,21 @@ class Store:
     def _one(self, statement: str, *values: object) -> Any:  # Any: a row of the statement's columns, or None
         with self._error_context:
             return self._db.execute(statement, values).fetchone()
+
+    def _page(self, statement: str, last: object) -> list[Any]:  # Any: rows of the statement's columns
+        """Return the next rows, whose first column is greater than `last` and grows. Raises RunError if it does not."""
+        rows: list[Any] = []
+        with self._error_context:
+            size = 0
+            for row in self._db.execute(statement, (last, _PAGE)):
+                if not row[0] > last:
+                    raise CorruptRow("rows are not in their order")
+                last = row[0]
+                rows.append(row)
+                size += sum(len(value) for value in row if isinstance(value, str | bytes))
+                if size > _PAGE_BYTES:
+                    break
+        return rows
 
     def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
         with self._error_context:

@@ -33,6 +33,7 @@ from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.json_types import compact
 from merilo.judging.later_fields import later_fields
 from merilo.judging.verdicts import Failure
+from merilo.runs.files import read_json_bytes
 from merilo.runs.outcome_lines import outcome_lines
 from merilo.runs.publish import staged
 from merilo.runs.run import OUTCOMES, SUMMARY, Run, open_store
@@ -123,7 +124,7 @@ class _Writer:
         for line in _lines(run):
             self._line(f'{{"outcome":{line}}}')  # copied unchanged: a replay must reproduce these bytes
         if run.file(SUMMARY).exists():
-            self._named("summary", json.loads(run.file(SUMMARY).read_bytes()))
+            self._named("summary", json.loads(read_json_bytes(run.file(SUMMARY))))
         self._named("end", self._digest.hexdigest())
 
     def _conversation(self, conversation: Conversation) -> None:

@@ -92,6 +92,10 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
     assert done.returncode == 4
     assert "1 of 4 outcomes failed (25.0%)" in done.stderr
     assert shlex.split(done.stderr.split("again: ")[1])[-1] == "--retry-failed"
+    followed = run.merilo(*shlex.split(done.stderr.split("again: ")[1])[1:])
+    assert followed.returncode == 4
+    assert "1 of 4 outcomes failed (25.0%)" in followed.stderr
+    assert "--retry-failed" not in followed.stdout + followed.stderr
     assert (
         run.merilo(*ARGUMENTS, "--metrics", "context_relevance", "--out", "failing", "--max-failed", "0.25").returncode
         == 0

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from graded_runs import FAILS, graded, many
-from seals import remove_seal
+from judged_rivers import rows
+from seals import remove_seal, seal_again
+from server import JudgeServer
 
 import merilo
 from merilo import api
+from merilo.commands.gate import recomputed
 from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
@@ -23,7 +29,9 @@ from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparability import score_affecting_differences
 from merilo.results.scores import read_scores
-from merilo.runs.run import SUMMARY
+from merilo.runs.content import record_all
+from merilo.runs.database import seal
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 
@@ -614,3 +622,90 @@ def test_a_number_without_bounds_in_a_suite_is_a_sentence(tmp_path: Path, text: 
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=r"must be a finite number, got .{,90}$"):
         read_suite(path)
+
+
+def forged_value(run: Path) -> Path:
+    path = run / OUTCOMES
+    path.write_text(re.sub(r'"value":[0-9.]+', '"value":1.0', path.read_text("utf-8")), "utf-8")
+    return run
+
+
+def forged_direction(run: Path) -> Path:
+    path = run / MANIFEST
+    text = path.read_text("utf-8")
+    path.write_text(text.replace('"higher_is_better": true', '"higher_is_better": false'), "utf-8")
+    with closing(sqlite3.connect(run / STORE)) as db, db:
+        db.execute("UPDATE meta SET value = ? WHERE name = ?", (path.read_text("utf-8"), MANIFEST))
+    return run
+
+
+def forged_judge(run: Path) -> Path:
+    path = run / MANIFEST
+    path.write_text(path.read_text("utf-8").replace('"name": "', '"name": "openai:'), "utf-8")
+    return run
+
+
+def removed_sample(run: Path) -> Path:
+    lines = (run / OUTCOMES).read_text("utf-8").splitlines(keepends=True)
+    (run / OUTCOMES).write_text("".join(lines[1:]), "utf-8")
+    summary = json.loads((run / SUMMARY).read_text("utf-8"))
+    (run / SUMMARY).write_text(json.dumps({**summary, "samples": summary["samples"] - 1}), "utf-8")
+    return run
+
+
+def forged_answers(run: Path) -> Path:
+    """Edit the answers too, with all their seals, and replay them: everything fits but the raw replies."""
+    with closing(sqlite3.connect(run / STORE)) as db, db:
+        for key, verdict in db.execute("SELECT key, verdict FROM answers WHERE verdict IS NOT NULL").fetchall():
+            other = re.sub(r'"grade": ?[01]\b', '"grade":2', verdict)
+            db.execute("UPDATE answers SET verdict = ?, seal = ? WHERE key = ?", (other, seal(key, other), key))
+        record_all(db)
+    seal_again(run)
+    return merilo.replay(run, out=run.with_name("replayed")).run.path
+
+
+@pytest.mark.parametrize("forge", [forged_value, forged_direction, forged_judge, removed_sample, forged_answers])
+@pytest.mark.parametrize("as_baseline", [False, True])
+def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: bool, tmp_path: Path) -> None:
+    """Values, samples, directions, names of judges and answers follow from something else, whatever the digests say."""
+    with JudgeServer() as server:
+        options = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False, "metrics": [METRIC]}
+        runs = [merilo.evaluate(rows(12), out=tmp_path / name, **options).path for name in ("honest", "copy")]
+    suite = Suite(max_drop=1.0) if as_baseline else Suite(minimums={METRIC: 0.0})
+    bad = forge(runs[1])
+    if bad == runs[1]:
+        seal_again(bad)
+    run, baseline = (runs[0], bad) if as_baseline else (bad, None)
+    with pytest.raises(MeriloError, match=r"does not follow|not comparable|another scale"):
+        gate_run(run, suite, baseline=baseline)
+    assert gate_run(runs[0], suite, baseline=runs[0] if as_baseline else None).passed
+
+
+def test_a_sample_of_a_large_run_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the limit a random sample is recomputed, and a note says so; a forged half is seen."""
+    monkeypatch.setattr(recomputed, "MAX_SAMPLES", 10)
+    run = ranked(tmp_path / "run", [True, False] * 20)
+    (note,) = gate_run(run, Suite(minimums={"reciprocal_rank": 0.1})).notes
+    assert note.startswith(f"10 of 40 samples of {run.path}, drawn at random, were recomputed from the stored answers.")
+    forged_value(run.path)
+    seal_again(run.path)
+    with pytest.raises(RunError, match=r"reciprocal_rank of sample 's.*' has another value"):
+        gate_run(run.path, Suite(minimums={"reciprocal_rank": 0.1}))
+
+
+def test_values_of_another_version_are_said_not_to_be_recomputed(tmp_path: Path) -> None:
+    """A metric of another version, or one that cannot be built here, is gated with a note."""
+    run = ranked(tmp_path / "run", [True] * 20)
+    for other, reason in (('"reciprocal_rank": 7', "has version 7, this merilo version"), (None, "cannot be built")):
+        for name in (MANIFEST, OUTCOMES, SUMMARY):
+            path = run.path / name
+            text = path.read_text("utf-8")
+            text = text.replace('"reciprocal_rank": 1', other) if other else text.replace("reciprocal_rank", "gone")
+            path.write_text(text, "utf-8")
+        with closing(sqlite3.connect(run.path / STORE)) as db, db:
+            copy = (run.path / MANIFEST).read_text("utf-8")
+            db.execute("UPDATE meta SET value = ? WHERE name = ?", (copy, MANIFEST))
+        seal_again(run.path)
+        (note,) = gate_run(run.path, Suite(minimums={"gone" if other is None else "reciprocal_rank": 0.1})).notes
+        assert "not recomputed" in note
+        assert reason in note

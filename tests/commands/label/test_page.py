@@ -17,7 +17,7 @@ import merilo
 from merilo.commands.calibrate.attached_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.cli import label
-from merilo.commands.label.page import SaveTo, label_page
+from merilo.commands.label.page import label_page
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import DataError, MeriloError
@@ -153,7 +153,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
 def test_the_policy_allows_our_own_scripts_and_no_request(tmp_path: Path) -> None:
     """Style and scripts are allowed by digest. Only a page of a server may send requests, to that server."""
     tasks = [line.record() for line in label_run(judged_run(tmp_path / "run", contexts_rows(4), [METRIC])).lines]
-    for save in (None, SaveTo("/answers", "secret-token")):
+    for save in (None, "/answers"):
         page = label_page(tasks, save=save)
         policy = next(each["content"] for tag, each in Elements(page).found if tag == "meta" and "http-equiv" in each)
         assert policy is not None
@@ -163,7 +163,7 @@ def test_the_policy_allows_our_own_scripts_and_no_request(tmp_path: Path) -> Non
                 assert f"'sha256-{hashed}'" in policy
         assert policy.startswith("default-src 'none'; script-src 'sha256-")
         assert ("connect-src 'self'" in policy) == (save is not None)
-        assert ("secret-token" in page) == (save is not None)
+        assert ('"/answers"' in page) == (save is not None)
         assert not re.search("https?://(?!www.w3.org)", page)
 
 

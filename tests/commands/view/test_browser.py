@@ -17,7 +17,7 @@ from uvicorn import Config, Server
 
 from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
-from merilo.commands.view.run import _listening
+from merilo.commands.view.run import _listening, _page_that_opens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,18 +40,25 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(directory: Path) -> Iterator[str]:
-    """The address of a server over a directory, in a thread of this process."""
+def served(browser: Browser, directory: Path) -> Iterator[str]:
+    """The address of a server over a directory, in a thread of this process, after it has let the browser in."""
     with closing(_listening(0)) as listener:
         port = listener.getsockname()[1]
         server = Server(Config(create_app(directory, "token", port), log_level="critical", lifespan="off", ws="none"))
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
         thread.start()
         try:
+            let_in(browser, f"http://127.0.0.1:{port}/?token=token")
             yield f"http://127.0.0.1:{port}/"
         finally:
             server.should_exit = server.force_exit = True
             thread.join()
+
+
+def let_in(browser: Browser, address: str) -> None:
+    """Open the printed address, which leads to the list."""
+    browser.visit(address)
+    browser.wait("location.search === '' && document.querySelector('h1')?.textContent === 'Runs'")
 
 
 @pytest.fixture
@@ -65,9 +72,26 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_the_printed_address_lets_a_browser_in(browser: Browser, runs: Path) -> None:
+    """The file that is opened leads to the list; a reload and another page need no token, a new browser does."""
+    with served(browser, runs) as address:
+        for forgotten in (True, False):
+            if forgotten:
+                browser._ask("Network.clearBrowserCookies")
+                browser.visit(address)
+                assert browser.run("document.querySelector('h1').textContent") == "Not let in"
+            with _page_that_opens(f"{address}?token=token") as file:
+                let_in(browser, file)
+        browser.run("setTimeout(() => location.reload()); window.old = true")
+        browser.wait("!window.old && document.querySelector('h1')?.textContent === 'Runs'")
+        browser.visit(f"{address}progress")
+        assert '"version"' in browser.run("document.body.textContent")
+        assert browser.run("document.cookie") == ""
+
+
 def test_list_to_comparison(browser: Browser, runs: Path) -> None:
     """Filter, sort, choose two runs, compare them, go back: without a console message or a request to elsewhere."""
-    with served(runs) as address:
+    with served(browser, runs) as address:
         browser.scripts(enabled=True)
         browser.size(1440)
         browser.visit(address)
@@ -92,7 +116,7 @@ def test_list_to_comparison(browser: Browser, runs: Path) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_no_page_overflows(browser: Browser, runs: Path, dark: bool) -> None:
     """List, report and an error page fit into 390, 1024 and 1440 pixels, without a console message of a script."""
-    with served(runs) as address:
+    with served(browser, runs) as address:
         for width in (390, 1024, 1440):
             browser.size(width, dark=dark)
             browser.visit(address)
@@ -105,7 +129,7 @@ def test_no_page_overflows(browser: Browser, runs: Path, dark: bool) -> None:
 
 def test_a_new_run_appears_and_the_choice_stays(browser: Browser, runs: Path) -> None:
     """The list loads itself again if a run is added, and keeps what was chosen and filtered."""
-    with served(runs) as address:
+    with served(browser, runs) as address:
         browser.visit(address)
         browser.run("document.querySelector('[aria-label=\"Choose first\"]').click()")
         browser.run("(e => { e.value = 'ir'; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
@@ -119,7 +143,7 @@ def test_a_new_run_appears_and_the_choice_stays(browser: Browser, runs: Path) ->
 
 def test_without_scripts_runs_can_be_compared(browser: Browser, runs: Path) -> None:
     """With scripts off, the list is complete, and the form leads to the comparison."""
-    with served(runs) as address:
+    with served(browser, runs) as address:
         browser.scripts(enabled=False)
         browser.visit(address)
         browser.scripts(enabled=True)
@@ -132,7 +156,7 @@ def test_without_scripts_runs_can_be_compared(browser: Browser, runs: Path) -> N
 
 def test_progress_is_live(browser: Browser, runs: Path) -> None:
     """The row of a run in progress counts its samples without a reload, and has its means when it is finished."""
-    with served(runs) as address:
+    with served(browser, runs) as address:
         run = Going(runs / "going")
         try:
             browser.size(1440)
@@ -154,7 +178,7 @@ def test_labels_lead_to_the_corrected_numbers(browser: Browser, tmp_path: Path) 
     """From the list to the tasks, answers by keyboard, and one click to the comparison that they correct."""
     pair = [graded(tmp_path / name, {f"s{at}": [at % 3] for at in range(24)}) for name in ("a", "b")]
     label_run(pair[0], tmp_path / "tasks.jsonl", samples=24, other=pair[1])
-    with served(tmp_path) as address:
+    with served(browser, tmp_path) as address:
         browser.scripts(enabled=True)
         browser.size(1440)
         browser.visit(address)

@@ -9,35 +9,47 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from command_line import COMMAND, Here
 from graded_runs import graded
 
-from merilo.commands.view.run import _listening, serve
+from merilo.commands.view.run import _listening, _page_that_opens, serve
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+
+class Started(NamedTuple):
+    """The command over a directory with one run."""
+
+    process: subprocess.Popen[str]
+    port: int
+    secret: str
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The command over a directory with one run, and its port."""
+def server(tmp_path: Path) -> Iterator[Started]:
+    """The command with --debug, which logs requests."""
     graded(tmp_path / "runs" / "first", {"a": [2], "b": [0]})
     here = Here(tmp_path)
-    words = [COMMAND, "view", "runs", "--port", "0", "--no-browser"]
+    words = [COMMAND, "view", "runs", "--port", "0", "--no-browser", "--debug"]
     with subprocess.Popen(
         words, cwd=here.path, env=here.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            found = re.fullmatch(r"Runs in runs: http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops the server\)\n", line)
+            found = re.fullmatch(
+                r"Runs in runs: http://127\.0\.0\.1:(\d+)/\?token=([\w-]{43}) \(Ctrl-C stops the server\)\n", line
+            )
             assert found is not None, line
-            yield process, int(found[1])
+            yield Started(process, int(found[1]), found[2])
         finally:
             process.kill()
 
@@ -50,26 +62,40 @@ def get(port: int, path: str, **headers: str) -> tuple[int, str]:
         return response.status, response.read().decode()
 
 
-def test_serves_until_it_is_stopped(server: tuple[subprocess.Popen[str], int]) -> None:
-    """It serves the list and reports to this machine's own pages only, and Ctrl-C ends it with exit code 0."""
-    process, port = server
-    status, page = get(port, "/")
+def test_serves_until_it_is_stopped(server: Started) -> None:
+    """It serves the list and reports to whoever has the printed address, and Ctrl-C ends it with exit code 0."""
+    process, port, secret = server
+    assert get(port, "/")[0] == get(port, "/progress")[0] == 403
+    assert get(port, f"/?token={secret}")[0] == 200
+    cookie = {"Cookie": f"merilo-{port}={secret}"}
+    status, page = get(port, "/", **cookie)
     assert status == 200
     address = re.search(r'href="(/runs/\w+)"', page)
     assert address is not None
-    assert get(port, address[1])[0] == 200
-    assert get(port, "/progress")[0] == 200
-    assert get(port, "/", Host="evil.example")[0] == 403
-    assert get(port, "/", Host=f"localhost:{port}")[0] == 200
-    assert get(port, "/", Origin="http://evil.example")[0] == 403
-    assert get(port, "/runs/../../../../etc/passwd")[0] == 404
-    assert get(port, "/../pyproject.toml")[0] == 404
+    assert get(port, address[1], **cookie)[0] == 200
+    assert get(port, "/progress", **cookie)[0] == 200
+    assert get(port, "/", Host="evil.example", **cookie)[0] == 403
+    assert get(port, "/", Host=f"localhost:{port}", **cookie)[0] == 200
+    assert get(port, "/", Origin="http://evil.example", **cookie)[0] == 403
+    assert get(port, "/runs/../../../../etc/passwd", **cookie)[0] == 404
+    assert get(port, "/../pyproject.toml", **cookie)[0] == 404
     if sys.platform == "linux":
         with closing(socket.socket()) as elsewhere:
             assert elsewhere.connect_ex(("127.0.0.2", port)) != 0
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=20)
-    assert (process.returncode, output, errors) == (0, "", "")
+    assert (process.returncode, secret in output + errors) == (0, False)
+    assert "GET /runs/" in output  # the log of --debug
+
+
+def test_the_browser_gets_a_file() -> None:
+    """The command line of the browser names a file that only this user can read; it has the address, and is removed."""
+    with _page_that_opens("http://127.0.0.1:8642/?token=secret") as address:
+        path = Path(url2pathname(urlsplit(address).path))
+        assert "secret" not in address
+        assert 'content="0; url=http://127.0.0.1:8642/?token=secret"' in path.read_text()
+        assert path.stat().st_mode & 0o077 == 0
+    assert not path.exists()
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from asgi import HOST, ask
+from asgi import COOKIE, HOST, ask
 from starlette.responses import JSONResponse, Response
 
 from merilo.commands.view import app as module
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-TOKEN = "the-token"  # noqa: S105  made up
+SECRET = "token"  # noqa: S105  made up
 OWN = ("Host", HOST)
 
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     """The application over an empty directory."""
-    return create_app(tmp_path_factory.mktemp("none"), TOKEN, 8642)
+    return create_app(tmp_path_factory.mktemp("none"), SECRET, 8642)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
 )
 def test_own_requests_are_answered(app: ASGIApp, headers: list[tuple[str, str]]) -> None:
     """Our address under both names, our origin, our scripts, a typed address and a link from elsewhere are answered."""
-    assert ask(app, "/", headers=headers).status == 200
+    assert ask(app, "/", headers=[*headers, COOKIE]).status == 200
 
 
 @pytest.mark.parametrize(
@@ -67,51 +67,70 @@ def test_own_requests_are_answered(app: ASGIApp, headers: list[tuple[str, str]])
 @pytest.mark.parametrize("address", ["/", "/progress", "/unknown"])
 def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tuple[str, str]]) -> None:
     """Any other Host or Origin, and what another site makes a browser load, is refused on every address."""
-    found = ask(app, address, headers=headers)
+    found = ask(app, address, headers=[*headers, COOKIE])
     assert found.status == 403
     assert b"<" not in found.body
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-@pytest.mark.parametrize("token", [None, "", "wrong", f"{TOKEN}x", "\xe9"])
-def test_writes_need_the_token(app: ASGIApp, method: str, token: str | None) -> None:
-    """Every method but GET and HEAD is refused without the token, on every address, also a preflight."""
-    headers = [OWN, *([] if token is None else [("X-Merilo-Token", token)])]
-    for address in ("/", "/notes/1", "/unknown"):
-        assert ask(app, address, method, headers=headers).status == 403
-    assert ask(app, "/", method, headers=[OWN, ("X-Merilo-Token", TOKEN)]).status == 405
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize(
+    "cookie", [None, "", "token", "merilo-8642=", "merilo-8642=tokem", "merilo-8643=token", "\xe9"]
+)
+def test_every_request_needs_the_cookie(app: ASGIApp, method: str, cookie: str | None) -> None:
+    """Pages, data and writes are refused without the secret, on every address, also a preflight and what is missing."""
+    headers = [OWN, *([] if cookie is None else [("Cookie", cookie)])]
+    for address in ("/", "/progress", "/labels/1", "/unknown", "/?token=", "/?token=tokem", "/progress?other=token"):
+        found = ask(app, address, method, headers=headers)
+        assert (found.status, "set-cookie" in found.headers) == (403, False)
+        assert "Open the address that merilo view printed" in found.text
+    several = ("Cookie", "a=b; merilo-8642=other; merilo-8642=token; c")
+    assert ask(app, "/unknown", method, headers=[OWN, several]).status in {404, 405}
+
+
+def test_the_printed_address_lets_in(app: ASGIApp) -> None:
+    """The address with the secret sets the cookie and leads to the list; no page holds the secret."""
+    found = ask(app, f"/?token={SECRET}", headers=[OWN])
+    assert found.status == 200
+    assert found.headers["set-cookie"] == f"merilo-8642={SECRET}; HttpOnly; SameSite=Strict; Path=/"
+    assert 'content="0; url=/"' in found.text
+    assert SECRET not in found.text + ask(app, "/").text
+    assert ask(app, f"/?token={SECRET}", "POST", headers=[OWN]).status == 403
 
 
 def test_a_page_that_writes_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row with the method POST gets the names in its path and its body, after the checks and with the token only."""
+    """A row with the method POST gets the names in its path and its body, after the checks."""
     received: list[Asked] = []
 
     def save(site: Site, asked: Asked) -> Response:
+        del site
         received.append(asked)
-        return JSONResponse({"known": site.token == TOKEN})
+        return JSONResponse({})
 
     monkeypatch.setattr(module, "PAGES", (*PAGES, Page("/notes/{task}", save, "POST")))
-    app = create_app(tmp_path, TOKEN, 8642)
-    assert ask(app, "/notes/7", "POST", body=b"{}").status == 403
+    app = create_app(tmp_path, SECRET, 8642)
+    assert ask(app, "/notes/7", "POST", headers=[OWN], body=b"{}").status == 403
     assert received == []
-    found = ask(app, "/notes/7", "POST", headers=[OWN, ("X-Merilo-Token", TOKEN)], body=b"{}")
-    assert (found.status, found.json) == (200, {"known": True})
+    assert ask(app, "/notes/7", "POST", body=b"{}").status == 200
     assert received == [Asked({"task": "7"}, [], b"{}")]
 
 
-def test_a_token_does_not_replace_the_other_checks(app: ASGIApp) -> None:
-    """A write with the token, but from another site or as a link, is refused."""
-    token = ("X-Merilo-Token", TOKEN)
-    for other in (("Origin", "http://evil.example"), ("Sec-Fetch-Site", "cross-site")):
-        linked = [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
-        assert ask(app, "/", "POST", headers=[OWN, token, other, *linked]).status == 403
+def test_the_cookie_does_not_replace_the_other_checks(app: ASGIApp) -> None:
+    """A write with the cookie, but from another site or port or as a link, is refused."""
+    linked = [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+    for other in (
+        ("Origin", "http://evil.example"),
+        ("Origin", "http://127.0.0.1:8643"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ):
+        assert ask(app, "/", "POST", headers=[OWN, COOKIE, other, *linked]).status == 403
 
 
 @pytest.mark.parametrize("address", ["/", "/progress", "/unknown", "/runs/0", "/compare"])
 @pytest.mark.parametrize("host", [HOST, "evil.example"])
 def test_every_response_has_the_security_headers(app: ASGIApp, address: str, host: str) -> None:
     """Pages, data, errors and refusals have a strict policy, and may not be framed, stored or read by others."""
-    headers = ask(app, address, headers=[("Host", host)]).headers
+    headers = ask(app, address, headers=[("Host", host), COOKIE]).headers
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; ")
     assert "frame-ancestors 'none'" in policy
@@ -122,11 +141,6 @@ def test_every_response_has_the_security_headers(app: ASGIApp, address: str, hos
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cache-control"] == "no-store"
     assert not [name for name in headers if name.startswith("access-control") or name in {"set-cookie", "server"}]
-
-
-def test_pages_do_not_hold_the_token(app: ASGIApp) -> None:
-    """No page that only reads has the token."""
-    assert TOKEN not in ask(app, "/").text
 
 
 def test_large_requests_are_refused(app: ASGIApp) -> None:
@@ -144,7 +158,7 @@ def test_nothing_outside_the_directory_is_reachable(tmp_path: Path) -> None:
     """Whatever an address names, a file or a run next to the directory is not found."""
     (tmp_path / "secret.txt").write_text("secret")
     (tmp_path / "inside").mkdir()
-    app = create_app(tmp_path / "inside", TOKEN, 8642)
+    app = create_app(tmp_path / "inside", SECRET, 8642)
     for name in ("../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.txt", "..%5csecret.txt", f"{tmp_path}/secret.txt"):
         for place in ("/", "/runs/", "/compare?run=", "/runs/%00"):
             found = ask(app, place + name)

@@ -43,7 +43,7 @@ def page_of(app: ASGIApp) -> str:
 
 def send(app: ASGIApp, address: str, body: object, *, secret: str = "token") -> Got:  # noqa: S107
     """The response to what a labelling page sends."""
-    headers = [("Host", HOST), ("Origin", f"http://{HOST}"), ("X-Merilo-Token", secret)]
+    headers = [("Host", HOST), ("Origin", f"http://{HOST}"), ("Cookie", f"merilo-8642={secret}")]
     return ask(app, address, "POST", headers=headers, body=json.dumps(body).encode())
 
 
@@ -88,8 +88,8 @@ def test_other_answers_are_refused_with_a_reason(labelled: Path, body: object, s
     assert sorted(path.name for path in labelled.iterdir()) == ["a", "b", "tasks.jsonl"]
 
 
-def test_answers_need_the_token_and_known_tasks(labelled: Path) -> None:
-    """Without the token nothing is stored; a file of tasks that is not in the list cannot be named."""
+def test_answers_need_the_cookie_and_known_tasks(labelled: Path) -> None:
+    """Without the cookie nothing is stored; a file of tasks that is not in the list cannot be named."""
     app = app_of(labelled)
     body = {"annotator": "ann", "task": tasks_in(labelled)[0]["task"], "label": "2"}
     assert send(app, page_of(app), body, secret="other").status == 403  # noqa: S106

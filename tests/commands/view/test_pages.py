@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from datetime import UTC, datetime
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,6 +173,27 @@ def test_whatever_reading_raises_is_a_row(runs: Path, monkeypatch: pytest.Monkey
     page = ask(app_of(runs), "/")
     assert "ZeroDivisionError: &lt;b&gt;" in page.text
     assert sorted(links(page)) == ["first", "second"]
+
+
+def test_a_run_that_is_slow_to_read_hides_no_other(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that takes longer than the list waits is a row that says so, until it has been read."""
+    reading, released = catalog.listed_run, Event()
+
+    def slow(path: Path) -> object:
+        if path.name == "first":
+            released.wait()
+        return reading(path)
+
+    monkeypatch.setattr(catalog, "listed_run", slow)
+    monkeypatch.setattr(catalog, "_WAIT_S", 0.1)
+    app = app_of(runs)
+    page = ask(app, "/")
+    assert sorted(links(page)) == ["first", "second"]
+    assert ask(app, links(page)["second"]).status == 200
+    assert page.text.count("This run takes unusually long to read.") == 1
+    released.set()
+    monkeypatch.setattr(catalog, "_WAIT_S", 20.0)
+    assert "unusually long" not in ask(app, "/").text
 
 
 def test_whatever_a_page_raises_is_a_page(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

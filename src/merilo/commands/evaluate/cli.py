@@ -147,6 +147,7 @@ def raised(path: Path, limits: Mapping[str, float]) -> str:
     return _command(words, path)
 
 
+_RETRY = "--retry-failed"
 _LIMITS = {"max_cost_usd": "--max-cost", "max_requests": "--max-requests"}
 
 
@@ -167,7 +168,7 @@ def _report(found: Run, *, json: bool, full: bool) -> None:
     if json:
         write(json_text(overview_record(found)) + "\n")
     else:
-        retry = "" if found.usage.get("stopped") else again(found.path, "--retry-failed")
+        retry = "" if found.usage.get("stopped") or _RETRY in sys.argv else again(found.path, _RETRY)
         page = overview_page if full else summary_page
         show(page(found, page_width(), again=retry))
 
@@ -223,13 +224,10 @@ def _check_failed(found: Run, most: float) -> None:
 
     failed, total = _failed(found)
     if failed > most * total:
-        spent = spent_so_far(found.usage)
-        tell(
-            translation(found.manifest.language).line(
-                f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}. "
-                f"{spent}{' ' * bool(spent)}To ask them again: {again(found.path, '--retry-failed')}"
-            )
-        )
+        message = f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}."
+        retry = "" if _RETRY in sys.argv else f"To ask them again: {again(found.path, _RETRY)}"
+        parts = filter(None, [message, spent_so_far(found.usage), retry])
+        tell(translation(found.manifest.language).line(" ".join(parts)))
         raise typer.Exit(Exit.TOO_MANY_FAILED)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
@@ -28,7 +29,7 @@ from merilo.runs.run import MANIFEST, OUTCOMES, SUMMARY, Run, json_text
 from merilo.runs.seal import publish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.commands.evaluate.batching import RunBatches
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from merilo.results.early_stopping import EarlyStopState
     from merilo.results.planned_stopping import PlannedStopState
     from merilo.runs.manifest import Manifest
-    from merilo.runs.outcomes import Result
+    from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.store import Store
 
 _MIN_TIMEOUTS = 3
@@ -93,7 +94,7 @@ class RunEvaluation:
         """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
-        if self._options.retry_failed and (dropped := self._store.drop_failures()):
+        if self._options.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
             if self._batches is not None:
                 self._batches.ask_again()
             again = count(dropped, "failed question")
@@ -291,6 +292,13 @@ def _timeouts(dispatcher: Dispatcher) -> str:
         f"{lost:,} of {count(sent, 'request')} got no reply in time: the timeout is probably too short. "
         "Raise it (--timeout, timeout_s)."
     )
+
+
+def _failed_before(path: Path) -> Iterator[OutcomeRecord]:
+    """Yield the outcomes that failed in earlier parts of the run, also in one that was killed."""
+    for read in (Run.open(path).records, lambda: map(json.loads, part_of(path / OUTCOMES).open(encoding="utf-8"))):
+        with suppress(RunError, OSError, ValueError):  # no such file, or its last line is incomplete
+            yield from (each for each in read() if each["outcome"] == "failed")
 
 
 def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:

@@ -217,7 +217,7 @@ class Options:
     max_seconds: float | None = opt(
         None,
         _LIMITS,
-        "Send no request after N seconds of this command.",
+        "Stop N seconds after the start. Requests in flight get 2 seconds more.",
         metavar="N",
         type=float,
         in_project_file=False,

@@ -50,11 +50,8 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
     items = list(questions)
     path = None if options.pipeline_version is None else Path(options.outputs or _OUTPUTS)
     outputs = PipelineOutputs(path, errors=not options.retry_failed)
-    caller = PipelineCaller(pipeline, options.question_as, threads=options.pipeline_concurrency)
-    try:
-        await _ask_all([item for item in items if isinstance(item, Sample)], caller, outputs, options)
-    finally:
-        caller.close()
+    caller = PipelineCaller(pipeline, options.question_as)
+    await _ask_all([item for item in items if isinstance(item, Sample)], caller, outputs, options)
     found = [_answered(item, outputs, options) if isinstance(item, Sample) else item for item in items]
     takes_dicts = options.question_as is None and hasattr(pipeline, "invoke")
     _check_some_answer(found, _IF_DICT if takes_dicts else "")

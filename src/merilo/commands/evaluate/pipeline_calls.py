@@ -5,13 +5,12 @@ Types are recognised by the names of their package and class, or by their method
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.tables import is_of
+from merilo.cancellation import in_thread
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,21 +26,16 @@ _OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 
 
 class PipelineCaller:
-    """Asks a pipeline one question after another; blocking calls run in a pool of `threads` threads.
+    """Asks a pipeline one question after another; a blocking call runs in its own thread.
 
     `question_as`: the name under which the pipeline takes the question. Raises UsageError for an object that cannot be
     called.
     """
 
-    def __init__(self, pipeline: object, question_as: str | None, *, threads: int) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="merilo-pipeline")
+    def __init__(self, pipeline: object, question_as: str | None) -> None:
         self.ask: Ask = (
             self._haystack(pipeline, question_as) if _is_haystack(pipeline) else self._of(pipeline, question_as)
         )
-
-    def close(self) -> None:
-        """Wait for no call that is still running."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _of(self, pipeline: Any, question_as: str | None) -> Ask:  # Any: the user's object
         if _is_dspy(pipeline):
@@ -81,18 +75,10 @@ class PipelineCaller:
             if is_async:
                 found = function(*args, **kwargs)
             else:
-                loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._threads, partial(_called, function, *args, **kwargs))
+                found = await in_thread(partial(function, *args, **kwargs))
             return await found if inspect.isawaitable(found) else found
 
         return call
-
-
-def _called(function: Callable[..., object], *args: object, **kwargs: object) -> object:
-    try:
-        return function(*args, **kwargs)
-    except StopIteration as error:  # a future cannot hold it, so its result would be awaited for ever
-        raise RuntimeError("StopIteration") from error
 
 
 def _asking(call: Callable[..., Awaitable[object]], name: str | None, *, as_dict: bool) -> Ask:

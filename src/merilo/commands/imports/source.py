@@ -18,10 +18,10 @@ from merilo.metrics.registry import known_definition, metric_text, systems
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_STATED: Final = re.compile(r"(?P<package>[a-z]+)(?:[\s=:@v-]*(?P<release>\d+(?:\.\d+)*)\S*)?", re.IGNORECASE)
+_STATED: Final = re.compile(r"(?P<package>[a-z]++)(?:[\s=:@v-]*+(?P<release>\d++(?:\.\d++)*+)\S*)?", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\d+")
 _WORD_END: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SUFFIX: Final = re.compile(r"\s*[\[(](?:g-?eval|dag|conversational g-?eval)[\])]$", re.IGNORECASE)
+_SUFFIX: Final = re.compile(r"(?:(?<!\s)\s++)?+[\[(](?:g-?eval|dag|conversational g-?eval)[\])]$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ in the browser, or sent to a server that stores them with `store_answer`. Withou
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.commands.label.task_file import OpenTask
 
-TOKEN_HEADER: Final = "X-Merilo-Token"  # noqa: S105  the name of the header
-"""The request header in which a page sends the token of its server."""
 GUIDELINES: Final = (
     "Judge by the texts on this page alone, even if you know more or know better.",
     "Judge each task separately, even if it resembles an earlier one.",
@@ -37,26 +34,17 @@ _TAKEN: Final = frozenset({"u", "z", "s", "g", "?"})
 """Keys of commands on the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaveTo:
-    """The server that stores the answers of a page."""
-
-    url: str
-    """Where answers are posted; on the server that serves the page."""
-    token: str
-    """Sent with each request in the header `TOKEN_HEADER`."""
-
-
 def label_page(
     records: Sequence[Mapping[str, object]],
     *,
-    save: SaveTo | None = None,
+    save: str | None = None,
     guidelines: Sequence[str] = GUIDELINES,
 ) -> str:
     """Return the page for these tasks, in their order; equal arguments give an equal page.
 
-    `records`: as in `TaskLine.record` and `TaskFile.records`. `save`: None if answers stay in the browser and are
-    downloaded as a file. Raises DataError if no task needs an answer.
+    `records`: as in `TaskLine.record` and `TaskFile.records`. `save`: the address on the server of the page that stores
+    an answer; None if answers stay in the browser and are downloaded as a file. Raises DataError if no task needs an
+    answer.
     """
     tasks = [open_task(place, record) for place, record in enumerate(records)]
     asked = [task for task in tasks if task is not None]
@@ -87,7 +75,7 @@ def label_page(
 def _data(
     records: Sequence[Mapping[str, object]],
     tasks: Sequence[OpenTask | None],
-    save: SaveTo | None,
+    save: str | None,
     guidelines: Sequence[str],
 ) -> dict[str, Any]:  # Any: JSON
     forms: list[dict[str, Any]] = []  # Any: JSON
@@ -107,8 +95,7 @@ def _data(
         "form": form_of,
         "pair": any(task is not None and task.pair for task in tasks),
         "guidelines": guidelines,
-        "save": None if save is None else asdict(save),
-        "header": TOKEN_HEADER,
+        "save": save,
     }
 
 

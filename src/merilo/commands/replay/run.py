@@ -196,7 +196,7 @@ class Replaying:
         try:
             recorded = Recorded(store, self.run.manifest, again=self.reread)
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
-            selection = replace(selection, metrics=_as_asked(selection.metrics, self.run.manifest))
+            selection = replace(selection, metrics=as_asked(selection.metrics, self.run.manifest))
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
             summary = self._stream(store, recorded, selection, manifest)
             usage = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "replayed": str(self.source)}
@@ -218,7 +218,7 @@ class Replaying:
         with part_of(self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             for sample, outcomes in self._samples(store):
                 results = [
-                    self._result(metric, text, sample, recorded.trail(_trail(outcomes.get(text))))
+                    self.result(metric, text, sample, recorded.trail(trail_of(outcomes.get(text))))
                     for text, metric in selection.metrics.items()
                 ]
                 recorded.forget()
@@ -248,7 +248,7 @@ class Replaying:
                 raise RunError(f"{self.source} is damaged: its outcomes do not match its samples.")
             yield sample, {record.get("metric", ""): record for record in records}
 
-    def _result(self, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
+    def result(self, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
         """Return the outcome of a plan with the recorded answers. Raises RunError for a question without an answer."""
         plan_run = PlanRun(metric, text, sample).start()
         while plan_run.step is not None:
@@ -296,7 +296,7 @@ class Replaying:
         return Store.open(target)
 
 
-def _as_asked(metrics: Mapping[str, Metric], stored: Manifest) -> dict[str, Metric]:
+def as_asked(metrics: Mapping[str, Metric], stored: Manifest) -> dict[str, Metric]:
     """Return the metrics with the wordings and the draws of the stored run, and those undefined that it could not
     measure. Raises UsageError as `worded` does.
     """
@@ -381,7 +381,8 @@ def _address(fingerprint: Mapping[str, Any]) -> str | None:  # Any: JSON
     return "ADDRESS" if DIGEST in str(address) else str(address)
 
 
-def _trail(record: OutcomeRecord | None) -> list[bytes]:
+def trail_of(record: OutcomeRecord | None) -> list[bytes]:
+    """Return the keys of the questions of an outcome. Raises RunError for a damaged one."""
     try:
         return [] if record is None else [bytes.fromhex(key) for key in record.get("trail", ())]
     except (TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from merilo.commands.runs.result import ListedRun, RunList, State
 from merilo.errors import RunError, UsageError
 from merilo.runs import shapes
 from merilo.runs.directory import RUNS
-from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
+from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular, read_json_bytes
 from merilo.runs.lock import is_locked
 from merilo.runs.run import read_manifest
 from merilo.runs.weak import weak_metrics
@@ -33,9 +34,9 @@ LEVELS: Final = 3
 """Levels of directories below the given one that are searched."""
 _HOME: Final = RUNS.parts[0]
 """The one hidden directory that is searched: it holds the runs without --out."""
-_READ: Final = (MANIFEST, SUMMARY, USAGE)
-_MAX_BYTES: Final = 2**26
-"""Size above which a file in `_READ` is damaged: a run of a million samples writes less than 1 MiB."""
+_BEGINNING: Final = re.compile(rb'\s*\{\s*"merilo"\s*:')
+"""The beginning of a manifest; its first field is the version that wrote it."""
+_BEGINNING_BYTES: Final = 200
 _DATED: Final = (MANIFEST, SUMMARY, USAGE, LEDGER)
 _KILLED: Final = "Killed before its results were written."
 _NOT_BEGUN: Final = "Stopped before the first question."
@@ -89,10 +90,11 @@ def _is_run(directory: Path, names: set[str]) -> bool:
         return True
     path = directory / MANIFEST
     try:
-        if MANIFEST not in names or not path.is_file() or path.stat().st_size > _MAX_BYTES:
+        if MANIFEST not in names or not path.is_file():
             return False
-        return "merilo" in json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError, TypeError):
+        with path.open("rb") as file:
+            return _BEGINNING.match(file.read(_BEGINNING_BYTES)) is not None
+    except OSError:
         return False
 
 
@@ -111,18 +113,10 @@ def _changed(directory: Path) -> datetime:
 def _listed(path: Path, changed: datetime) -> ListedRun:
     try:
         check_regular(path)  # opening a pipe would wait for ever
-        _check_sizes(path)
         found = _read(path, changed)
     except (RunError, OSError) as error:
         found = ListedRun(path, State.UNREADABLE, changed, str(error))
     return replace(found, state=State.RUNNING, reason="") if is_locked(path) else found
-
-
-def _check_sizes(path: Path) -> None:
-    """Raise RunError for a file that is too large to read."""
-    for file in (path / name for name in _READ):
-        if file.exists() and (size := file.stat().st_size) > _MAX_BYTES:
-            raise RunError(f"{file} is damaged: it has {size:,} bytes.")
 
 
 def _read(path: Path, changed: datetime) -> ListedRun:
@@ -176,7 +170,7 @@ def _usage(path: Path) -> Mapping[str, Any]:  # Any: numbers, texts and nulls
 
 def _object(path: Path) -> dict[str, Any]:  # Any: JSON of unknown shape
     try:
-        found: Any = json.loads(path.read_bytes())
+        found: Any = json.loads(read_json_bytes(path))
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} cannot be read ({error}).") from error
     if not isinstance(found, dict):

@@ -31,7 +31,7 @@ from merilo.results.summary import Tally
 from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.fetched import local_run
-from merilo.runs.files import LEDGER
+from merilo.runs.files import LEDGER, read_json_bytes
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
 from merilo.runs.outcome_lines import is_table, outcome_lines
@@ -231,7 +231,7 @@ def _concluded(found: Verification, run: Run, summary: JSON, manifest: JSON) -> 
 
 
 def _json(run: Run, name: str) -> JSON:
-    found: JSON = json.loads(run.file(name).read_bytes())
+    found: JSON = json.loads(read_json_bytes(run.file(name)))
     return found
 
 

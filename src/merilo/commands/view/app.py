@@ -18,10 +18,10 @@ from starlette.routing import Route
 
 from merilo.commands.runs.result import State
 from merilo.commands.view.catalog import Catalog
-from merilo.commands.view.guard import NO_CONTENT, Guard, own_hosts
+from merilo.commands.view.guard import Guard, own_hosts, policy_headers
 from merilo.commands.view.html import error_page, list_page, progress_page
 from merilo.commands.view.labels import ViewedTasks, attached_to, labelling_page, saved_answer, task_files
-from merilo.commands.view.pages import ReportPages, policy_of
+from merilo.commands.view.pages import ReportPages
 from merilo.commands.view.progress import ProgressWatch
 from merilo.commands.view.result import LiveProgress
 from merilo.commands.view.trends import trend_groups
@@ -47,8 +47,6 @@ class Site:
     """What the pages share."""
 
     catalog: Catalog
-    token: str
-    """The token that a page needs in the header `X-Merilo-Token` of everything but GET."""
     reports: ReportPages = field(default_factory=ReportPages)
     watch: ProgressWatch = field(default_factory=ProgressWatch)
 
@@ -98,7 +96,7 @@ def comparison(site: Site, asked: Asked) -> Response:
 def labelling(site: Site, asked: Asked) -> Response:
     """Return the page that asks for the labels of a file of tasks."""
     tasks = _tasks(site, asked)
-    return html(labelling_page(tasks, f"/labels/{tasks.id}", site.token))
+    return html(labelling_page(tasks, f"/labels/{tasks.id}"))
 
 
 def answer(site: Site, asked: Asked) -> Response:
@@ -146,23 +144,21 @@ PAGES: Final = (
 )
 
 
-def create_app(directory: Path, token: str, port: int) -> ASGIApp:
+def create_app(directory: Path, secret: str, port: int) -> ASGIApp:
     """Return the application for the runs below a directory, served on this port of 127.0.0.1.
 
-    `token`: a secret that requests other than GET must carry.
+    `secret`: what the first address must have, and then the cookie of every request.
     """
-    site = Site(Catalog(directory), token)
+    site = Site(Catalog(directory))
     routes = [Route(each.path, _endpoint(each, site), methods=[each.method]) for each in PAGES]
     pages = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
-    return Guard(pages, own_hosts(port), token)
+    return Guard(pages, own_hosts(port), f"merilo-{port}", secret)
 
 
 def html(page: str | bytes, status: int = 200) -> Response:
     """Return a page with the content security policy of its head as a header, which also forbids frames."""
     content = page if isinstance(page, bytes) else page.encode("utf-8", "replace")
-    own = policy_of(content)
-    policy = NO_CONTENT if own is None else f"{own}; frame-ancestors 'none'"
-    return Response(content, status, {"Content-Security-Policy": policy}, "text/html")
+    return Response(content, status, policy_headers(content), "text/html")
 
 
 def _endpoint(page: Page, site: Site) -> Callable[[Request], Awaitable[Response]]:

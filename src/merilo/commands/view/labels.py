@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.calibrate.attached_labels import attach_files
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.label.answers import answer_files, store_answer
-from merilo.commands.label.page import SaveTo, label_page
+from merilo.commands.label.page import label_page
 from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import first_ticket
 from merilo.commands.runs.result import State
@@ -58,9 +58,9 @@ def task_files(directory: Path) -> tuple[ViewedTasks, ...]:
     return tuple(ViewedTasks(path) for path in found if path not in answers)
 
 
-def labelling_page(tasks: ViewedTasks, url: str, token: str) -> str:
+def labelling_page(tasks: ViewedTasks, url: str) -> str:
     """Return the page that asks for the labels and sends each answer to `url`. Raises DataError, RunError."""
-    return label_page(TaskFile(tasks.path).records, save=SaveTo(url, token))
+    return label_page(TaskFile(tasks.path).records, save=url)
 
 
 def saved_answer(tasks: ViewedTasks, body: bytes) -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from html import unescape
 from typing import TYPE_CHECKING, Final
 
 from merilo.bounded_cache import BoundedCache
@@ -19,7 +17,6 @@ _Key = tuple[tuple["Path", ...], tuple[Stamps, ...]]
 _MAX_BYTES: Final = 64 * 2**20
 """Size of all pages that are held: a report on 10,000 samples may have 20 MB."""
 _BODY: Final = "<body>"
-_POLICY: Final = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 
 
 class ReportPages:
@@ -37,12 +34,6 @@ class ReportPages:
         """
         paths = tuple(runs)
         return self._pages[paths, tuple(map(stamps_of, paths))]
-
-
-def policy_of(page: bytes) -> str | None:
-    """Return the content security policy in the head of a page of ours, which has no other text before it."""
-    found = _POLICY.search(page[:2_000].decode("utf-8", "replace"))
-    return None if found is None else unescape(found[1])
 
 
 def _page(key: _Key) -> bytes:

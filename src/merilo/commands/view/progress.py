@@ -17,7 +17,7 @@ from merilo.engine.budget import spent_record
 from merilo.errors import RunError
 from merilo.rendering.progress_stats import ProgressMeter
 from merilo.runs.balance import balance_in
-from merilo.runs.files import LEDGER, OUTCOMES
+from merilo.runs.files import LEDGER, OUTCOMES, bounded_lines
 from merilo.runs.publish import part_of
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ class PartReader:
                 if file.seek(0, 2) < self.offset:
                     self.offset = self.lines = self.failed = 0
                 file.seek(self.offset)
-                for line in file:
+                for line in bounded_lines(file):
                     if not line.endswith(b"\n"):  # half a line, which is read once it is whole
                         break
                     self.offset += len(line)
                     self.lines += 1
                     self.failed += _is_failed(line)
-        except OSError:  # not begun, or just published
+        except (OSError, ValueError):  # not begun, just published, or no file of ours
             return
 
 

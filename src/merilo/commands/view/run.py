@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import socket
 import sys
+import tempfile
 import webbrowser
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 from merilo.extras import optional_module
@@ -17,10 +18,13 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.terminal import write
 from merilo.runs.directory import RUNS
 
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
 HOST: Final = "127.0.0.1"
 """The only address that the server listens on; no option changes it."""
 _PORT: Final = 8642
-_TOKEN_BYTES: Final = 32
+_SECRET_BYTES: Final = 32
 _GRACE_S: Final = 1
 
 
@@ -36,14 +40,18 @@ def serve(directory: str | None, *, port: int | None, browser: bool, debug: bool
     from uvicorn import Config, Server
 
     from merilo.commands.view.app import create_app
+    from merilo.commands.view.guard import QUERY
 
-    with closing(_listening(port)) as listener:
+    with ExitStack() as stack:
+        listener = stack.enter_context(closing(_listening(port)))
         number: int = listener.getsockname()[1]
-        app = create_app(place, secrets.token_urlsafe(_TOKEN_BYTES), number)
-        address = f"http://{HOST}:{number}/"
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        app = create_app(place, secret, number)
+        address = f"http://{HOST}:{number}/?{QUERY}={secret}"
         write(f"Runs in {clean(str(place))}: {address} (Ctrl-C stops the server)\n")
         if browser and sys.stdout.isatty():
-            Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # a text browser would not return
+            opened = stack.enter_context(_page_that_opens(address))
+            Thread(target=webbrowser.open, args=(opened,), daemon=True).start()  # a text browser would not return
         config = Config(
             app,
             log_level="info" if debug else "critical",
@@ -59,6 +67,21 @@ def serve(directory: str | None, *, port: int | None, browser: bool, debug: bool
             Server(config).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn raises it again after it has stopped; it is how a server ends
             return
+
+
+@contextmanager
+def _page_that_opens(address: str) -> Generator[str]:
+    """Write a file that only this user can read and that leads to the address; yield the file's own address.
+
+    The command line of a browser, which other users can see, then does not have the secret.
+    """
+    with tempfile.NamedTemporaryFile("w", prefix="merilo-view-", suffix=".html", delete=False) as file:
+        file.write(f'<!doctype html>\n<meta http-equiv="refresh" content="0; url={address}">\n')
+    path = Path(file.name)
+    try:
+        yield path.as_uri()
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _directory(directory: str | None) -> Path:

@@ -21,7 +21,7 @@ from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "Groundedness", "Scale"]
 
 _TEMPERATURE: Final = 0.0
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+\.[0-9]*|[1-9][0-9]*|0")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]++)(\.?)[0-9]*+")
 _SIGNED: Final = re.compile(r"(?:(?<![\w.])[+-])?[0-9]+(?:\.[0-9]*)?")
 _MARKER: Final = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+")
 _NO_RATING: Final = -1.0
@@ -130,8 +130,8 @@ class _Rating(MetricDefaults):
 
     def _in_text(self, reply: str) -> float:
         low, high = self.scale.ends
-        pattern = _NUMBER if self.ignore_minus else _SIGNED
-        numbers = [number for number in map(float, pattern.findall(reply)) if isfinite(number)]
+        found = _unsigned(reply) if self.ignore_minus else _SIGNED.findall(reply)
+        numbers = [number for number in map(float, found) if isfinite(number)]
         cut = [float(int(number)) for number in numbers] if self.cut_decimals else numbers
         ratings = {number for number in cut if low <= number <= high}
         if not ratings:
@@ -144,6 +144,18 @@ class _Rating(MetricDefaults):
         if not self.unread_is_minus_one:
             raise ReplyFault(f"The reply gives no number as the score: {reply[:60]!r}.")
         return _NO_RATING
+
+
+def _unsigned(reply: str) -> Iterator[str]:
+    """Yield the numbers in a text: fractions with their sign, whole numbers without, each leading 0 as a number."""
+    for found in _NUMBER.finditer(reply):
+        whole = found[1].lstrip("0")
+        if found[2]:
+            yield found[0]
+        else:
+            yield from "0" * (len(found[1]) - len(whole))
+            if whole:
+                yield whole
 
 
 def _number(value: object) -> float | None:

@@ -57,8 +57,8 @@
   addEventListener('beforeunload', event => { if ((save && pending.size) || (!save && !stored && labels.size)) event.preventDefault(); });
 
   /* what a server keeps */
-  async function post(body, url = save.url) {   // the labels of the annotator as the server has them
-    const reply = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json', [data.header]: save.token }, body: JSON.stringify(body), cache: 'no-store', redirect: 'error' });
+  async function post(body, url = save) {   // the labels of the annotator as the server has them
+    const reply = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), cache: 'no-store', redirect: 'error' });
     const found = await reply.json().catch(() => ({}));
     if (reply.ok) return found;
     throw Object.assign(new Error(typeof found.error === 'string' ? found.error : `status ${reply.status}`), { final: reply.status >= 400 && reply.status < 500 && ![408, 425, 429].includes(reply.status) });
@@ -212,7 +212,7 @@
   }
   async function corrected() {   // attach all answers, then show the numbers that they correct
     if (pending.size) { toast('Some answers are not saved yet.'); send(); return; }
-    try { location.assign((await post({}, `${save.url}/attach`)).href); } catch (error) { toast(error.message); }
+    try { location.assign((await post({}, `${save}/attach`)).href); } catch (error) { toast(error.message); }
   }
   function done() {
     const left = tasks.length - labels.size, amounts = new Map();
