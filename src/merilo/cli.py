@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -216,9 +217,20 @@ def outcome(arguments: Sequence[str]) -> int:
     except MemoryError as error:
         return _reported(error, Exit.BUG, "The memory is not sufficient. Try fewer records (--limit).", debug=debug)
     except BaseException as error:  # noqa: BLE001  # the last handler: report it as a bug
+        if isinstance(error, FileNotFoundError) and not _directory_exists():
+            message = "The working directory no longer exists. Change to another one."
+            return _reported(error, Exit.WRONG_USE, message, debug=debug)
         problem = f"{type(error).__name__}: {error}"
         advice = "" if debug else " Run it again with --debug and report what it prints."
         return _reported(error, Exit.BUG, f"This is a bug in merilo ({problem}).{advice}", debug=debug)
+
+
+def _directory_exists() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _dispatch(arguments: Sequence[str]) -> int:

@@ -133,6 +133,11 @@ _INCOMPLETE = "Cannot write the standard output (No space left on device). The o
         ("merilo run data.jsonl --quiet --out o1 >&-", 0, ""),
         ("merilo run data.jsonl --out o2 <&- >&- 2>&- && merilo show o2 >/dev/null", 0, ""),
         ("merilo gate missing 2>/dev/full", 2, ""),
+        (
+            "mkdir gone; cd gone; rmdir ../gone; merilo config",
+            2,
+            "The working directory no longer exists. Change to another one.\n",
+        ),
         (f"{_GATE} pass >/dev/full", 74, _INCOMPLETE),
         (f"{_GATE} fail --json >/dev/full", 74, _INCOMPLETE),
         (f"{_GATE} pass --markdown - >/dev/full", 74, _INCOMPLETE),
