@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from merilo.data.short_answers import affirms, taken_apart
 from merilo.judges.lexical_features import SUPPORT_FEATURES, asked_for, support_features
 from merilo.judges.lexical_match import MIN_PREFIX, Lexicon, Matches, Query, match, weigh
-from merilo.judges.lexical_text import Words, prefix, weight, words
+from merilo.judges.lexical_text import Words, is_unspaced, prefix, weight, words
 from merilo.judges.lexical_words import BEFORE_WH, WH_WORDS
 from merilo.judges.slot_check import places_of, unstated
 from merilo.judges.slots import slots
@@ -169,9 +169,15 @@ def _is_plain(seen: _Seen, place: int, best: float) -> bool:
     if all(_is_in(term, question) for term in answer.terms):
         return True  # it only repeats words of the question, and the sentence states them
     added = [term for term in seen.given.units[place].distinct if not _is_in(term, question)]
-    weights = {term: 1.0 if term[0].isdigit() else max(_MIN_WEIGHT, weight(term, seen.table)) for term in added}
+    weights = {term: _added_weight(term, seen.table) for term in added}
     given = math.fsum(own for term, own in weights.items() if _is_in(term, answer.words))
     return given >= _MIN_GIVEN * math.fsum(weights.values())
+
+
+def _added_weight(term: str, table: Mapping[str, float]) -> float:
+    """Return 1 for a number, half a weight for a pair of characters of an unspaced script, otherwise the weight."""
+    own = max(_MIN_WEIGHT, weight(term, table))
+    return 1.0 if term[0].isdigit() else own / 2 if is_unspaced(term) else own
 
 
 def _asked_share(asked: Matches, place: int) -> float:

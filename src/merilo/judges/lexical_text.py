@@ -91,6 +91,11 @@ def weight(stem: str, table: Mapping[str, float]) -> float:
     return UNKNOWN_SHORT_WEIGHT if len(stem) <= 2 and not stem[:1].isdigit() and stem.isascii() else 1.0
 
 
+def is_unspaced(stem: str) -> bool:
+    """Return True for a stem of a script without spaces: a pair of characters, not a word."""
+    return not stem.isascii() and _HAS_UNSPACED.match(stem) is not None
+
+
 def unit_texts(text: str, *, longest: int) -> list[str]:
     """Return `text` in consecutive pieces of at most `longest` characters, split at white space if possible."""
     pieces: list[str] = []
