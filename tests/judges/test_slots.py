@@ -30,6 +30,7 @@ from merilo.judges.slots import dates_differ, equal_dates, equal_numbers, slots
         ("٤٥ كيلومترا", "45 km"),
         ("４５キロメートル", "45 km"),
         ("3.5万米", "35 km"),
+        ("935 degrees Celsius", "935 °C"),
     ],
 )
 def test_a_number_is_equal_in_every_form(one: str, other: str) -> None:

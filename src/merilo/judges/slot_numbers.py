@@ -176,8 +176,8 @@ class NumberReader(TokenReader):
         if word not in UNITS or word in DEPENDS_ON_CASE or (len(word) == 1 and not self._is_unit_letter(at)):
             return "", 1.0, place
         dimension, scale = UNITS[word]
-        if dimension == "degree" and self.word(at + 1) == "fahrenheit":
-            return "fahrenheit", 1.0, at + 2
+        if dimension == "degree" and self.word(at + 1) in {"celsius", "fahrenheit"}:
+            return UNITS[self.word(at + 1)][0], 1.0, at + 2
         if dimension == "percent" and self.word(at + 1) in {"points", "point", "punkte"}:
             return "points", 1.0, at + 2
         return (f"{dimension}{power}", scale**power, at + 1) if power else (dimension, scale, at + 1)
