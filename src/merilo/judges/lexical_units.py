@@ -133,7 +133,7 @@ def _mark_columns(split: list[list[str]]) -> None:
     """Put tabs between the columns of tables that are aligned with spaces, or whose rows are words and numbers."""
     lines = [(sentence, line) for sentence, own in enumerate(split) for line in range(len(own))]
     headers = 0
-    for sentence, line in lines:
+    for at, (sentence, line) in enumerate(lines):
         text = split[sentence][line]
         wide = text if "|" in text else _GAP.sub("\t", text)
         words = text.split()
@@ -141,7 +141,7 @@ def _mark_columns(split: list[list[str]]) -> None:
             split[sentence][line] = wide
         elif headers == len(words) > 1 and all(map(_FIGURE.fullmatch, words[1:])):
             split[sentence][line] = "\t".join(words)
-            above = lines[lines.index((sentence, line)) - 1]
+            above = lines[at - 1]
             split[above[0]][above[1]] = "\t".join(split[above[0]][above[1]].split())
             continue
         headers = len(words) if all(map(str.isalpha, words)) else 0

@@ -6,12 +6,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _BROKEN: Final = re.compile(
-    r"(?P<first>[^\W\d_]+)(?P<hyphen>[-\u2010\u00ad])[ \t]*\r?\n[ \t>]*(?P<second>[^\W\d_]+)", re.UNICODE
+    r"(?<![^\W\d_])(?P<first>[^\W\d_]++)(?P<hyphen>[-\u2010\u00ad])[ \t]*+\r?\n[ \t>]*+(?P<second>[^\W\d_]++)"
 )
-_WORD: Final = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+"""Possessive, so that the time is in proportion to the text."""
+_WORD: Final = re.compile(r"[^\W\d_]++(?:-[^\W\d_]++)*+")
+_LINE_END: Final = re.compile(r"[-\u2010\u00ad][ \t]*+\r?\n")
 
 
 def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
@@ -23,13 +25,10 @@ def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
     >>> join_broken_words(["two broth-\ners"], ["a well-\nknown house"], ["well-known"])
     [('two brothers',), ('a well-known house',), ('well-known',)]
     """
-    if not any("\n" in text and _BROKEN.search(text) for group in groups for text in group):
+    if not any("\n" in text and _LINE_END.search(text) for group in groups for text in group):
         return [tuple(group) for group in groups]
     whole = {
-        word.replace("\u2010", "-").casefold()
-        for group in groups
-        for text in group
-        for word in _WORD.findall(_BROKEN.sub(" ", text))
+        word for group in groups for text in group for word in _WORD.findall(text.replace("\u2010", "-").casefold())
     }
 
     def joined(found: re.Match[str]) -> str:
@@ -39,4 +38,8 @@ def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
             return plain
         return compound if compound.casefold() in whole or two[0].isupper() else plain
 
-    return [tuple(_BROKEN.sub(joined, text) for text in group) for group in groups]
+    return [tuple(_joined(text, joined) for text in group) for group in groups]
+
+
+def _joined(text: str, joined: Callable[[re.Match[str]], str]) -> str:
+    return _BROKEN.sub(joined, text) if "\n" in text and _LINE_END.search(text) else text

@@ -14,7 +14,7 @@ _NUMERAL: Final = "".join((*_DIGITS, *_TENS, "万萬亿億"))
 _COUNTED: Final = "天日年月周人名次层層间間本杯台辆岁歲点點时時秒元円米吨度倍种種座所件箱位"
 _CHINESE: Final = re.compile(rf"[{_NUMERAL}]{{2,}}|(?<![第{_NUMERAL}])[二两兩三四五六七八九十](?=[{_COUNTED}])")
 """A single numeral is a number only before a counted thing: 一 and 十 are parts of many other words."""
-_GROUPED: Final = re.compile(r"(\d+(?:\.\d+)?)\s?([万萬만亿億억])")
+_GROUPED: Final = re.compile(r"(?<!\d)(\d{1,15}(?:\.\d{1,15})?)\s?([万萬만亿億억])")
 
 
 def in_digits(text: str) -> str:

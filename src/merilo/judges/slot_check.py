@@ -43,6 +43,9 @@ _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _BEFORE: Final = frozenset(DENIALS[:6])
 _TITLE: Final = 300
 """Characters of the first sentence of a context that count as its title."""
+_MAX_CELLS: Final = 300
+"""Cells or rows from which a table is not compared by its names, which takes time in proportion to their square."""
+_MAX_YEAR: Final = 10_000
 _COUNTED: Final = 10
 
 
@@ -124,10 +127,10 @@ def _unstated(said: str, asked: str, place: Place, table: Mapping[str, float]) -
     mine, question, own = slots(said), slots(asked), slots(place.text)
     beside = slots(place.near) if place.near else own
     yield from _values(mine, question, own, beside)
-    if len(place.cells) > 1:
-        yield from cell_differences(said, asked, place.cells, keyed=bool(place.rows))
-    if len(place.rows) > 1:
-        yield from cell_differences(said, asked, place.rows)
+    if mine.numbers or mine.dates:
+        for cells, keyed in ((place.cells, bool(place.rows)), (place.rows, False)):
+            if 1 < len(cells) <= _MAX_CELLS:
+                yield from cell_differences(said, asked, cells, keyed=keyed)
     # Of a statement in other words than the unit, a negation may be part of other words too ("is free of").
     if asked or _share(mine, own) >= _MIN_SHARED:
         yield from _opposites(mine, said, own, place.text)
@@ -164,7 +167,9 @@ def _has_exactly(number: Number, source: Slots) -> bool:
     plain = number._replace(bound=0, hedged=False)
     if any(equal_numbers(plain, each._replace(bound=0, hedged=False)) for each in source.numbers):
         return True
-    return number.dimension in {"", "ordinal"} and any(has_year(int(each), source) for each in number.raw)
+    return number.dimension in {"", "ordinal"} and any(
+        has_year(int(each), source) for each in number.raw if each < _MAX_YEAR
+    )
 
 
 def _has_parts(date: Date, source: Slots, beside: Slots) -> bool:

@@ -206,8 +206,8 @@ def has_number(number: Number, source: Slots) -> bool:
     """Return True if a text has a number of the statement, in any form."""
     if any(equal_numbers(number, each) for each in source.numbers):
         return True
-    if number.dimension in {"", "ordinal"} and any(each in _YEARS for each in map(int, number.raw)):
-        return any(has_year(int(each), source) for each in number.raw)
+    if number.dimension in {"", "ordinal"} and any(each in _YEARS for each in number.raw):
+        return any(has_year(int(each), source) for each in number.raw if each in _YEARS)
     return number.weak
 
 
