@@ -1,7 +1,7 @@
 """The slots of a short statement that a sentence does not state: numbers, dates, times, names, words, negation.
 
-A number, date or time of day of the statement must stand in the sentence itself, and in a table row below the header
-that the statement names. Names may also stand beside it. Only what the statement adds to its question is examined.
+A number, date or time of day of the statement must be in the sentence itself, and in a table row below the header
+that the statement names. Names may also be near it. Only what the statement adds to its question is examined.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MEASURED: Final = frozenset(
 )
 """Words after a number that say how it is measured, not what is counted."""
 _SCOPE: Final = 6
-"""Characters beside a part that denies, in which it may find what it denies."""
+"""Characters next to a part that denies, in which it may find what it denies."""
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _BEFORE: Final = frozenset(DENIALS[:6])
 _TITLE: Final = 300
@@ -50,7 +50,7 @@ _COUNTED: Final = 10
 
 
 class Place(NamedTuple):
-    """A unit of a context, with what is read beside it."""
+    """A unit of a context, with what is read near it."""
 
     text: str
     near: str = ""
@@ -125,8 +125,8 @@ def unstated(said: str, asked: str, place: Place, table: Mapping[str, float]) ->
 
 def _unstated(said: str, asked: str, place: Place, table: Mapping[str, float]) -> Iterator[Difference]:
     mine, question, own = slots(said), slots(asked), slots(place.text)
-    beside = slots(place.near) if place.near else own
-    yield from _values(mine, question, own, beside)
+    near = slots(place.near) if place.near else own
+    yield from _values(mine, question, own, near)
     if mine.numbers or mine.dates:
         for cells, keyed in ((place.cells, bool(place.rows)), (place.rows, False)):
             if 1 < len(cells) <= _MAX_CELLS:
@@ -135,20 +135,20 @@ def _unstated(said: str, asked: str, place: Place, table: Mapping[str, float]) -
     if asked or _share(mine, own) >= _MIN_SHARED:
         yield from _opposites(mine, said, own, place.text)
         yield from _denials(mine, said, own, place.text, asked)
-    yield from _names(mine, question, own, own if asked else beside, table)
+    yield from _names(mine, question, own, own if asked else near, table)
     if asked:  # the curve has weighed the words of a statement that is read alone
         yield from _missing_words(mine, said, asked, place, table)
 
 
-def _values(mine: Slots, question: Slots, own: Slots, beside: Slots) -> Iterator[Difference]:
+def _values(mine: Slots, question: Slots, own: Slots, near: Slots) -> Iterator[Difference]:
     """Yield numbers, dates, times of day and periods ("a week") of a statement that a unit does not have."""
     for number in mine.numbers:
-        if number.weak or _has_exactly(number, own) or (has_number(number, question) and has_number(number, beside)):
+        if number.weak or _has_exactly(number, own) or (has_number(number, question) and has_number(number, near)):
             continue
         other = next((each.text for each in own.numbers if each.dimension == number.dimension), "")
         yield Difference("number", number.text, other)
     for date in mine.dates:
-        if not _has_parts(date, own, beside if _has_parts(date, question, question) else own):
+        if not _has_parts(date, own, near if _has_parts(date, question, question) else own):
             yield Difference("date", date.text, own.dates[0].text if own.dates else "")
     for minutes, _ in mine.clocks:
         if all(minutes != each for each, _ in own.clocks):
@@ -172,14 +172,14 @@ def _has_exactly(number: Number, source: Slots) -> bool:
     )
 
 
-def _has_parts(date: Date, source: Slots, beside: Slots) -> bool:
-    """Return True if a text states every part of a date, and no other value of one; the year may stand beside it."""
+def _has_parts(date: Date, source: Slots, near: Slots) -> bool:
+    """Return True if a text states every part of a date, and no other value of one; the year may be near it."""
     if date.month is None and date.day is None and date.weekday is None:
         return has_year(date.year, source) or any(equal_dates(date, each) for each in source.dates)
     equal = [each for each in source.dates if equal_dates(date, each)]
     if not equal:
         return False
-    has_year_too = date.year is None or has_year(date.year, source) or has_year(date.year, beside)
+    has_year_too = date.year is None or has_year(date.year, source) or has_year(date.year, near)
     parts = ((date.month, "month"), (date.day, "day"))
     return has_year_too and all(
         mine is None or date.swapped or any(each.swapped or getattr(each, name) == mine for each in equal)
@@ -251,12 +251,12 @@ def _denying(found: Slots, text: str, about: str) -> str:
     return ""
 
 
-def _names(mine: Slots, question: Slots, own: Slots, beside: Slots, table: Mapping[str, float]) -> Iterator[Difference]:
+def _names(mine: Slots, question: Slots, own: Slots, near: Slots, table: Mapping[str, float]) -> Iterator[Difference]:
     is_german = any(each.low in _GERMAN for each in mine.tokens)
     for place, token in enumerate(mine.tokens):
         opens = place in mine.initials
         named = place in mine.names or (opens and (place + 1 in mine.names or token.stem not in table))
-        if not named or is_german or _has(token.stem, question) or _has(token.stem, own) or _has(token.stem, beside):
+        if not named or is_german or _has(token.stem, question) or _has(token.stem, own) or _has(token.stem, near):
             continue
         other = next((own.tokens[at].text for at in sorted(own.names) if not _has(own.tokens[at].stem, mine)), "")
         yield Difference("name", token.text, other)
