@@ -124,7 +124,7 @@ def test_a_line_is_written_before_its_request_is_sent(tmp_path: Path) -> None:
 def test_what_arrived_of_a_lost_reply_is_charged(
     tmp_path: Path, received: int, complete: bool, charge: tuple[int, float, float]
 ) -> None:
-    """Of the longest reply, which costs 2 USD, what arrived is charged, at most its limit, and the rest may be billed."""
+    """What arrived of the longest reply is charged, at most its limit, and the rest may be billed."""
     ledger = Ledger.open(tmp_path / "l", Charges())
     number = ledger.sent(Charge(400, 0, 0.25, estimated=True, reply_tokens=100, reply_usd=2.0))
     ledger.lost(number, received, complete=complete)
