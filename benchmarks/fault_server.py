@@ -153,10 +153,11 @@ def _damaged(asked: Asked) -> str:
 
 
 def _self_contradicting(asked: Asked) -> str:
+    """Return the right decision with evidence if it must have none, or without."""
     verdict = _verdict(asked)
     for each in verdict.get("verdicts", [verdict]):
-        wrong = {"sentences": [], "label": "supported"} if "label" in each else {"evidence": [], "grade": 2}
-        each.update(wrong)
+        name = "sentences" if "label" in each else "evidence"
+        each[name] = [] if each[name] else [1]
     return json.dumps(verdict)
 
 
@@ -185,20 +186,25 @@ _ONLY_FOR = {"missing": {"support_together"}, "contradiction": {"relevance", "su
 _HARMLESS = {*TRANSPORT, "damaged"}
 
 
-def _is_lost(attempts: list[str]) -> bool:
-    """Return True if a judge must give up after these attempts ("" is a right answer)."""
+def _is_lost(attempts: list[str], *, rating: bool) -> bool:
+    """Return True if a judge must give up after these attempts ("" is a right answer).
+
+    A decision that contradicts its evidence stands if nothing better comes. A truncated rating is re-asked.
+    """
     bad = cut = 0
     for fault in attempts:
         if fault in TRANSPORT:
             continue
-        if fault == "truncated":
+        if fault == "truncated" and not rating:
             cut += 1
         elif fault in {"", "damaged"}:
             return False
         else:
             bad, cut = bad + 1, 0
-        if fault == "refusal" or bad > REASKS or cut > ENLARGEMENTS:
+        if fault == "refusal":
             return True
+        if bad > REASKS or cut > ENLARGEMENTS:
+            return "contradiction" not in attempts
     return False
 
 
@@ -233,7 +239,7 @@ class Judge:
         attempts = self._attempts[asked.digest]
         fault = self._fault(asked, len(attempts))
         attempts.append(fault)
-        if fault and _is_lost(attempts):
+        if fault and _is_lost(attempts, rating=asked.name == "relevance"):
             self._lost.add(asked.digest)
         if fault == "429":
             self._not_before[asked.digest] = time.monotonic() + RETRY_AFTER_MS / 1000

@@ -79,12 +79,16 @@ class Case:
     def lost_share(self) -> float:
         """The probability that a conversation fails.
 
-        It fails after bad replies to all its turns, or if one turn is truncated whatever its limit.
+        It fails after bad replies to all its turns, or if one turn of a list is truncated whatever its limit. A
+        decision that contradicts its evidence counts if nothing better comes.
         """
-        cut = self.faults.get("truncated", 0.0)
-        bad = sum(share for name, share in self.faults.items() if name in REPLIES and name != "truncated")
+        bad = {name: share for name, share in self.faults.items() if name in REPLIES and name != "contradiction"}
+        if self.metric == ONE:
+            return sum(bad.values()) ** (1 + REASKS)
+        cut = bad.pop("truncated", 0.0)
+        unreadable = sum(bad.values())
         enlarged = sum(cut**n for n in range(1 + ENLARGEMENTS))
-        turns = [(bad * enlarged) ** n for n in range(2 + REASKS)]
+        turns = [(unreadable * enlarged) ** n for n in range(2 + REASKS)]
         return turns[-1] + sum(turns[:-1]) * cut ** (1 + ENLARGEMENTS)
 
     @property

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -43,6 +44,7 @@ from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
 from merilo.commands.sample_questions.cli import COMMAND as SAMPLE_QUESTIONS
 from merilo.commands.show.cli import COMMAND as SHOW
+from merilo.commands.standard_streams import OutputLost, flush_at_exit, prepare_standard_streams
 from merilo.commands.verify.cli import COMMAND as VERIFY
 from merilo.commands.view.cli import COMMAND as VIEW
 from merilo.errors import Interrupted, MeriloError, UsageError
@@ -190,16 +192,10 @@ def _app_for(arguments: Sequence[str]) -> typer.Typer:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    prepare_standard_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers send it; treat it like Ctrl-C
     code = outcome(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = _no_reader()
-    try:
-        sys.stderr.flush()
-    except BrokenPipeError:  # a closed stderr loses progress only
-        _no_reader()
+    flush_at_exit()
     if any(thread.name == "merilo" for thread in threading.enumerate()):
         os._exit(code)  # the thread waits for standard input or a hanging judge and would block the exit
     sys.exit(code)
@@ -211,20 +207,34 @@ def outcome(arguments: Sequence[str]) -> int:
     _prepare_logging(debug=debug)
     try:
         return _dispatch(arguments)
-    except BrokenPipeError:
-        return _no_reader()
-    except SystemExit as stop:  # typer and rich raise it for a closed pipe
-        if isinstance(stop.__context__, BrokenPipeError):
-            return _no_reader()
-        raise
+    except OutputLost as error:
+        if error.no_reader:  # as in `merilo show RUN | head`, which needs no message
+            return Exit.NO_READER
+        return _reported(error, Exit.OUTPUT_LOST, str(error), debug=debug)
+    except SystemExit as error:
+        message = f"Code that the command used stopped it with SystemExit({error.code}). Remove the call of sys.exit."
+        return _reported(error, Exit.WRONG_USE, message, debug=debug)
     except (KeyboardInterrupt, Interrupted) as error:
         return _reported(error, Exit.INTERRUPTED, str(error) or "Stopped.", debug=debug)
     except MeriloError as error:
         return _reported(error, Exit.WRONG_USE, str(error), debug=debug)
-    except Exception as error:  # noqa: BLE001  # the last handler: report it as a bug
+    except MemoryError as error:
+        return _reported(error, Exit.BUG, "The memory is not sufficient. Try fewer records (--limit).", debug=debug)
+    except BaseException as error:  # noqa: BLE001  # the last handler: report it as a bug
+        if isinstance(error, FileNotFoundError) and not _directory_exists():
+            message = "The working directory no longer exists. Change to another one."
+            return _reported(error, Exit.WRONG_USE, message, debug=debug)
         problem = f"{type(error).__name__}: {error}"
         advice = "" if debug else " Run it again with --debug and report what it prints."
         return _reported(error, Exit.BUG, f"This is a bug in merilo ({problem}).{advice}", debug=debug)
+
+
+def _directory_exists() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _renamed(arguments: Sequence[str]) -> str | None:
@@ -248,6 +258,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
             raise
         _print_error(message)
         return Exit.WRONG_USE
+    sys.stdout.flush()
     return int(code) if isinstance(code, int) else Exit.DONE
 
 
@@ -280,21 +291,7 @@ def _print_error(message: str) -> None:
     from merilo.data.remote import without_secrets
     from merilo.rendering.terminal import tell
 
-    try:
-        tell(without_secrets(message))
-    except BrokenPipeError:
-        _no_reader()
-
-
-def _no_reader() -> Exit:
-    """Redirect closed streams to the null device. Otherwise Python reports the closed pipe again at exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            os.dup2(null, stream.fileno())
-    return Exit.NO_READER
+    tell(without_secrets(message))
 
 
 def _prepare_logging(*, debug: bool) -> None:

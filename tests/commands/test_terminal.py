@@ -132,3 +132,66 @@ def test_a_former_command_names_the_new_one(words: tuple[str, ...], new: str, he
     done = here.merilo(*words)
     assert done.returncode == 2
     assert new in done.stderr
+
+
+_GATE = "merilo gate out --min context_relevance=0.1 --cannot-tell"
+_INCOMPLETE = "Cannot write the standard output (No space left on device). The output is incomplete.\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        (f"{_GATE} pass >&-", 0, ""),
+        (f"{_GATE} pass --json <&- >&- 2>&-", 0, ""),
+        (f"{_GATE} fail >&-", 1, ""),
+        (f"{_GATE} pass 2>/dev/full", 0, ""),
+        ("merilo run data.jsonl --quiet --out o1 >&-", 0, ""),
+        ("merilo run data.jsonl --out o2 <&- >&- 2>&- && merilo show o2 >/dev/null", 0, ""),
+        ("merilo gate missing 2>/dev/full", 2, ""),
+        (
+            "mkdir gone; cd gone; rmdir ../gone; merilo config",
+            2,
+            "The working directory no longer exists. Change to another one.\n",
+        ),
+        (f"{_GATE} pass >/dev/full", 74, _INCOMPLETE),
+        (f"{_GATE} fail --json >/dev/full", 74, _INCOMPLETE),
+        (f"{_GATE} pass --markdown - >/dev/full", 74, _INCOMPLETE),
+        (f"{_GATE} fail >/dev/full 2>&1", 74, ""),
+        ("merilo metrics --json >/dev/full", 74, _INCOMPLETE),
+        ("merilo --help >/dev/full", 74, _INCOMPLETE),
+        ("PYTHONIOENCODING=ascii merilo --help >/dev/full", 74, _INCOMPLETE),
+        ("PYTHONUNBUFFERED=1 merilo --version >/dev/full", 74, _INCOMPLETE),
+        (
+            "ulimit -f 1; merilo metrics --json >large",
+            74,
+            _INCOMPLETE.replace("No space left on device", "File too large"),
+        ),
+        (f"{_GATE} pass 1</dev/null", 74, _INCOMPLETE.replace("No space left on device", "Bad file descriptor")),
+        ("PYTHONPATH=broken:$PYTHONPATH merilo --version 2>/dev/null", 70, ""),
+        (
+            "merilo run data.jsonl --quiet --judge code.py:quits",
+            2,
+            "Code that the command used stopped it with SystemExit(1). Remove the call of sys.exit.\n",
+        ),
+    ],
+)
+def test_the_exit_code_is_true_without_streams(run: Here, command: str, code: int, message: str) -> None:
+    """1 is the code of a failed gate only; output that cannot be written has its own code and one sentence."""
+    (run.path / "broken" / "typer").mkdir(parents=True, exist_ok=True)
+    (run.path / "broken" / "typer" / "__init__.py").write_text("raise ImportError", encoding="utf-8")
+    (run.path / "code.py").write_text("async def quits(question): raise SystemExit(1)", encoding="utf-8")
+    script = f'merilo() {{ "{sys.executable}" -m merilo "$@"; }}\n{command}'
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), **run.environment}
+    done = subprocess.run(["sh", "-c", script], cwd=run.path, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.decode()) == (code, message)
+
+
+def test_a_reader_that_is_gone_needs_no_message(run: Here) -> None:
+    """As in `merilo metrics --json | head`."""
+    read, write = os.pipe()
+    os.close(read)
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), **run.environment}
+    words = [sys.executable, "-m", "merilo", "metrics", "--json"]
+    done = subprocess.run(words, env=environment, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")

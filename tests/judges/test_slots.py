@@ -25,6 +25,12 @@ from merilo.judges.slots import dates_differ, equal_dates, equal_numbers, slots
         ("one hundred and five metres", "105 metres"),
         ("about 1,500 visitors", "1,497 visitors"),
         ("more than 100 rooms", "120 rooms"),
+        ("四百二十公里", "420 km"),
+        ("४५ किलोमीटर", "45 km"),
+        ("٤٥ كيلومترا", "45 km"),
+        ("４５キロメートル", "45 km"),
+        ("3.5万米", "35 km"),
+        ("935 degrees Celsius", "935 °C"),
     ],
 )
 def test_a_number_is_equal_in_every_form(one: str, other: str) -> None:
@@ -44,6 +50,9 @@ def test_a_number_is_equal_in_every_form(one: str, other: str) -> None:
         ("the second floor", "the third floor"),
         ("less than 100 rooms", "120 rooms"),
         ("3,000 seats", "2,000 seats"),
+        ("-40 °C", "40 °C"),
+        ("-40 °C", "-40 °F"),
+        ("36米", "36公里"),
     ],
 )
 def test_another_value_or_unit_is_another_number(one: str, other: str) -> None:
@@ -62,6 +71,8 @@ def test_another_value_or_unit_is_another_number(one: str, other: str) -> None:
         "12.03.2020",
         "12. März 2020",
         "12 марта 2020",
+        "12 de marzo de 2020",
+        "12 mars 2020",
     ],
 )
 def test_a_date_is_equal_in_every_order(text: str) -> None:

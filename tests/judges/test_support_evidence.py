@@ -6,10 +6,13 @@ import json
 
 import pytest
 
+from merilo.data.language import detect_language
+from merilo.data.short_answers import stated
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.lexical_units import read_sentences, units_of
 from merilo.judges.reasons import excerpt
+from merilo.judges.support_evidence import P_COPIED
 from merilo.judges.word_bags import asks_time, is_word_bag, states_time
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.sufficiency import Sufficiency
@@ -89,6 +92,124 @@ def test_the_same_value_in_another_form_is_supported(statement: str, context: st
     found = verdict(statement, context)
     assert found.supported
     assert "Differs in" not in found.reason
+
+
+KEPT = "Backups are kept for 21 days."
+RESULTS = (("year", "revenue", "profit"), ("2022", "10", "2"), ("2023", "14", "3"))
+
+
+def answered(asked: str, answer: str, context: str) -> SupportVerdict:
+    """What the judge answers about the statement of a response, in the language that its script suggests."""
+    language = detect_language(asked)
+    return verdict(stated(answer, asked, language) or answer, context, language=language)
+
+
+@pytest.mark.parametrize(
+    ("asked", "context", "same", "changed"),
+    [
+        ("How long are backups kept?", KEPT, "21 days.", "400 days."),
+        ("How long are backups kept?", KEPT, "Three weeks.", "Three months."),
+        ("How long are backups kept?", KEPT, "For 21 days.", "02:30"),
+        ("How long are backups kept?", KEPT, "Twenty-one days.", "Until the end of days."),
+        ("What is the limit?", "The limit is 16 MiB. The cache holds 49 MiB.", "16 MiB.", "49 MiB."),
+        ("What is the limit?", "The upload limit is 16 MiB.", "The limit is 16 MiB.", "The limit is 16 GiB."),
+        ("At what temperature does it melt?", "The alloy melts at -40 °C.", "-40 °C.", "40 °C."),
+        ("When was it written?", "It was written by Anna Berg in May 1999.", "In May 1999.", "In May 1998."),
+        ("Who wrote it?", "It was written by Anna Berg in May 1999.", "Anna Berg.", "Anna Lind."),
+        ("What did the water do?", "The water level rose overnight.", "It rose.", "It fell."),
+        ("May dogs enter?", "Dogs may not enter at any time.", "Dogs may not enter.", "Dogs may enter."),
+        ("How often is it cleaned?", "The tank is cleaned twice a week.", "Twice a week.", "Twice a month."),
+        ("Wie lange dauert es?", "Der Umbau dauert 21 Tage.", "21 Tage.", "400 Tage."),
+        ("Quand ouvre le refuge ?", "Le refuge ouvre le 15 juin.", "Le 15 juin.", "Le 15 juillet."),
+        ("¿Cuánto cuesta el abono?", "El abono cuesta 35 euros.", "Cuesta 35 euros.", "Cuesta 53 euros."),
+        ("Какова длина моста?", "Длина моста 270 метров.", "270 метров.", "270 километров."),
+        ("票价多少？", "票价是二百五十元。", "票价是250元。", "票价是400元。"),
+        ("水位怎么样了？", "昨夜水位上升了。", "水位上升了。", "水位下降了。"),
+        ("定員は何人ですか？", "定員は４５人です。", "45人です。", "54人です。"),
+        ("駐車できますか？", "校庭には駐車できません。", "駐車できません。", "駐車できます。"),
+        ("كم ثمن التذكرة؟", "ثمن التذكرة ٢٥٠ ريالا.", "250 ريالا.", "400 ريالا."),
+        ("टिकट कितने का है?", "टिकट २५० रुपये का है।", "250 रुपये।", "400 रुपये।"),
+        ("다리의 길이는 얼마입니까?", "다리의 길이는 270미터입니다.", "270미터입니다.", "270킬로미터입니다."),
+    ],
+)
+def test_a_short_answer_is_supported_only_with_the_slots_of_its_sentence(
+    asked: str, context: str, same: str, changed: str
+) -> None:
+    """Numbers, units, dates, names, negation and direction count in every script, and so do its words."""
+    assert answered(asked, same, context).supported
+    assert not answered(asked, changed, context).supported
+
+
+def test_the_reason_of_a_short_answer_states_what_was_compared() -> None:
+    """It names a slot that differs, or one that is not there, and never says that a wrong answer occurs."""
+    asked = "How long are backups kept?"
+    assert "Differs in: 400 days / 21 days." in answered(asked, "400 days.", KEPT).reason
+    assert "Not in it: 2:30." in answered(asked, "02:30", KEPT).reason
+    assert answered(asked, "21 days.", KEPT).reason.endswith("most of its words are there.")
+
+
+@pytest.mark.parametrize(("answer", "context"), [("Yes.", "The pool is not heated."), ("No.", "The pool is heated.")])
+def test_a_bare_yes_or_no_against_the_negation_of_its_sentence_is_not_supported(answer: str, context: str) -> None:
+    """A sentence that denies what is asked supports no yes, and one that says it supports no no."""
+    assert not answered("Is the pool heated?", answer, context).supported
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "\n".join(f"| {' | '.join(row)} |" for row in (RESULTS[0], ("---",) * 3, *RESULTS[1:])),
+        "\n".join("".join(cell.ljust(10) for cell in row) for row in RESULTS),
+        *("\n".join(map(each.join, RESULTS)) for each in (" ", "\t", ",", ";")),
+        "Results:\n" + "\n".join(map(" ".join, RESULTS)),
+        "\n".join(
+            f"| {' | '.join(row)} |" for row in (("", "2022", "2023"), *zip(*(row[1:] for row in RESULTS), strict=True))
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("asked", "answer", "supported"),
+    [
+        ("What was profit in 2023?", "Profit in 2023 was 3.", True),
+        ("What was profit in 2023?", "Revenue in 2023 was 3.", False),
+        ("What was revenue in 2023?", "14.", True),
+        ("What was revenue in 2023?", "3.", False),
+        ("What was revenue in 2022?", "14.", False),
+        ("How was it?", "In 2023 the company made a revenue of 14 and a profit of 3.", True),
+        ("How was it?", "In 2023 the company made a revenue of 3 and a profit of 14.", False),
+        ("How was it?", "The profit of the company in the year 2022 was 3 in total.", False),
+    ],
+)
+def test_a_value_counts_only_in_the_row_and_below_the_header_that_are_named(
+    table: str, asked: str, answer: str, supported: bool
+) -> None:
+    """A table in any form is read with its header cells, by the statement or by the question that it answers."""
+    assert answered(asked, answer, table).supported is supported
+
+
+@pytest.mark.parametrize(
+    ("answer", "supported"), [("The weight is 2 kg.", True), ("The weight is 9.", False), ("The power is 9 W.", True)]
+)
+def test_a_value_of_another_field_is_not_supported(answer: str, supported: bool) -> None:
+    """Lines with a name and a value are read as the cells of a row."""
+    assert answered("What is known?", answer, "Weight: 2 kg\nPower: 9 W\nPrice: 40 euros").supported is supported
+
+
+@pytest.mark.parametrize(
+    ("statement", "context"),
+    [
+        ("The mill by the river was opened by two broth-\ners.", "The mill by the river was opened by two brothers."),
+        (
+            "The mill by the river was opened by two brothers.",
+            "The mill by the ri-\n  ver was opened by two broth-\ners.",
+        ),
+        ("The mill is a well-known house by the river.", "The mill is a well-\nknown house by the river."),
+        ("The mill is a wellknown house by the river.", "The mill is a well-\nknown house by the river."),
+        ("The chapel of Saint-Denis was built in 1820.", "The chapel of Saint-\nDenis was built in 1820."),
+    ],
+)
+def test_a_word_broken_at_a_line_end_is_the_same_word(statement: str, context: str) -> None:
+    """A hyphen at a line end counts as part of the word only if the word is written so elsewhere, or before a name."""
+    assert verdict(statement, context).probability == P_COPIED
 
 
 def test_the_reason_names_the_sentence() -> None:

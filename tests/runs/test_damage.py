@@ -239,7 +239,7 @@ def test_a_journal_that_names_a_file_is_refused(whole: merilo.Run, tmp_path: Pat
     assert victim.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", [f"{OUTCOMES}.part", LEDGER, ".lock", f"{STORE}-wal"])
+@pytest.mark.parametrize("name", [f"{OUTCOMES}.part", LEDGER, ".lock", f"{STORE}-wal", MANIFEST, "seal.json"])
 def test_nothing_is_written_through_a_link(name: str, whole: merilo.Run, tmp_path: Path) -> None:
     """A link in place of a file that a command writes in place may lead to any file of the user."""
     shutil.copytree(whole.path, tmp_path / "run")

@@ -69,14 +69,14 @@ def test_the_second_of_one_id_can_be_skipped(tmp_path: Path) -> None:
 
 
 def test_a_fault_of_all_records_is_told_once(tmp_path: Path) -> None:
-    """With the columns named in another way it is one line for all, with options that can be copied."""
-    rows = [{"User Question": "q?", "llm_answer": "a", "weight": 1} for _ in range(30)]
+    """A file without a known column is one line for all records, which names the columns."""
+    rows = [{"colour": "red", "weight": 1} for _ in range(30)]
     with pytest.raises(merilo.DataError) as refused:
         evaluate(rows, tmp_path)
     told = str(refused.value).splitlines()
     assert len(told) == 2
     assert "all 30 records: expected at least one of the fields" in told[1]
-    assert told[1].endswith("Map columns with --map 'User Question=user_input' --map llm_answer=response.")
+    assert "'colour', 'weight'" in told[1]
     assert len(refused.value.problems) == 30
 
 

@@ -117,14 +117,14 @@ def test_a_line_is_written_before_its_request_is_sent(tmp_path: Path) -> None:
     [
         (0, False, (0, 0.25, 2.0)),
         (30, False, (30, 0.85, 1.4)),
-        (150, False, (150, 3.25, 0.0)),
+        (150, False, (100, 2.25, 0.0)),
         (0, True, (0, 0.25, 0.0)),
     ],
 )
 def test_what_arrived_of_a_lost_reply_is_charged(
     tmp_path: Path, received: int, complete: bool, charge: tuple[int, float, float]
 ) -> None:
-    """Of the longest reply, which costs 2 USD, what arrived is charged, and the rest may be billed in addition."""
+    """What arrived of the longest reply is charged, at most its limit, and the rest may be billed."""
     ledger = Ledger.open(tmp_path / "l", Charges())
     number = ledger.sent(Charge(400, 0, 0.25, estimated=True, reply_tokens=100, reply_usd=2.0))
     ledger.lost(number, received, complete=complete)

@@ -15,7 +15,7 @@ import pytest
 from edits import Printed, byte_edits, line_edits, printed, readers, value_edits
 from judged_rivers import canonical
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
-from seals import remove_seal
+from seals import remove_seal, seal_again
 
 import merilo
 from merilo.commands.calibrate.run import calibrate_run
@@ -110,6 +110,20 @@ EDITS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "no seal": (SEAL, remove),
     "no store": (STORE, remove),
 }
+
+
+def test_a_metric_that_a_run_names_never_runs_code(here: Path, copy: Path, tmp_path: Path) -> None:
+    """A run may be a stranger's, so the text of its metric is no code, although `--metrics` may name a file."""
+    (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nX = 1\n", encoding="utf-8")
+    for name in (MANIFEST, OUTCOMES, SUMMARY):
+        text = (copy / name).read_text(encoding="utf-8")
+        (copy / name).write_text(text.replace(f'"{METRIC}"', f'"{tmp_path / "code.py"}:X"'), encoding="utf-8")
+    seal_again(copy)
+    assert printed("show", copy)[0] == 2
+    for words in every_reader(copy, here).values():
+        printed(*words)
+    printed("replay", copy, "--out", tmp_path / "replayed")
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", EDITS)

@@ -2,8 +2,8 @@
 
 Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 usage error, invalid data, a
 broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
-(--max-cost, --max-requests, --max-seconds) · 6 waiting for batches (--batch) · 70 a bug in merilo · 130 interrupted ·
-141 the reader of the output is gone.
+(--max-cost, --max-requests, --max-seconds) · 6 waiting for batches (--batch) · 70 a bug in merilo, or no memory · 74
+the standard output cannot be written · 130 interrupted · 141 the reader of the output is gone.
 """
 
 from enum import IntEnum
@@ -20,5 +20,6 @@ class Exit(IntEnum):
     LIMIT_REACHED = 5
     WAITING = 6
     BUG = 70
+    OUTPUT_LOST = 74
     INTERRUPTED = 130
     NO_READER = 141

@@ -1,8 +1,9 @@
 """Settings of a project: `merilo.toml`, or `[tool.merilo]` in `pyproject.toml`, for the command line.
 
-The file may come from someone else's checkout, so it cannot name output files, and it is not trusted with keys or code.
-A key that the file names is used, and code that it names runs, only after the user has allowed this content of the file
-and of the code (`merilo config --allow`). An address in the file without a key variable is sent no key.
+The file may come from someone else's checkout. So it cannot name output files, and a file that another user could have
+written is refused. Whatever sends data, costs money or runs code (`ProjectFile.uses`) needs the user's consent to this
+content of the file and of the files that it names (`merilo config --allow`). Addresses of this machine need it too: a
+local port can forward what it receives. An address in the file without a key variable is sent no key.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -33,9 +35,26 @@ SUITE: Final = "suite"
 NO_KEY: Final = "MERILO_NO_KEY"
 """The key variable of an address in a project file that names none. It is not set, so no key is sent."""
 _EMBEDDER: Final = "embedder_"
+_JUDGES: Final = ("judge", "embedder", "cross_encoder")
+_CONSENT: Final = {
+    "base_url": "the server {}",
+    "api_key_env": "the key in {}",
+    "embedder_base_url": "the server {}",
+    "embedder_api_key_env": "the key in {}",
+    "draws": "{} draws of each question",
+    "unanswered": "the cost of unanswered requests as {}",
+    "prices": "the prices {}",
+}
+"""Settings other than judges that need consent, in words. The last three change what a run costs or is charged."""
+_USUAL: Final = (1, "charged")
+"""Values of these settings that need no consent: one draw, and requests that are charged."""
 _JUDGE: Final = ("base_url", "api_key_env", "judged")
 """Settings that belong to the file's judge."""
 _ADDRESSES: Final = tuple((f"{whose}base_url", f"{whose}api_key_env") for whose in ("", _EMBEDDER))
+_NO_CONSENT: Final = re.compile(r"(?:[\w\s,-]+=)?\s*(?:embedded|(?:local|scripted):[^=>]*)")
+"""Judges that send nothing and cost nothing. A plug-in or a provider, also one on this machine, is none of them."""
+_SHOWN: Final = 200
+"""Maximum length of a used thing in a message."""
 _CODE: Final = re.compile(r"(?:^|(?<=[:=>]))[^:=>]+?\.py(?=:)")
 """The path of a code file within a setting; a named judge has more text around it."""
 
@@ -48,12 +67,12 @@ class ProjectFile:
     settings: Mapping[str, Any]  # Any: the values that the options take
     """Option of an evaluation, or `suite` → its value. Paths are relative to the current directory."""
     digest: str
-    """SHA-256 of the settings and of the code files that they name; the user's permission is for this content."""
+    """SHA-256 of the settings, code and prices that the file names; the user's consent is for this content."""
 
     @property
     def allowed(self) -> bool:
-        """True if the user has allowed this content of this file."""
-        return _allowed().get(str(self.path)) == self.digest
+        """True if the user has allowed this content of this file, or if it needs no consent."""
+        return not uses(self.settings) or _allowed().get(str(self.path)) == self.digest
 
     @property
     def name(self) -> str:
@@ -63,44 +82,57 @@ class ProjectFile:
     def allow(self) -> None:
         """Record that the user trusts this content of this file."""
         path = _allowed_path()
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**_allowed(), str(self.path): self.digest}, indent=2, sort_keys=True)
-        part = path.with_suffix(".part")
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(path)
-
-    def needs_permission(self) -> bool:
-        """True if the file names code or the environment variable of a key."""
-        return any(key in self.settings for _, key in _ADDRESSES) or any(map(_names_code, self.settings.values()))
+        part = path.with_suffix(f".{os.getpid()}.part")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            part.replace(path)
+        except OSError as error:
+            raise UsageError(f"Cannot write {path} ({error.strerror}).") from error
 
     def options(self, wanted: Collection[str], given: Collection[str]) -> dict[str, Any]:  # Any: as above
         """Return the file's values of the wanted options, except those given on the command line.
 
         A judge on the command line comes without the address, key and other settings of the file's judge.
 
-        Raises UsageError if the file needs a permission that it does not have.
+        Raises UsageError if these values need a consent that the user has not given.
         """
         found = {name: value for name, value in self.settings.items() if name in wanted and name not in given}
         if "judge" in given or "base_url" in given:
             found = {name: value for name, value in found.items() if name not in _JUDGE}
         if "embedder" in given or f"{_EMBEDDER}base_url" in given:
             found = {name: value for name, value in found.items() if not name.startswith(_EMBEDDER)}
-        if any(map(_names_code, found.values())) and not self.allowed:
-            raise UsageError(f"{self.name} names a file with code. {self._advice}")
         for address, key in _ADDRESSES:
             if address in found and key in given:
                 flag = "--" + address.replace("_", "-")
                 raise UsageError(f"The {address} in {self.name} gets no key from the command line; add {flag}.")
-            if key in found and not self.allowed:
-                server = found.get(address, "the judge's server")
-                raise UsageError(f"{self.name} sends the key in {found[key]} to {server}. {self._advice}")
+        if (used := uses(found)) and not self.allowed:
+            raise UsageError(
+                f"{self.path} needs your consent to use {'; '.join(used)}. Read the file. If you trust it, run: "
+                "merilo config --allow. To ignore it, add --no-config."
+            )
+        for address, key in _ADDRESSES:
             if address in found:
                 found.setdefault(key, NO_KEY)
         return found
 
-    @property
-    def _advice(self) -> str:
-        return "Read the file. If you trust it, run: merilo config --allow. To ignore it, add --no-config."
+
+def uses(settings: Mapping[str, Any]) -> list[str]:  # Any: values of options
+    """Return what the settings use that sends data, costs money or runs code; each needs the user's consent."""
+    found: list[str] = []
+    for name, value in settings.items():
+        texts = [text for text in (value if check.is_list(value) else [value]) if isinstance(text, str)]
+        for text in texts:
+            if _names_code(text):
+                found.append(f"the code in {text}")
+            elif name in _JUDGES and _NO_CONSENT.fullmatch(text) is None:
+                found.append(f"the {name.replace('_', '-')} {text}")
+        if name in _CONSENT and value not in _USUAL:
+            found.append(_CONSENT[name].format("of the file" if check.is_list(value) else value))
+    return [text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ... ({len(text):,} characters)" for text in found]
 
 
 def project_file(flags: Mapping[str, Flag], start: Path | None = None) -> ProjectFile | None:
@@ -113,8 +145,7 @@ def project_file(flags: Mapping[str, Flag], start: Path | None = None) -> Projec
     for place in (folder, *folder.parents):
         table = _table_in(place)
         if table is not None:
-            path, found = table
-            return _checked(path, found, flags)
+            return _checked(*table, flags)
     return None
 
 
@@ -139,6 +170,7 @@ def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
 
     own, shared = folder / NAME, folder / PYPROJECT
     if own.is_file():
+        _refuse_if_unsafe(own)
         return own, read_document(own)
     if not shared.is_file():
         return None
@@ -150,7 +182,43 @@ def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
         return None
     tool = read_document(shared).get("tool")
     table = tool.get("merilo") if check.is_record(tool) else None
-    return (shared, table) if check.is_record(table) else None
+    if not check.is_record(table):
+        return None
+    _refuse_if_unsafe(shared)
+    return shared, table
+
+
+def _refuse_if_unsafe(path: Path) -> None:
+    """Raise UsageError for a file that another user of the machine could have written."""
+    if (problem := _unsafe(path)) or (problem := _unsafe(path.parent)):
+        raise UsageError(f"{path}: {problem}, so merilo does not read it. To ignore it, add --no-config.")
+
+
+def _unsafe(path: Path) -> str:
+    """Return how another user could change a file or folder; empty if none could.
+
+    root is trusted, since it could change merilo itself; under sudo, the user who called it is trusted too. Windows
+    has no such owners, so only the consent protects there.
+    """
+    if sys.platform == "win32":
+        return ""
+    user = os.geteuid()
+    trusted = {0, user}
+    if user == 0 and os.environ.get("SUDO_UID", "").isdecimal():
+        trusted.add(int(os.environ["SUDO_UID"]))
+    try:
+        link, found = path.lstat(), path.stat()
+    except OSError as error:
+        return f"its owner is not known ({error.strerror})"
+    what = "it is" if path.is_file() else "its directory is"
+    for owner in (link.st_uid, found.st_uid):
+        if owner not in trusted:
+            return f"{what} owned by another user (uid {owner})"
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return f"{what} writable by all users (chmod o-w)"
+    if path.is_file() and found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid():
+        return f"{what} writable by a group (chmod g-w)"
+    return ""
 
 
 def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag]) -> ProjectFile:
@@ -172,13 +240,17 @@ def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag])
 
 
 def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
-    """Return a digest of the settings and of the content of the code files that they name."""
+    """Return a digest of the settings and of the content of the code files and price table that they name.
+
+    Raises UsageError for one of these that another user could have written.
+    """
     digest = hashlib.sha256(json.dumps(table, sort_keys=True, ensure_ascii=False, default=str).encode())
-    for value in settings.values():
+    for name, value in settings.items():
         for text in value if check.is_list(value) else [value]:
-            for path in sorted(_code_files(text) if isinstance(text, str) else ()):
-                if isfile(path):  # noqa: PTH113  Path.is_file raises OSError for a long name
-                    digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
+            named = set[str]() if not isinstance(text, str) else {text} if name == "prices" else _code_files(text)
+            for path in filter(isfile, sorted(named)):
+                _refuse_if_unsafe(Path(path))
+                digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
     return digest.hexdigest()
 
 
@@ -262,8 +334,10 @@ def _allowed_path() -> Path:
 
 
 def _allowed() -> dict[str, str]:
-    """Return path → digest of the allowed files; empty if there are none or the list is unreadable."""
+    """Return path → digest of the allowed files; empty if there are none, or if another user could have listed them."""
     try:
+        if _unsafe(_allowed_path()):
+            return {}
         found = json.loads(_allowed_path().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}

@@ -62,12 +62,16 @@ def affirms(text: str) -> bool | None:
     return None if says_yes and any(map(_is_denial, rest)) else says_yes  # "Yes, it isn't." is neither
 
 
+def has_few_words(text: str, language: str) -> bool:
+    """Return True if a text has fewer than `SHORT_WORDS` words, or few characters in a language without spaces."""
+    most = _SHORT_SIGNS.get(language)
+    return len(text) < most if most else len(text.split()) < SHORT_WORDS
+
+
 def _is_short(answer: str, language: str) -> bool:
-    if language in _SHORT_SIGNS:
-        return len(answer) < _SHORT_SIGNS[language]
+    if language in _SHORT_SIGNS or not has_few_words(answer, language):
+        return has_few_words(answer, language)
     words = answer.split()
-    if len(words) >= SHORT_WORDS:
-        return False
     return language != "en" or is_yes_or_no(answer) or not any(map(_is_verb, words, ["", *words]))
 
 

@@ -220,9 +220,13 @@ class BlendedModel:
         return self.lexical.claims(sentence)
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        rows = self.rows.short(short, contexts)
+        found = self.lexical.short_rows(short, contexts)
+        rows = self.rows.short(short, found, contexts)
+        plain = {at for at, each in enumerate(found) if each is not None and each.is_plain}
         curve, covered = self.curves[short.task], coverage(self.lexical.held(f"{short.asked} {short.answer}", contexts))
-        return short_result(short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]))
+        return short_result(
+            short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]), plain=plain
+        )
 
     def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
         """Return the sentences that reach the threshold for evidence, or the most likely one if none does."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merilo.judges.encoder.weights import Weights
     from merilo.judges.lexical import LexicalModel
     from merilo.judges.lexical_match import Matches
-    from merilo.judges.lexical_short import ShortAnswer
+    from merilo.judges.lexical_short import Answered, ShortAnswer
 
 Row = tuple[float, ...]
 
@@ -123,10 +123,15 @@ class BlendedRows:
         seen = self._windows(self._short(statement), sentences)
         return by_words, float(self._margins(seen).max())
 
-    def short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> list[Row | None]:
-        """Return the features of `answered`, or of `yes_or_no`, for each context; None if a context has no evidence."""
+    def short(
+        self, short: ShortAnswer, found: Sequence[Answered | None], contexts: Sequence[Sequence[str]]
+    ) -> list[Row | None]:
+        """Return the features of `answered`, or of `yes_or_no`, for each context; None if a context has no evidence.
+
+        `found`: from `LexicalModel.short_rows`.
+        """
         rows: list[Row | None] = []
-        for seen, sentences in zip(self.lexical.short_rows(short, contexts), contexts, strict=True):
+        for seen, sentences in zip(found, contexts, strict=True):
             if seen is None:
                 rows.append(None)
                 continue

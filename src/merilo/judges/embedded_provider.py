@@ -22,6 +22,7 @@ from merilo.judges.excerpts import excerpts
 from merilo.judges.follow_ups import full_question
 from merilo.judges.in_process import answer_batch, question_length
 from merilo.judges.lexical_units import read_sentences
+from merilo.judges.line_breaks import join_broken_words
 from merilo.judges.ngrams import likeness, ngram_vector
 from merilo.judges.reasons import pairs_of, sentence_reason, support_reason
 from merilo.judges.support_candidates import Position
@@ -68,8 +69,10 @@ _POLL_S: Final = 0.1
 _long_turn: Final = Lock()
 _ENOUGH: Final = ("Insufficient", "Partly sufficient", "Sufficient")
 _WHY_SHORT: Final = {
-    "answered": " A short answer, judged by whether it occurs near the evidence for the question.",
-    "yes_or_no": " A bare yes or no, judged by how much of the question occurs and whether it is denied.",
+    ("answered", True): " Its numbers, dates and names and most of its words are there.",
+    ("answered", False): " A short answer, judged together with its question.",
+    ("yes_or_no", True): " A bare yes or no, judged by how much of the question occurs and whether it is denied.",
+    ("yes_or_no", False): " A bare yes or no, judged by how much of the question occurs and whether it is denied.",
 }
 
 
@@ -161,8 +164,9 @@ def too_long(question: Question[Any]) -> str | None:
 
 
 def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
-    (excerpt,) = excerpts(model, (question.user_input,), [read_sentences(question.sentences)])
-    found = excerpt.placed(model.relevance(question.user_input, excerpt.sentences))
+    (asked,), own = join_broken_words([question.user_input], question.sentences)
+    (excerpt,) = excerpts(model, (asked,), [read_sentences(own)])
+    found = excerpt.placed(model.relevance(asked, excerpt.sentences))
     reason = sentence_reason(
         "Helps to answer" if found.grade else "Does not help to answer",
         question.sentences,
@@ -177,9 +181,9 @@ def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
 
 
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
-    texts = [read_sentences(question.sentences)]
-    (excerpt,) = excerpts(model, (question.reference, question.user_input), texts)
-    found = excerpt.placed(model.usefulness(question.user_input, question.reference, excerpt.sentences))
+    (reference,), own = join_broken_words([question.reference], question.sentences)
+    (excerpt,) = excerpts(model, (reference, question.user_input), [read_sentences(own)])
+    found = excerpt.placed(model.usefulness(question.user_input, reference, excerpt.sentences))
     reason = sentence_reason(
         "Useful" if found.useful else "Not useful",
         question.sentences,
@@ -210,7 +214,8 @@ def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     statement, texts = _compared(question)
-    contexts = [judged_sentences(text, question.language) for text in texts]
+    split = [judged_sentences(text, question.language) for text in texts]
+    (statement,), *contexts = join_broken_words([statement], *split)
     copied = copied_from(statement, contexts)
     if copied:
         yes_from = model.curves["supported"].thresholds["yes"]
@@ -238,7 +243,7 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
         yes_from=found.yes_from,
         differences=found.differences,
     )
-    reason += _WHY_SHORT.get(found.decided_by, "") + _partly(*read)
+    reason += _WHY_SHORT.get((found.decided_by, found.supported), "") + _partly(*read)
     return SupportVerdict(
         label,
         found.evidence,
@@ -269,9 +274,9 @@ def _plain(answer: str) -> str:
 
 
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
-    contexts = [read_sentences(sentences(context)) for context in question.contexts]
-    read = excerpts(model, (question.user_input,), contexts)
-    found = model.sufficiency(question.user_input, [each.sentences for each in read])
+    (asked,), *split = join_broken_words([question.user_input], *map(sentences, question.contexts))
+    read = excerpts(model, (asked,), [read_sentences(own) for own in split])
+    found = model.sufficiency(asked, [each.sentences for each in read])
     verdict = _ENOUGH[found.level]
     reason = f"{verdict} ({found.probability:.2f}; threshold {found.yes_from:.2f}). "
     reason += f"The contexts contain {_percent(found.coverage)} of the user input's words, by weight.{_partly(*read)}"

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
@@ -39,7 +39,7 @@ from merilo.judges.lexical_short import (
 from merilo.judges.lexical_text import words
 from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, COURTESIES, REFUSALS
 from merilo.judges.model_files import model_file
-from merilo.judges.support_evidence import with_evidence
+from merilo.judges.support_evidence import checked, with_evidence
 from merilo.judges.support_result import SupportResult
 from merilo.judges.word_bags import asks_time, states_time
 
@@ -256,11 +256,13 @@ class LexicalModel:
     ) -> SupportResult:
         """Return what `judge` returns for a statement, as `merilo.judges.support_evidence.with_evidence` changes it."""
         short = short_answer(statement)
-        stated = statement if short is None else f"{short.asked} {short.answer}"
-        result, found = judge(statement, contexts), self.held(stated, contexts)
-        return with_evidence(
-            result, stated, contexts, found=found, lexicon=self.lexicon, judge=lambda text: judge(text, contexts)
-        )
+        asked, said = ("", statement) if short is None else (short.asked, short.answer)
+        result, found = judge(statement, contexts), self.held(f"{asked} {said}".lstrip(), contexts)
+        result = with_evidence(
+            result, f"{asked} {said}".lstrip(), contexts, found=found, lexicon=self.lexicon,
+            judge=lambda text: judge(text, contexts),
+        )  # fmt: skip
+        return checked(result, said, asked, contexts, found=found, table=self.lexicon.table)
 
     def support_by_words(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Judge the same by the fitted curve alone, without the slots of the statement."""
@@ -287,9 +289,13 @@ class LexicalModel:
         return short_rows(short, contexts, self.lexicon, lambda found: self.context_row(found)[0])
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        rows = [None if each is None else each.row for each in self.short_rows(short, contexts)]
+        found = self.short_rows(short, contexts)
+        rows = [None if each is None else each.row for each in found]
+        plain = {at for at, each in enumerate(found) if each is not None and each.is_plain}
         curve, covered = self.curves[short.task], coverage(self.held(f"{short.asked} {short.answer}", contexts))
-        return short_result(short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]))
+        return short_result(
+            short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]), plain=plain
+        )
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
@@ -380,11 +386,14 @@ def short_result(
     rows: Sequence[Sequence[float] | None],
     covered: float,
     relevance: Callable[[int], RelevanceResult],
+    *,
+    plain: Collection[int],
 ) -> SupportResult:
     """Judge whether a short answer is supported, from each context's row (None: no evidence in this context).
 
     A context that does not help to answer the question supports no answer: the probability is at most that of
-    relevance, scaled so that the thresholds of both are equal.
+    relevance, scaled so that the thresholds of both are equal. `plain`: contexts that state the answer plainly, see
+    `Answered.is_plain`.
     """
     yes_from = curve.thresholds["yes"]
 
@@ -393,6 +402,8 @@ def short_result(
         return min(1.0, round(found.probability / found.yes_from * yes_from, DIGITS))
 
     chances = [0.0 if row is None else min(curve.probability(row), at_most(at)) for at, row in enumerate(rows)]
+    # Above the threshold, in the order of their probabilities.
+    chances = [round(yes_from + (1 - yes_from) * p, DIGITS) if at in plain else p for at, p in enumerate(chances)]
     evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
     return SupportResult(bool(evidence), evidence, max(chances, default=0.0), covered, yes_from, short.task)
 

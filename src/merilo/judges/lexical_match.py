@@ -11,7 +11,7 @@ from merilo.judges.lexical_text import Words, asks, prefix, weight, words
 from merilo.judges.lexical_units import units_of
 from merilo.judges.lexical_words import ASKS, ASKS_UNSPACED, NEEDS_HOW, OPENS_QUESTION
 
-RULES_VERSION: Final = 5
+RULES_VERSION: Final = 6
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 
 MIN_PREFIX: Final = 4

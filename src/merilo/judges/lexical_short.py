@@ -6,15 +6,17 @@ has no position. Its features are how much of the question the context contains,
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from merilo.data.short_answers import affirms, taken_apart
 from merilo.judges.lexical_features import SUPPORT_FEATURES, asked_for, support_features
-from merilo.judges.lexical_match import Lexicon, Matches, Query, match
-from merilo.judges.lexical_text import Words, words
+from merilo.judges.lexical_match import MIN_PREFIX, Lexicon, Matches, Query, match, weigh
+from merilo.judges.lexical_text import Words, is_unspaced, prefix, weight, words
 from merilo.judges.lexical_words import BEFORE_WH, WH_WORDS
+from merilo.judges.slot_check import places_of, unstated
+from merilo.judges.slots import slots
 
 ANSWERED_FEATURES: Final = tuple(
     """
@@ -34,6 +36,11 @@ _WH: Final = frozenset(stem for word in WH_WORDS for stem in words(word).stems)
 _BEFORE_WH: Final = frozenset(stem for word in BEFORE_WH for stem in words(word).stems)
 _ALL: Final = 0.999
 _NEAR_WORDS: Final = 3.0
+_MIN_ASKED: Final = 0.2
+"""Fraction of the question, by weight, that a sentence contains at least to be about it."""
+_MIN_GIVEN: Final = 0.2
+"""Fraction of what the sentence adds to the question, by weight, that the answer gives."""
+_MIN_WEIGHT: Final = 0.02
 _NOWHERE: Final = -12.0
 """Log odds of evidence if there is no sentence."""
 
@@ -59,6 +66,8 @@ class Answered(NamedTuple):
     """Values of ANSWERED_FEATURES; for a yes or a no, of YES_OR_NO_FEATURES."""
     sentences: tuple[int, ...]
     """Indices of the sentences that contain most of the answer, ascending; none for a yes or a no."""
+    is_plain: bool = False
+    """True if the sentence most like the question states the answer and adds little else to the question."""
 
 
 def short_answer(statement: str) -> ShortAnswer | None:
@@ -83,7 +92,7 @@ def short_rows(
             return [None for _ in contexts]
         yes = float(short.says_yes)
         return [Answered(_yes_or_no(question, yes, each, lexicon, odds_of), ()) if each else None for each in contexts]
-    seen = [_seen(question, lexicon.query(short.answer), context, odds_of) for context in contexts]
+    seen = [_seen(short, context, lexicon, odds_of) for context in contexts]
     best = max((odds for each in seen for odds in each.odds), default=_NOWHERE)
     elsewhere = max((odds for each in seen for odds in each.odds_elsewhere), default=_NOWHERE)
     return [_answered(each, best, elsewhere) if each.holding else None for each in seen]
@@ -104,22 +113,33 @@ class _Seen:
     given: Matches
     odds: tuple[float, ...]
     holding: tuple[int, ...]
-    """Indices of the units that contain most of the answer, by weight; words with equal beginnings count."""
+    """Indices of the units that state the answer, and among them those with most of its words, by weight."""
     share: float
     """The fraction of the answer, by weight, that they contain, in [0, 1]."""
+
+    table: Mapping[str, float]
+    """The weights of words."""
 
     @property
     def odds_elsewhere(self) -> list[float]:
         return [odds for place, odds in enumerate(self.odds) if place not in self.holding]
 
 
-def _seen(question: Query, answer: Query, context: Sequence[str], odds_of: Odds) -> _Seen:
-    asked, given = match(question, context, drop_copies=True), match(answer, context, drop_copies=False)
-    shares = [given.share(mask) for mask in given.prefix_masks]
-    most = max(shares, default=0.0)
+def _seen(short: ShortAnswer, context: Sequence[str], lexicon: Lexicon, odds_of: Odds) -> _Seen:
+    asked = match(lexicon.query(short.asked), context, drop_copies=True)
+    given = match(lexicon.query(short.answer), context, drop_copies=False)
+    has_slots = any((*(own := slots(short.answer)).numbers, *own.dates, *own.clocks))
+    stating = [
+        place
+        for place, each in enumerate(places_of(context))
+        if (given.prefix_masks[place] or (has_slots and not given.dropped[place]))
+        and unstated(short.answer, short.asked, each, lexicon.table) is None
+    ]
+    shares = {place: given.share(given.prefix_masks[place]) for place in stating}
+    most = max(shares.values(), default=0.0)
     # Nearly the maximum instead of equality: equal sets of words may sum to slightly different weights.
-    holding = tuple(place for place, share in enumerate(shares) if share and share >= _ALL * most)
-    return _Seen(asked, given, tuple(max(_NOWHERE, odds) for odds in odds_of(asked)), holding, most)
+    holding = tuple(place for place in stating if shares[place] >= _ALL * most)
+    return _Seen(asked, given, tuple(max(_NOWHERE, odds) for odds in odds_of(asked)), holding, most, lexicon.table)
 
 
 def _answered(seen: _Seen, best: float, elsewhere: float) -> Answered:
@@ -135,7 +155,40 @@ def _answered(seen: _Seen, best: float, elsewhere: float) -> Answered:
         sum(term in known for term in answer.terms) / (len(answer.terms) or 1),
         math.log1p(len(answer.words)), math.log1p(len(question.terms)), 1.0 / (1 + place),
     )  # fmt: skip
-    return Answered(row, tuple(sorted({seen.given.owners[unit] for unit in seen.holding})))
+    return Answered(
+        row, tuple(sorted({seen.given.owners[unit] for unit in seen.holding})), _is_plain(seen, place, best)
+    )
+
+
+def _is_plain(seen: _Seen, place: int, best: float) -> bool:
+    asked, question, answer = seen.asked, seen.asked.query.words, seen.given.query
+    if seen.odds[place] < best or _asked_share(asked, place) < _MIN_ASKED:
+        return False
+    if asked.share(asked.prefix_masks[place]) < _ALL * max(map(asked.share, asked.prefix_masks)):
+        return False
+    if all(_is_in(term, question) for term in answer.terms):
+        return True  # it only repeats words of the question, and the sentence states them
+    added = [term for term in seen.given.units[place].distinct if not _is_in(term, question)]
+    weights = {term: _added_weight(term, seen.table) for term in added}
+    given = math.fsum(own for term, own in weights.items() if _is_in(term, answer.words))
+    return given >= _MIN_GIVEN * math.fsum(weights.values())
+
+
+def _added_weight(term: str, table: Mapping[str, float]) -> float:
+    """Return 1 for a number, half a weight for a pair of characters of an unspaced script, otherwise the weight."""
+    own = max(_MIN_WEIGHT, weight(term, table))
+    return 1.0 if term[0].isdigit() else own / 2 if is_unspaced(term) else own
+
+
+def _asked_share(asked: Matches, place: int) -> float:
+    """Return the fraction of a question, by weight and without its question words, that a unit contains."""
+    mask, query = asked.prefix_masks[place], asked.query
+    weights = [0.0 if term in _WH else own for term, own in zip(query.terms, query.weights, strict=True)]
+    return weigh(mask, weights) / (math.fsum(weights) or 1.0)
+
+
+def _is_in(term: str, found: Words) -> bool:
+    return term in found.members or (len(term) >= MIN_PREFIX and prefix(term) in found.prefixes)
 
 
 def _nearness(question: Query, answer: Query, unit: Words) -> tuple[float, float]:
@@ -147,9 +200,9 @@ def _nearness(question: Query, answer: Query, unit: Words) -> tuple[float, float
     new = [term for term in answer.terms if term not in question.words.members]
     at = [place for term in new or answer.terms for place in places.get(term, ())]
     near = there = 0.0
-    for term, weight in zip(question.terms, question.weights, strict=True):
+    for term, own in zip(question.terms, question.weights, strict=True):
         if at and term in places:
             apart = min(abs(one - other) for one in at for other in places[term])
-            near += weight / (1.0 + apart / _NEAR_WORDS)
-            there += weight
+            near += own / (1.0 + apart / _NEAR_WORDS)
+            there += own
     return near / (question.total or 1.0), near / there if there else 0.0

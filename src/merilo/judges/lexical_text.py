@@ -20,6 +20,7 @@ from merilo.judges.lexical_words import (
     PERSONAL,
     QUESTION_WORDS,
 )
+from merilo.judges.numerals import in_digits
 
 # Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han. Hangul is included because its words have long endings.
 _UNSPACED: Final = (
@@ -27,8 +28,8 @@ _UNSPACED: Final = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 )
 # Python's \w excludes combining marks. Without them, words of Hindi, Arabic with vowels and others would be split.
-_MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e4e"
-_TOKEN: Final = re.compile(rf"\d+(?:[.,]\d+)*|[^\W_](?:[^\W_]|[{_MARKS}])*")
+MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e4e"
+_TOKEN: Final = re.compile(rf"\d+(?:[.,]\d+)*|[^\W_](?:[^\W_]|[{MARKS}])*")
 _UNSPACED_RUN: Final = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _HAS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
 _ACCENT: Final = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
@@ -90,6 +91,11 @@ def weight(stem: str, table: Mapping[str, float]) -> float:
     return UNKNOWN_SHORT_WEIGHT if len(stem) <= 2 and not stem[:1].isdigit() and stem.isascii() else 1.0
 
 
+def is_unspaced(stem: str) -> bool:
+    """Return True for a stem of a script without spaces: a pair of characters, not a word."""
+    return not stem.isascii() and _HAS_UNSPACED.match(stem) is not None
+
+
 def unit_texts(text: str, *, longest: int) -> list[str]:
     """Return `text` in consecutive pieces of at most `longest` characters, split at white space if possible."""
     pieces: list[str] = []
@@ -105,7 +111,7 @@ def unit_texts(text: str, *, longest: int) -> list[str]:
 
 def _words(text: str) -> Words:
     # NFKC joins full-width digits, ligatures and superscripts with their plain forms.
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    plain = text if text.isascii() else in_digits(unicodedata.normalize("NFKC", text))
     stems: list[str] = []
     lowered: list[str] = []
     names: dict[str, None] = {}

@@ -7,6 +7,7 @@ read alone. All tasks use both. A sentence keeps its position: there is one prep
 from __future__ import annotations
 
 import re
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.bounded_cache import BoundedCache
@@ -30,6 +31,11 @@ _ITEM: Final = re.compile(r"[ \t>]*(?:[-*+•–]|\d{1,3}[.)]|[a-z]\))\s+")
 _LEAD_IN: Final = re.compile(r"[:：][*_]*\s*\Z")
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s")
 _PROSE_END: Final = re.compile(r"[.!?]\s|[.!?]\Z")
+_GAP: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
+_FIGURE: Final = re.compile(r"[-+−$€£¥(]{0,2}\d[\d.,:%)]*")
+_YEAR: Final = re.compile("1[5-9]\\d\\d|20\\d\\d")
+_MAX_STEP: Final = 10
+"""Years between the headers of two columns."""
 _MAX_LEAD_IN: Final = 200
 _MAX_CELL: Final = 60
 _MAX_HEADER: Final = 40
@@ -66,6 +72,11 @@ def units_of(sentence: str) -> Sequence[str]:
     return [unit for piece in pieces for unit in unit_texts(piece, longest=longest)]
 
 
+def is_field(unit: str) -> bool:
+    """Return True for a line with a name and its value: "Weight: 2 kg"."""
+    return _FIELD.match(unit) is not None
+
+
 def item_text(sentence: str) -> str:
     """Return a sentence without the marker of a list item."""
     marker = _ITEM.match(sentence)
@@ -75,15 +86,17 @@ def item_text(sentence: str) -> str:
 def _lines(sentence: str) -> list[str]:
     lines = [line for line in sentence.split("\n") if line.strip()]
     is_code = _FENCE.match(sentence) is not None
-    rows = lines[1:] if len(lines) > 1 and CELLS in lines[1] else lines  # the first line may be the header
-    if len(lines) > 1 and (is_code or all(map(_FIELD.match, rows))):
+    if any(CELLS in line and _FIELD.match(line) for line in lines):  # rows, with other text before or after them
+        groups = groupby(enumerate(lines), lambda each: each[0] + 1 if CELLS in each[1] else 0)
+        return ["\n".join(line for _, line in group) for _, group in groups]
+    if len(lines) > 1 and (is_code or all(map(_FIELD.match, lines))):
         return [line for line in lines if not _FENCE.match(line)] or lines
     return [sentence]
 
 
 def _read(sentences: tuple[str, ...]) -> tuple[str, ...]:
     found = list(sentences)
-    if any("|" in each or "\t" in each or ("\n" in each and ("," in each or ";" in each)) for each in sentences):
+    if any("|" in each or "\t" in each or "\n" in each or "  " in each for each in sentences):
         _read_tables(found)
     _read_lists(found)
     for place, text in enumerate(found):
@@ -98,6 +111,7 @@ def _read_tables(found: list[str]) -> None:
     table: list[_Line] = []
     delimiter = ""
     split = [each.split("\n") for each in found]
+    _mark_columns(split)
     for sentence, lines in enumerate(split):
         for line, text in enumerate(lines):
             own = _delimiter(text)
@@ -115,18 +129,45 @@ def _read_tables(found: list[str]) -> None:
             found[sentence] = "\n".join(line for line in lines if not _is_rule(line))
 
 
+def _mark_columns(split: list[list[str]]) -> None:
+    """Put tabs between the columns of tables that are aligned with spaces, or whose rows are words and numbers."""
+    lines = [(sentence, line) for sentence, own in enumerate(split) for line in range(len(own))]
+    headers = 0
+    for at, (sentence, line) in enumerate(lines):
+        text = split[sentence][line]
+        wide = text if "|" in text else _GAP.sub("\t", text)
+        words = text.split()
+        if wide != text and not _PROSE_END.search(text) and all(len(each) <= _MAX_CELL for each in wide.split("\t")):
+            split[sentence][line] = wide
+        elif headers == len(words) > 1 and all(map(_FIGURE.fullmatch, words[1:])):
+            split[sentence][line] = "\t".join(words)
+            above = lines[at - 1]
+            split[above[0]][above[1]] = "\t".join(split[above[0]][above[1]].split())
+            continue
+        headers = len(words) if all(map(str.isalpha, words)) else 0
+
+
 def _name_cells(table: Sequence[_Line], delimiter: str, split: list[list[str]]) -> None:
     least = _MIN_DELIMITED if delimiter in {",", ";"} else 2
     if len(table) < least:
         return
     headers = table[0].cells
-    if any(map(str.isdigit, "".join(headers[1:]))) or any(len(each) > _MAX_HEADER for each in headers):
+    if any(len(each) > _MAX_HEADER for each in headers) or not _are_headers(headers[1:]):
         return
     for row in table[1:]:
         named = (
             f"{name}: {cell}" if name else cell for name, cell in zip(headers, row.cells, strict=True) if cell.strip()
         )
         split[row.sentence][row.line] = CELLS.join(named)
+
+
+def _are_headers(cells: Sequence[str]) -> bool:
+    """Return True if cells are names without digits, or years that follow each other, up or down."""
+    if not any(map(str.isdigit, "".join(cells))):
+        return True
+    years = [int(each) for each in cells if _YEAR.fullmatch(each)]
+    steps = {later - earlier for earlier, later in pairwise(years)}
+    return 1 < len(years) == len(cells) and len(steps) == 1 and 0 < abs(steps.pop()) <= _MAX_STEP
 
 
 def _delimiter(line: str) -> str:

@@ -52,7 +52,7 @@ OPENS_QUESTION: Final = _WH_FITTED | _set("is are was were do does did can could
 
 WH_WORDS: Final = _WH_FITTED | _set("""
     wer wen wem welche welcher welches wann wo warum wie qué quién cuál cuándo dónde cuánto cómo quand où combien
-    comment pourquoi
+    comment pourquoi quel quelle quels quelles
 """)
 """A question that begins with one of these cannot be answered by yes or no. German "was" is left out: it is an English
 verb too."""

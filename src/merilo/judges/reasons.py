@@ -10,8 +10,8 @@ from merilo.judges.lexical_text import prefix, stems_of, words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from merilo.judges.slot_types import Difference
     from merilo.judges.support_candidates import Position
-    from merilo.judges.support_differences import Difference
 
 _MAX_QUOTED: Final = 160
 """Characters of a sentence in a reason; a longer one is shortened around the words of the statement."""
@@ -43,9 +43,10 @@ def support_reason(
     if supported:
         return f"{figures} by {where}: {quoted}."
     reason = f"{figures}. Closest: {where}: {quoted}."
-    if differences:
-        reason += f" Differs in: {'; '.join(f'{each.stated} / {each.found}' for each in differences)}."
-    return reason
+    other = [f"{each.stated} / {each.found}" for each in differences if each.found]
+    missing = [each.stated for each in differences if not each.found]
+    reason += f" Differs in: {'; '.join(other)}." if other else ""
+    return reason + (f" Not in it: {'; '.join(missing)}." if missing else "")
 
 
 def sentence_reason(

@@ -19,7 +19,7 @@ _ORDINAL_END: Final = frozenset({"st", "nd", "rd", "th", "й", "го", "м", "е
 _PLURAL_YEAR: Final = frozenset("s er ern е х".split())
 _YEAR_UNITS: Final = frozenset("год года году г гг".split())
 _COUNTED: Final = frozenset("people men women children einwohner menschen".split())
-_SYMBOLS: Final = frozenset("$€£¥₽")
+_SYMBOLS: Final = frozenset("$€£¥₽₹")
 _DASHES: Final = frozenset("-–—−")
 _YEARS: Final = range(1000, 2101)
 
@@ -103,12 +103,14 @@ class DateReader(TokenReader):
         ahead = place + 1
         if self.word(ahead) in _ORDINAL_END and not self.gap(ahead):
             ahead += 1
-        ahead += self.word(ahead) == "of"
+        ahead += self.word(ahead) in {"of", "de"}
         month = MONTHS.get(self.word(ahead))
         if month is None or not 1 <= number <= 31 or len(self.gap(ahead).strip(" .")) > 0:
             return 0
-        behind, year = ahead + 1, self.integer(ahead + 1)
-        if year in _YEARS and len(self.word(ahead + 1)) == 4:
+        behind = ahead + 1
+        behind += self.word(behind) == "de" and self.integer(behind + 1) in _YEARS
+        year = self.integer(behind)
+        if year in _YEARS and len(self.word(behind)) == 4:
             behind += 1
         else:
             year = None
@@ -117,6 +119,7 @@ class DateReader(TokenReader):
 
     def _year(self, place: int, number: int) -> int:
         word, after = self.word(place), self.word(place + 1)
+        after = "" if after[:1] in {"年", "년"} else after
         if len(word) != 4 or number not in _YEARS:
             return 0
         before = self.word(place - 1)

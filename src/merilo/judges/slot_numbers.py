@@ -24,7 +24,9 @@ from merilo.judges.slot_words import (
 _GROUPS: Final = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _ORDINAL_END: Final = frozenset({"st", "nd", "rd", "th", "й", "го", "м", "е", "я", "ый", "ого"})
 _CENTURY: Final = frozenset("century centuries jahrhundert jahrhunderts век века веке веков".split())
-_SYMBOLS: Final = frozenset("$€£¥₽")
+_SYMBOLS: Final = frozenset("$€£¥₽₹")
+_PERCENT: Final = frozenset({("per", "cent"), ("pour", "cent"), ("por", "ciento")})
+_MINUS: Final = frozenset("minus минус moins menos".split())
 _DASHES: Final = frozenset("-–—−")
 _ROMAN: Final = {
     word: value
@@ -32,6 +34,8 @@ _ROMAN: Final = {
         "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi".split(), 1
     )
 }
+_UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_MAX_UNIT: Final = 7
 _MEANINGS: Final = dict(PHRASES)
 _THAN: Final = (("than",), ("als",), ("чем",))
 
@@ -60,9 +64,17 @@ class NumberReader(TokenReader):
             self.dates.append(Date(100 * (century - 1), None, None, None, text, place, years=100))
             return behind + 1
         behind, factor = self._multiplied(behind)
+        factor = -factor if self._is_negative(place) else factor
         values = tuple(each * factor for each in values)
         self._quantity(place, behind, values, ordinal=ordinal)
         return behind
+
+    def _is_negative(self, place: int) -> bool:
+        """Return True for a number after a minus sign, which is not the dash of a range: "-40", "minus 40"."""
+        if self.word(place - 1) in _MINUS:
+            return True
+        opens = place == 1 or self.gap(place - 1)[-1:] in {" ", "\n", "\t", "(", ":", "|"}
+        return self.word(place - 1) in _DASHES and self.gap(place) == "" and opens
 
     def _multiplied(self, place: int) -> tuple[int, float]:
         """Return the index after "million" and the like, and the factor: "2 million", "$201-Million"."""
@@ -107,7 +119,8 @@ class NumberReader(TokenReader):
                 break
             total, last, seen = total + value, value, True
             at += 1
-            if self.word(at) in {"-", "and", "und"} and self.word(at + 1) in NUMERALS and last >= 20:
+            joins = self.word(at) in {"-", "and", "und"} and last >= 20
+            if joins and (self.word(at + 1) in NUMERALS or self.word(at + 1) in ONES):
                 at += 1
             elif self.word(at) == "hundred" and total < 10:
                 total, last, at = total * 100, 100.0, at + 1
@@ -154,17 +167,28 @@ class NumberReader(TokenReader):
         while self.word(at).rstrip(".") in SQUARE:
             power, at = 3 if self.word(at).startswith(("cub", "kub", "куб")) else 2, at + 1
         word = self.word(at)
-        if word == "per" and self.word(at + 1) == "cent":
+        if not word.isascii() and word not in UNITS:
+            word = _unit_before(word)
+        if (word, self.word(at + 1)) in _PERCENT:
             return "percent", 1.0, at + 2
         if word == "°" and self.word(at + 1) in {"c", "f", "с"}:
-            return "degree", 1.0, at + 2
+            return "fahrenheit" if self.word(at + 1) == "f" else "degree", 1.0, at + 2
         if word not in UNITS or word in DEPENDS_ON_CASE or (len(word) == 1 and not self._is_unit_letter(at)):
             return "", 1.0, place
         dimension, scale = UNITS[word]
+        if dimension == "degree" and self.word(at + 1) in {"celsius", "fahrenheit"}:
+            return UNITS[self.word(at + 1)][0], 1.0, at + 2
         if dimension == "percent" and self.word(at + 1) in {"points", "point", "punkte"}:
             return "points", 1.0, at + 2
         return (f"{dimension}{power}", scale**power, at + 1) if power else (dimension, scale, at + 1)
 
     def _is_unit_letter(self, place: int) -> bool:
         found = self.found[place].group()
-        return not found.isalpha() or found in {"W", "V"} or found.islower()
+        return not found.isupper() or found in {"W", "V"}
+
+
+def _unit_before(word: str) -> str:
+    """Return the unit that begins a word of a script without spaces ("公里长", "미터입니다"); the word if none does."""
+    if not _UNSPACED.match(word):
+        return word
+    return next((word[:size] for size in range(_MAX_UNIT, 0, -1) if word[:size] in UNITS), word)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from merilo.judges.lexical_text import MARKS
+
 if TYPE_CHECKING:
     from merilo.judges.slot_types import Date, Number
 
+_LETTERS: Final = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?:[.,]\d+)?(?![\w])|\d+(?:[.,]\d+)*)"
-    r"|(?P<word>km/h|км/ч|m/s|м/с|[^\W\d_]+(?:['’][^\W\d_]+)*[²³]?)"
-    r"|(?P<symbol>[%$€£¥₽°~≈−–—-])"
+    rf"|(?P<word>km/h|км/ч|m/s|м/с|{_LETTERS}(?:['’]{_LETTERS})*[²³]?)"
+    r"|(?P<symbol>[%$€£¥₽₹°~≈−–—-])"
 )
 _DECIMAL_COMMA: Final = re.compile(
     r"[\u0400-\u04ff]|\b(?:der|die|das|und|ist|ein|eine|von|mit|kostet|beträgt|hat|zu|den|dem)\b"

@@ -72,3 +72,11 @@ class Slots:
     """Index, axis and pole of each comparison word."""
     used: frozenset[int]
     """Indices of tokens of numbers and dates."""
+
+
+class Difference(NamedTuple):
+    """A slot of a statement and the slot of the sentence that it differs from, as written; empty if there is none."""
+
+    kind: str
+    stated: str
+    found: str

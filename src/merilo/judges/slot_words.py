@@ -1,4 +1,4 @@
-"""Word tables of slots in English, German and Russian: numerals, units, months, negations and comparison words."""
+"""Word tables of slots: numerals, units, months, negations and comparison words of several languages."""
 
 from typing import Final
 
@@ -19,32 +19,32 @@ def _set(text: str) -> frozenset[str]:
 
 _NUMERALS: Final = _table("""
 0: zero null ноль нуля
-2: two zwei два две двух двум двумя
-3: three drei три трёх трех трём трем тремя
-4: four vier четыре четырёх четырех четырём четырьмя
-5: five fünf пять пяти пятью
-6: six sechs шесть шести шестью
-7: seven sieben семь семи семью
-8: eight acht восемь восьми восемью
-9: nine neun девять девяти девятью
-10: ten zehn десять десяти десятью
-11: eleven elf одиннадцать одиннадцати
-12: twelve zwölf двенадцать двенадцати dozen dutzend
-13: thirteen dreizehn тринадцать тринадцати
-14: fourteen vierzehn четырнадцать четырнадцати
-15: fifteen fünfzehn пятнадцать пятнадцати
+2: two zwei два две двух двум двумя deux dos दो
+3: three drei три трёх трех трём трем тремя trois tres तीन ثلاثة ثلاث
+4: four vier четыре четырёх четырех четырём четырьмя quatre cuatro चार أربعة أربع
+5: five fünf пять пяти пятью cinq cinco पाँच पांच خمسة خمس
+6: six sechs шесть шести шестью seis छह ستة ست
+7: seven sieben семь семи семью sept siete सात سبعة سبع
+8: eight acht восемь восьми восемью huit ocho आठ ثمانية ثماني
+9: nine neun девять девяти девятью neuf nueve नौ تسعة تسع
+10: ten zehn десять десяти десятью dix diez दस عشرة عشر
+11: eleven elf одиннадцать одиннадцати onze
+12: twelve zwölf двенадцать двенадцати dozen dutzend douze doce बारह
+13: thirteen dreizehn тринадцать тринадцати treize trece
+14: fourteen vierzehn четырнадцать четырнадцати quatorze catorce
+15: fifteen fünfzehn пятнадцать пятнадцати quinze
 16: sixteen sechzehn шестнадцать шестнадцати
 17: seventeen siebzehn семнадцать семнадцати
 18: eighteen achtzehn восемнадцать восемнадцати
 19: nineteen neunzehn девятнадцать девятнадцати
-20: twenty zwanzig двадцать двадцати
-30: thirty dreißig dreissig тридцать тридцати
-40: forty vierzig сорок сорока
-50: fifty fünfzig пятьдесят пятидесяти
-60: sixty sechzig шестьдесят шестидесяти
-70: seventy siebzig семьдесят семидесяти
-80: eighty achtzig восемьдесят восьмидесяти
-90: ninety neunzig девяносто девяноста
+20: twenty zwanzig двадцать двадцати vingt veinte बीस عشرين عشرون
+30: thirty dreißig dreissig тридцать тридцати trente treinta तीस ثلاثين ثلاثون
+40: forty vierzig сорок сорока quarante cuarenta चालीस أربعين أربعون
+50: fifty fünfzig пятьдесят пятидесяти cinquante cincuenta पचास خمسين خمسون
+60: sixty sechzig шестьдесят шестидесяти soixante sesenta
+70: seventy siebzig семьдесят семидесяти setenta
+80: eighty achtzig восемьдесят восьмидесяти ochenta
+90: ninety neunzig девяносто девяноста noventa
 100: hundert сто ста
 200: двести двухсот
 300: триста трёхсот трехсот
@@ -74,10 +74,12 @@ ONES: Final = _set("one eins один одна одно одного одной 
 MULTIPLIERS: Final[dict[str, float]] = {
     word: float(value)
     for word, value in _table("""
-100: hundred hundreds
-1e3: thousand thousands tausend tsd тысяча тысячи тысяч тысячу тыс k
-1e6: million millions millionen mio mn миллион миллиона миллионов млн
-1e9: billion billions milliarde milliarden mrd bn миллиард миллиарда миллиардов млрд
+100: hundred hundreds सौ
+1e3: thousand thousands mille mil हज़ार हजार ألف ألفا آلاف tausend tsd тысяча тысячи тысяч тысячу тыс k
+1e5: लाख
+1e6: million millions millón millones مليون ملايين millionen mio mn миллион миллиона миллионов млн
+1e7: करोड़
+1e9: billion billions milliard milliards مليار milliarde milliarden mrd bn миллиард миллиарда миллиардов млрд
 1e12: trillion trillions billionen триллион триллиона триллионов трлн
 """).items()
 }
@@ -121,6 +123,7 @@ data 1e9: gb гб gigabyte gigabytes гигабайт гигабайта
 data 1e12: tb тб terabyte terabytes
 percent 1: % percent pct prozent процент процента процентов
 degree 1: ° degree degrees grad градус градуса градусов celsius
+fahrenheit 1: fahrenheit
 usd 1: $ usd dollar dollars доллар доллара долларов
 eur 1: € eur euro euros евро
 gbp 1: £ gbp
@@ -136,6 +139,36 @@ frequency 1e6: mhz мгц
 frequency 1e9: ghz ггц
 pressure 1: bar бар
 voltage 1: v volt volts в вольт
+time 1: seconde secondes segundo segundos ثانية ثوان सेकंड 秒 초
+time 60: minuto minutos دقيقة دقائق मिनट 分钟 分鐘 分間 分 분
+time 3600: heure heures hora horas ساعة ساعات घंटे घंटा घंटों 小时 小時 時間 시간
+time 86400: jour jours día días يوم يوما أيام दिन दिनों 天 日間 일
+time 604800: semaine semaines semana semanas أسبوع أسابيع सप्ताह हफ्ते 周 週間 주
+months 1: mois mes meses شهر أشهر महीने महीना महीनों 个月 個月 か月 ヶ月 カ月 개월
+months 12: an ans année années año años سنة سنوات أعوام साल वर्ष वर्षों 年 년
+length 0.001: millimètre millimètres milímetro milímetros 毫米 ミリメートル ミリ 밀리미터
+length 0.01: centimètre centimètres centímetro centímetros سنتيمتر सेंटीमीटर 厘米 センチメートル センチ 센티미터
+length 1: mètre mètres metro metros متر مترا أمتار मीटर 米 メートル 미터
+length 1000: kilomètre kilomètres kilómetro kilómetros كيلومتر كيلومترا كيلومترات
+length 1000: كم किलोमीटर किमी 公里 千米 キロメートル キロ 킬로미터
+mass 1: gramme grammes gramo gramos غرام غراما جرام ग्राम 克 グラム 그램
+mass 1000: kilogramme kilogrammes kilogramo kilogramos كيلوغرام كيلوغراما
+mass 1000: كيلوجرام किलोग्राम किलो 公斤 千克 キログラム 킬로그램
+mass 1e6: tonelada toneladas طن أطنان टन 吨 トン 톤
+volume 0.001: mililitro mililitros 毫升 ミリリットル 밀리리터
+volume 1: litro litros لتر لترا लीटर 升 リットル 리터
+data 1024: kib
+data 1048576: mib
+data 1073741824: gib
+data 1099511627776: tib
+percent 1: प्रतिशत パーセント 퍼센트
+usd 1: dólar dólares دولار دولارا डॉलर 美元 ドル 달러
+eur 1: يورو यूरो 欧元 ユーロ 유로
+jpy 1: 円 日元
+cny 1: yuan 元 人民币
+krw 1: won 원
+inr 1: ₹ rupee rupees रुपये रुपया रुपए
+sar 1: riyal riyals ريال ريالا
 """)
 UNITS: Final[dict[str, tuple[str, float]]] = {
     word: (parts[0], float(parts[1])) for word, entry in _UNITS.items() for parts in [entry.split()]
@@ -162,9 +195,23 @@ MONTHS: Final[dict[str, int]] = {
 10: october oct oktober okt октябрь октября октябре
 11: november nov ноябрь ноября ноябре
 12: december dec dezember dez декабрь декабря декабре
+1: janvier enero يناير जनवरी
+2: février febrero فبراير फरवरी फ़रवरी
+3: mars marzo مارس मार्च
+4: avril abril أبريل ابريل अप्रैल
+5: mayo مايو मई
+6: juin junio يونيو जून
+7: juillet julio يوليو जुलाई
+8: août agosto أغسطس अगस्त
+9: septembre septiembre سبتمبر सितंबर सितम्बर
+10: octobre octubre أكتوبر अक्टूबर अक्तूबर
+11: novembre noviembre نوفمبر नवंबर नवम्बर
+12: décembre diciembre ديسمبر दिसंबर दिसम्बर
 """).items()
 }
-AMBIGUOUS_MONTHS: Final = _set("may march mar mai jan jun sep dec august aug apr feb jul oct nov okt dez sept мая мае")
+AMBIGUOUS_MONTHS: Final = _set(
+    "may march mar mai jan jun sep dec august aug apr feb jul oct nov okt dez sept мая мае mars mayo मई"
+)
 """Names of months that are also other words: read as a month only next to a number or after "in"."""
 WEEKDAYS: Final[dict[str, int]] = {
     word: int(value)
@@ -212,7 +259,8 @@ BEFORE_YEAR: Final = _set(
 NEGATIONS: Final = _set(
     "not no never none neither nor without cannot nobody nothing nowhere n't "
     "nicht kein keine keinen keinem keiner keines nie niemals niemand nichts ohne weder "
-    "не нет ни без никогда никто ничего нельзя никакой никаких никаким"
+    "не нет ни без никогда никто ничего нельзя никакой никаких никаким "
+    "pas jamais aucun aucune sans nunca jamás sin ningún ninguna nadie لا لم لن ليس ليست غير بدون नहीं मत बिना"
 )
 UNABLE: Final = _set("unable failed fails fail lacks lacked lack refused refuses")
 """English verbs that deny as "not" does."""
@@ -266,6 +314,18 @@ latitude + north northern nord norden nördlich север севере севе
 latitude - south southern süd süden südlich юг юге южный южная южной
 longitude + east eastern ost osten östlich восток востоке восточный восточная восточной
 longitude - west western westen westlich запад западе западный западная западной
+trend + augmenté augmente augmentent augmentait hausse progressé monté aumentó
+trend + aumenta aumentaron aumentado subió sube subieron creció crecieron
+trend - baissé baisse baissent baissait diminué diminue diminuent reculé chuté
+trend - disminuyó disminuye disminuyeron bajó bajan bajaron cayó cayeron redujo
+edge + ouvre ouvrent ouvert abre abren abrió empieza comienza commence
+edge - ferme ferment fermé cierra cierran cerró termina acaba finit
+gate + autorisé autorisée autorisés permitido permitida permitidos
+gate - interdit interdite interdits prohibido prohibida prohibidos
+order + avant antes
+order - après después
+side + gauche izquierda
+side - droite derecha
 """
 AXES: Final[dict[str, tuple[tuple[str, int], ...]]] = {}
 for _line in _AXES.strip().splitlines():
@@ -273,6 +333,28 @@ for _line in _AXES.strip().splitlines():
     for _form in _forms:
         AXES[_form] = (*AXES.get(_form, ()), (_axis, 1 if _pole == "+" else -1))
 """The axes on which a comparison word has a pole: +1 or -1."""
+
+_PARTS: Final = """
+trend + 上升 上涨 增加 增长 提高 上昇 増加 増え 上が 증가 상승 늘었 늘어 올랐 올라 ارتفع زاد ازداد बढ़ बढ
+trend - 下降 下跌 减少 降低 下落 減少 減り 減っ 下が 低下 감소 하락 줄었 줄어 내렸 떨어 انخفض تراجع هبط घट गिर
+edge + 开始 开门 開始 始ま 開店 시작 بدأ يبدأ शुरू
+edge - 结束 关门 关闭 終了 終わ 閉ま 閉店 끝나 닫 انته ينته समाप्त बंद
+gate + 允许 許可 허용 مسموح अनुमति
+gate - 禁止 금지 ممنوع मना वर्जित
+half + 上午 午前 오전 صباح सुबह
+half - 下午 午後 오후 مساء शाम
+size + 超过 以上 이상
+size - 低于 以下 이하 未満
+"""
+PARTS: Final[tuple[tuple[str, str, int], ...]] = tuple(
+    (part, axis, 1 if pole == "+" else -1)
+    for line in _PARTS.strip().splitlines()
+    for axis, pole, *parts in [line.split()]
+    for part in parts
+)
+"""Parts of words with a pole, for scripts without spaces and languages whose words have many forms."""
+DENIALS: Final = ("不", "没", "沒", "未", "无", "無", "ません", "ない", "なかった", "않", "없", "못하", "아니", "안 ")
+"""Parts of Chinese, Japanese and Korean text that deny. The first six stand before what they deny, the others after."""
 
 PHRASES: Final[tuple[tuple[tuple[str, ...], str], ...]] = tuple(
     (tuple(phrase.split()), meaning)
@@ -299,7 +381,10 @@ FUNCTION_WORDS: Final = _set(
     "durch um bis seit wie wo was wer sich "
     "и а но или если то что это этот эта эти как где когда кто он она оно они мы вы я его её ее их в во на с со к ко "
     "по о об от до из у за для при под над без через между не ни был была было были есть быть также только же ли бы "
-    "который которая которое которые"
+    "который которая которое которые "
+    "le la les un une des du au aux et ou est sont il elle ils elles on ce cette que qui dans par pour sur avec "
+    "el los las una unos unas del al y o es son fue se su lo por para con en كان هو هي في من على إلى عن "
+    "है हैं था थे का की के को में से ने और यह वह पर"
 )
 """Common words without content. Lower case."""
 ARTICLES: Final = _set("a an the")

@@ -1,7 +1,7 @@
 """Slots of a text: its numbers with units, dates, names, negations and comparison words, in comparable form.
 
-The forms of English, German and Russian are read. A number has several readings if its form is ambiguous: "1.000" is
-1000 and 1. Two numbers are equal if any of their readings are.
+Numbers of every script are read, and words of the languages in `slot_words`. A number has several readings if its
+form is ambiguous: "1.000" is 1000 and 1. Two numbers are equal if any of their readings are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 from merilo.bounded_cache import BoundedCache
 from merilo.judges.lexical_text import stems_of
+from merilo.judges.numerals import in_digits
 from merilo.judges.slot_dates import DateReader
 from merilo.judges.slot_numbers import NumberReader
 from merilo.judges.slot_types import Date, Number, Slots, Token
@@ -100,7 +101,7 @@ def _rounds(short: float, long: float) -> bool:
 
 
 def _slots(text: str) -> Slots:
-    plain = text if text.isascii() else unicodedata.normalize("NFC", text)
+    plain = text if text.isascii() else in_digits(unicodedata.normalize("NFC", text))
     return _Reader(plain).read()
 
 

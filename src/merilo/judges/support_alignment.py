@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
-from merilo.judges.slots import same_value, slots
+from merilo.judges.slots import same_value
 from merilo.judges.support_candidates import Candidate, Position, Statement
 from merilo.judges.support_differences import differences
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from merilo.judges.lexical_match import Lexicon, Matches
-    from merilo.judges.support_differences import Difference
+    from merilo.judges.slot_types import Difference
 
 _CANDIDATES: Final = 6
 _MIN_SHARE: Final = 0.12
@@ -48,11 +48,10 @@ def align(
 
     `found`: the matches of the statement in each context.
     """
-    stated = slots(statement)
-    if not stated.tokens:
+    reader = Statement(statement, lexicon)
+    if not reader.slots.tokens:
         return []
     ranked = sorted(_ranked(found), key=lambda each: -each[0])
-    reader = Statement(stated, lexicon)
     candidates = [
         Candidate(reader, contexts, Position(context, sentence), unit, share)
         for share, context, sentence, unit in ranked[:_CANDIDATES]

@@ -44,8 +44,9 @@ class Position(NamedTuple):
 class Statement:
     """A statement with the weights of its content words."""
 
-    def __init__(self, stated: Slots, lexicon: Lexicon) -> None:
-        self.slots = stated
+    def __init__(self, text: str, lexicon: Lexicon) -> None:
+        self.text = text
+        self.slots = stated = slots(text)
         self.table = lexicon.table
         poles = {place for place, _, _ in stated.poles}
         self.content = [
@@ -86,6 +87,7 @@ class Candidate:
         self.slots = slots(self.text)
         self.is_row = CELLS in self.text or len(pieces) > 1
         self.prefixes = frozenset(prefix(each) for each in self.slots.stems if len(each) > 3)
+        self.sentences = context
         near = [context[at] for at in (position.sentence - 1, position.sentence + 1) if 0 <= at < len(context)]
         self._near = [] if self.is_row else [each for each in near if len(each) <= 600]
         self._topic = _title(context[0]) if position.sentence else pieces[0] if unit else ""
@@ -204,8 +206,8 @@ def has_number(number: Number, source: Slots) -> bool:
     """Return True if a text has a number of the statement, in any form."""
     if any(equal_numbers(number, each) for each in source.numbers):
         return True
-    if number.dimension in {"", "ordinal"} and any(each in _YEARS for each in map(int, number.raw)):
-        return any(has_year(int(each), source) for each in number.raw)
+    if number.dimension in {"", "ordinal"} and any(each in _YEARS for each in number.raw):
+        return any(has_year(int(each), source) for each in number.raw if each in _YEARS)
     return number.weak
 
 

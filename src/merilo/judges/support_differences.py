@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from merilo.judges.lexical_units import CELLS
 from merilo.judges.slot_neighbours import (
@@ -15,9 +15,11 @@ from merilo.judges.slot_neighbours import (
     stems_before,
     text_of,
 )
+from merilo.judges.slot_types import Difference
 from merilo.judges.slot_words import FUNCTION_WORDS, UNITS
 from merilo.judges.slots import dates_differ, equal_dates, equal_numbers, slots
 from merilo.judges.support_candidates import has_date, has_number
+from merilo.judges.table_cells import cell_differences, cells_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +34,8 @@ _MIN_OTHER_WORDS: Final = 0.75
 _MIN_OTHER_NAMES: Final = 0.75
 _MIN_CELLS: Final = 0.4
 """The same for a table row, which has no verbs."""
+_MIN_ROWS: Final = 0.2
+"""The same for a value in another row than the one that the statement names."""
 _RIVAL: Final = 0.8
 """Fraction of the best candidate's share from which another sentence may be meant as well."""
 _COMPLETE: Final = 0.95
@@ -44,19 +48,15 @@ _MAX_REPLACED: Final = 4
 _ADJECTIVE_ENDINGS: Final = ("e", "en", "er", "es", "em")
 
 
-class Difference(NamedTuple):
-    """A slot of a statement and the slot of the sentence that it differs from, as written."""
-
-    kind: str
-    stated: str
-    found: str
-
-
 def differences(candidates: Sequence[Candidate]) -> tuple[Difference, ...]:
     """Return the differences from the best candidate, unless another one that could be meant does not differ."""
     if not candidates:
         return ()
     best = max(candidates, key=lambda each: (each.other, each.share))
+    if CELLS in best.text and best.other >= _MIN_ROWS:
+        moved = tuple(cell_differences(best.statement.text, "", rows_of(best.sentences)))
+        if moved:
+            return moved  # the statement names the row, so no other row can be meant
     found = _all_differences(best, candidates)
     if not found:
         return ()
@@ -83,7 +83,8 @@ def _slot_differences(candidate: Candidate, candidates: Sequence[Candidate]) -> 
     if candidate.is_flat:
         return
     if CELLS in candidate.text:
-        yield from _cell_differences(candidate)
+        if candidate.other >= _MIN_CELLS:
+            yield from cell_differences(candidate.statement.text, "", cells_of(candidate.text), keyed=True)
     else:
         yield from _number_differences(candidate, candidates)
         yield from _date_differences(candidate, candidates)
@@ -189,41 +190,6 @@ def _date_differences(candidate: Candidate, candidates: Sequence[Candidate]) -> 
         other = next((each for each in free if dates_differ(date, each)), None)
         if other is not None:
             yield Difference("date", date.text, other.text)
-
-
-def _cell_differences(candidate: Candidate) -> Iterator[Difference]:
-    """Yield values of the statement that a table row does not have below the header that the statement names."""
-    if candidate.other < _MIN_CELLS:
-        return
-    cells = [each.partition(": ") for each in candidate.text.split(CELLS)]
-    values = [slots(value) for _, _, value in cells]
-    about = _named_cells(candidate.statement, [slots(header).stems for header, _, _ in cells], values)
-    mine = candidate.statement.slots
-    stated = [each for each in mine.numbers if not each.weak]
-    alone = len(stated) + len(mine.dates) == 1
-
-    def is_elsewhere(at: list[int]) -> bool:
-        """Return True if a value is in no cell; if it is the only value, also if it is below another header."""
-        return not at or (alone and bool(about) and set(at).isdisjoint(about))
-
-    for number in stated:
-        if is_elsewhere([place for place, each in enumerate(values) if has_number(number, each)]):
-            theirs = [each for place in about for each in values[place].numbers if not each.weak]
-            same = [each for each in theirs if each.dimension in {number.dimension, ""}]
-            yield from (Difference("number", number.text, each.text) for each in same[:1])
-    for date in mine.dates:
-        if is_elsewhere([place for place, each in enumerate(values) if has_date(date, each)]):
-            others = [each for place in about for each in values[place].dates if dates_differ(date, each)]
-            yield from (Difference("date", date.text, each.text) for each in others[:1])
-
-
-def _named_cells(statement: Statement, headers: Sequence[frozenset[str]], values: Sequence[Slots]) -> list[int]:
-    """Return the cells whose headers the statement names; otherwise the only cell with a value."""
-    common = frozenset[str].intersection(*headers)
-    own = [[stem for stem in stems - common if len(stem) > 1] for stems in headers]
-    about = [place for place, stems in enumerate(own) if any(map(statement.has, stems))]
-    filled = [place for place, each in enumerate(values) if place and (each.numbers or each.dates)]
-    return about or (filled if len(filled) == 1 else [])
 
 
 # -- names and subjects --------------------------------------------------------------------------------

@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from merilo.bounded_cache import BoundedCache
+from merilo.data.language import detect_language
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import affirms, taken_apart
+from merilo.data.short_answers import affirms, has_few_words, taken_apart
 from merilo.judges.lexical_text import words
 from merilo.judges.lexical_units import item_text, units_of
 from merilo.judges.question_echo import strip_question_echoes
+from merilo.judges.slot_check import absent_slot, denies, places_of, unstated
+from merilo.judges.slot_types import Difference
 from merilo.judges.support_alignment import align
 from merilo.judges.support_candidates import Position
 
@@ -28,6 +31,8 @@ P_COMPLETE: Final = 0.9
 """The same for a statement whose words and slots are all in one sentence, in about their order."""
 _BELOW: Final = 0.95
 """A statement that differs gets its probability times this fraction of the threshold, which keeps their order."""
+_SAME: Final = 0.8
+"""Fraction of a question, by weight, from which a sentence without a negation affirms it."""
 _DIGITS: Final = 6
 _QUOTES: Final = dict.fromkeys(map(ord, "\"'“”„‟‘’‚‛«»‹›`*_"))
 _DASHES: Final = dict.fromkeys(map(ord, "‐‑‒–—−"), "-")
@@ -104,6 +109,80 @@ def with_evidence(
     if not result.supported:
         cited = [each.position for each in aligned[:1] if each.share >= _MIN_CITED]
     return replace(result, sentences=tuple(cited))
+
+
+def checked(
+    result: SupportResult,
+    said: str,
+    asked: str,
+    contexts: Sequence[Sequence[str]],
+    *,
+    found: Sequence[Matches],
+    table: Mapping[str, float],
+) -> SupportResult:
+    """Return a result, not supported if no sentence of a supporting context states the slots of a short statement.
+
+    `asked`: the question that the statement answers, or an empty text.
+    """
+    if not has_few_words(said, detect_language(said)):
+        return _without_absent(result, said, contexts)
+    found_at, closest = _stating(said, asked, contexts, found, table)
+    if result.supported and found_at.keys() & set(result.evidence):
+        evidence = tuple(at for at in result.evidence if at in found_at)
+        return replace(result, evidence=evidence, sentences=tuple(found_at[at] for at in evidence))
+    differences = result.differences or ((closest,) if closest and not found_at else ())
+    return _refused(result, differences) if result.supported else replace(result, differences=differences)
+
+
+def _stating(
+    said: str, asked: str, contexts: Sequence[Sequence[str]], found: Sequence[Matches], table: Mapping[str, float]
+) -> tuple[dict[int, Position], Difference | None]:
+    """Return the best sentence of each context that states a short statement, and the difference of the closest one."""
+    answer = affirms(said) if asked else None
+    stating: dict[int, tuple[float, Position]] = {}
+    closest: tuple[float, Difference | None] = (-1.0, None)
+    for context, (own, each) in enumerate(zip(contexts, found, strict=True)):
+        for place, unit in enumerate(places_of(own)):
+            share = each.share(each.prefix_masks[place])
+            if not share:
+                continue
+            differs = unstated(said, asked, unit, table) if answer is None else _unlike(asked, unit.text, answer, share)
+            if differs is None and share > stating.get(context, (0.0,))[0]:
+                stating[context] = (share, Position(context, each.owners[place]))
+            if share > closest[0]:
+                closest = (share, differs)
+    if answer is not None and closest[1] is not None:
+        return {}, closest[1]
+    return {context: position for context, (_, position) in stating.items()}, closest[1]
+
+
+def _refused(result: SupportResult, differences: tuple[Difference, ...]) -> SupportResult:
+    """Return a supported result as not supported because of differences."""
+    probability = round(result.probability * result.yes_from * _BELOW, _DIGITS)
+    return replace(
+        result,
+        supported=False,
+        evidence=(),
+        probability=probability,
+        sentences=result.sentences[:1],
+        differences=differences,
+    )
+
+
+def _without_absent(result: SupportResult, said: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
+    """Return a result, not supported if a number or date of the statement is in none of the contexts."""
+    absent = absent_slot(said, contexts) if result.supported else None
+    return result if absent is None else _refused(result, (absent,))
+
+
+def _unlike(asked: str, sentence: str, answer: object, share: float) -> Difference | None:
+    """Return the negation by which a sentence gives the other answer than a yes (True) or no; None if unknown."""
+    is_denied = denies(sentence, asked) != denies(asked, asked)
+    if answer and is_denied:
+        return Difference("negation", "yes", "a negation")
+    if not answer and not is_denied and share >= _SAME:
+        return Difference("negation", "no", "no negation")
+    return None
 
 
 def _normal(text: str) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from merilo.judges.slot_types import Difference
     from merilo.judges.support_candidates import Position
-    from merilo.judges.support_differences import Difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,14 +219,15 @@ def families() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def find_metric(name: str) -> type[Definition]:
+def find_metric(name: str, *, recorded: bool = False) -> type[Definition]:
     """Return the class of the metric or composite with this name; a system without a version is its newest.
 
-    Names are those of merilo and of installed plug-ins. `path/to/file.py:ClassName` is a class in a file.
+    Names are those of merilo and of installed plug-ins. `path/to/file.py:ClassName` is a class in a file, which runs as
+    code. A `recorded` name comes from a run or another file, which may be a stranger's, so it never runs code.
 
     Raises UsageError that names the nearest ones, and the plug-ins that could not be loaded.
     """
-    if names_file(name):
+    if names_file(name) and not recorded:
         return _in_file(name)
     if name.endswith(".py"):
         raise UsageError(f"Name the metric class in {name}: {name}:CLASS.")
@@ -285,7 +286,7 @@ def parse_recorded(text: str, version: int) -> RecordedMetric:
     Raises UsageError as `parse_metric` does.
     """
     call = read_call(text)
-    found = find_metric(call.name)
+    found = find_metric(call.name, recorded=True)
     former = next((each for (name, of), each in _FORMER.items() if of == version and text.startswith(name)), None)
     if found.version == version or former is None:
         return RecordedMetric(build(found, call), found.version)
@@ -293,9 +294,10 @@ def parse_recorded(text: str, version: int) -> RecordedMetric:
 
 
 def known_definition(text: str) -> Definition | None:
-    """Parse as `parse_metric`; return None for an unknown text: another version's, a script's, or an imported one."""
+    """Parse a recorded text; return None for another version's, a file's, a script's or an imported one."""
     try:
-        return parse_metric(text)
+        call = read_call(text)
+        return build(find_metric(call.name, recorded=True), call)
     except MeriloError:
         return None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import parse_metric
+from merilo.metrics.registry import known_definition
 from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
 from merilo.results.early_stopping import after_stopping
 from merilo.results.planned_stopping import after_planned_looks, check_planned_clusters, planned_of
@@ -120,7 +120,7 @@ def _at(clusters: Sequence[Hashable] | None, places: NDArray[np.bool_]) -> list[
 
 def _combined(text: str) -> Callable[[Sequence[float]], float | None]:
     """Return the function that combines the means of a composite's parts. Raises UsageError if it is unknown."""
-    composite = parse_metric(text)
-    if not is_composite(composite):
+    composite = known_definition(text)
+    if composite is None or not is_composite(composite):
         raise UsageError(f"{text} is not a composite in this version; use the version of merilo that made the run.")
     return partial(combined, composite)

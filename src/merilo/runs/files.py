@@ -39,8 +39,8 @@ RUN_FILES: Final = (
 """Files that merilo writes in a run's directory, including those of a killed command; attached labels are not among
 them."""
 _NAMES: Final = frozenset({*RUN_FILES, LABELS, LABELS + PART})
-_READ_ONLY: Final = frozenset({MANIFEST, OUTCOMES, TABLE, SUMMARY, USAGE, SEAL, LABELS, STORE})
-"""Files that may be links for a writer too: it replaces them, and never writes into a store that is not this run's."""
+_MAY_BE_LINKS: Final = frozenset({OUTCOMES, TABLE, STORE})
+"""Files that may be links for a writer too: it replaces them, and it writes into nothing but a store of a run."""
 MAX_JSON_BYTES: Final = 2**26
 """Maximum bytes of a JSON file: a run of a million samples writes less than 1 MiB."""
 MAX_LINE_BYTES: Final = 2**27
@@ -59,7 +59,7 @@ def check_regular(directory: Path, *, writing: bool = False) -> None:
     with os.scandir(directory) as entries:
         files = sorted((entry for entry in entries if entry.name in _NAMES), key=lambda entry: entry.name)
     for entry in files:
-        linked = writing and entry.is_symlink() and entry.name not in _READ_ONLY
+        linked = writing and entry.is_symlink() and entry.name not in _MAY_BE_LINKS
         fault = "is not a regular file" if linked or not entry.is_file() else ""
         if not fault and _is_sparse(found := entry.stat()):
             fault = f"has {found.st_size:,} bytes, nearly all of them holes"

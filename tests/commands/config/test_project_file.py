@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import py_compile
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from server import JudgeServer
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import flags_of
-from merilo.commands.project_file import NO_KEY, project_file
+from merilo.commands.project_file import NO_KEY, project_file, project_suite, uses
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
@@ -111,15 +113,124 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert found.settings == {"prices": str(tmp_path / "prices.toml"), "suite": str(tmp_path / "gates.toml")}
 
 
-def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(tmp_path: Path) -> None:
-    """The file's address, key and pack size belong to its judge."""
+def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's address, key and pack size belong to its judge, and need no consent if that is not used."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "merilo.toml").write_text(
         SERVER.format(url="http://127.0.0.1:1/v1") + "judged = 'each'\nconcurrency = 3"
     )
     found = project_file(FLAGS, tmp_path)
     assert found is not None
     assert found.options(FLAGS, {"judge"}) == {"metrics": ["faithfulness"], "concurrency": 3}
+    found.allow()
     assert found.options(FLAGS, set())["api_key_env"] == NO_KEY
+
+
+@pytest.mark.parametrize(
+    ("text", "used"),
+    [
+        ("base_url = 'http://127.0.0.1:8000/v1'", ["the server http://127.0.0.1:8000/v1"]),
+        ("embedder_base_url = 'https://a.example'", ["the server https://a.example"]),
+        ("api_key_env = 'DATABASE_PASSWORD'", ["the key in DATABASE_PASSWORD"]),
+        ("embedder_api_key_env = 'PASSWORD'", ["the key in PASSWORD"]),
+        ("judge = 'openai:m'", ["the judge openai:m"]),
+        ("judge = ['embedded', 'second = ollama:m']", ["the judge second = ollama:m"]),
+        ("judge = 'support=bedrock:m'", ["the judge support=bedrock:m"]),
+        ("judge = 'embedded>google:m'", ["the judge embedded>google:m"]),
+        ("judge = 'local:m=openai:m'", ["the judge local:m=openai:m"]),
+        ("judge = 'of-a-plugin:m'", ["the judge of-a-plugin:m"]),
+        ("embedder = 'azure:m'", ["the embedder azure:m"]),
+        ("cross_encoder = 'of-a-plugin:m'", ["the cross-encoder of-a-plugin:m"]),
+        ("prices = [{model = 'm', input = 0, output = 0}]", ["the prices of the file"]),
+        ("unanswered = 'free'", ["the cost of unanswered requests as free"]),
+        ("draws = 100", ["100 draws of each question"]),
+        ("judge = ['embedded', 'a=scripted:s.jsonl', 'local:m', 'embedded>local:m']\ndraws = 1", []),
+        ("metrics = ['faithfulness', 'precision(k=3)']\nembedder = 'embedded'\nmax_cost_usd = 1", []),
+    ],
+)
+def test_what_sends_data_or_costs_money_needs_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, used: list[str]
+) -> None:
+    """Every judge that is not embedded, local or scripted, every address, also a local one, key, and change of cost."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "merilo.toml").write_text(text)
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    assert uses(found.settings) == used
+    if used:
+        with pytest.raises(UsageError, match=r"needs your consent to use .* run: merilo config --allow"):
+            found.options(FLAGS, set())
+        found.allow()
+    assert found.options(FLAGS, set())
+
+
+def test_the_consent_is_the_users_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the user can read the list of allowed files, and a list that others could write allows nothing."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "merilo.toml").write_text("judge = 'openai:m'")
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    found.allow()
+    allowed = tmp_path / "config" / "merilo" / "allowed.json"
+    assert found.allowed
+    if os.name == "posix":
+        assert stat.S_IMODE(allowed.stat().st_mode) == 0o600
+        allowed.chmod(0o666)
+        assert not found.allowed
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other owners")
+@pytest.mark.parametrize("name", ["merilo.toml", "pyproject.toml", "mine.py", "."])
+@pytest.mark.parametrize("problem", ["owner", "mode"])
+def test_a_file_that_another_user_could_have_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, problem: str
+) -> None:
+    """Also in a parent directory, whatever it sets: the file, its directory and the code that it names."""
+    text = "metrics = 'mine.py:Mine'\nsuite = 'gates.toml'\n"
+    if name == "pyproject.toml":
+        (tmp_path / name).write_text(f"[tool.merilo]\n{text}")
+    else:
+        (tmp_path / "merilo.toml").write_text(text)
+    (tmp_path / "mine.py").write_text("Mine = 1")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    assert project_file(FLAGS, inner) is not None
+    if problem == "mode":
+        (tmp_path / name).chmod(0o777)
+    elif os.geteuid() == 0:
+        os.chown(tmp_path / name, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    words = "owned by another user" if problem == "owner" else "writable by all users"
+    with pytest.raises(UsageError, match=f"{words}.*so merilo does not read it. To ignore it, add --no-config"):
+        project_file(FLAGS, inner)
+    monkeypatch.chdir(inner)
+    if name != "mine.py":
+        with pytest.raises(UsageError, match=words):
+            project_suite()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of other users")
+def test_under_sudo_the_files_of_the_calling_user_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the files of whoever typed the command."""
+    (tmp_path / "merilo.toml").write_text("draws = 1")
+    os.chown(tmp_path / "merilo.toml", 12345, -1)
+    monkeypatch.setenv("SUDO_UID", "12345")
+    assert project_file(FLAGS, tmp_path) is not None
+
+
+def test_consent_ends_when_the_prices_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A price table of zeros would let a run pass --max-cost."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "merilo.toml").write_text("prices = 'prices.toml'")
+    for content in ("a = 1", "a = 2"):
+        (tmp_path / "prices.toml").write_text(content)
+        found = project_file(FLAGS, tmp_path)
+        assert found is not None
+        assert not found.allowed
+        found.allow()
 
 
 def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +245,7 @@ def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (tmp_path / "merilo.toml").write_text(text)
         found = project_file(FLAGS, tmp_path)
         assert found is not None
-        with pytest.raises(UsageError, match="names a file with code"):
+        with pytest.raises(UsageError, match=r"needs your consent to use .*code in"):
             found.options(FLAGS, set())
         found.allow()
         assert found.options(FLAGS, set())
@@ -154,7 +265,7 @@ def test_permission_for_code_ends_when_the_code_changes(
     (tmp_path / "mine.py").write_text("Mine = 2\n")
     changed = project_file(FLAGS, tmp_path)
     assert changed is not None
-    with pytest.raises(UsageError, match="names a file with code"):
+    with pytest.raises(UsageError, match=r"needs your consent to use .*code in"):
         changed.options(FLAGS, set())
 
 
@@ -204,11 +315,12 @@ def test_long_texts_are_read_in_time(tmp_path: Path, setting: str) -> None:
     (tmp_path / "merilo.toml").write_text(f"{setting} = '{'a' * 1_000_000}.py:judge'")
     found = project_file(FLAGS, tmp_path)
     assert found is not None
-    assert found.needs_permission()
-    (tmp_path / "merilo.toml").write_text(f"{setting} = '{'a' * 1_000_000}'")
-    found = project_file(FLAGS, tmp_path)
-    assert found is not None
-    assert not found.needs_permission()
+    assert uses(found.settings)
+    for text in ("a" * 1_000_000, " " * 1_000_000, "a=" * 500_000, "a>" * 500_000):
+        (tmp_path / "merilo.toml").write_text(f"{setting} = '{text}'")
+        found = project_file(FLAGS, tmp_path)
+        assert found is not None
+        assert all(len(each) < 300 for each in uses(found.settings))
 
 
 def test_a_variable_that_the_file_names_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +329,7 @@ def test_a_variable_that_the_file_names_needs_permission(tmp_path: Path, monkeyp
     (tmp_path / "merilo.toml").write_text("judge = 'openai:small'\napi_key_env = 'DATABASE_PASSWORD'\n")
     found = project_file(FLAGS, tmp_path)
     assert found is not None
-    with pytest.raises(UsageError, match="sends the key in DATABASE_PASSWORD"):
+    with pytest.raises(UsageError, match="the key in DATABASE_PASSWORD"):
         found.options(FLAGS, set())
     found.allow()
     assert found.options(FLAGS, set())["api_key_env"] == "DATABASE_PASSWORD"
@@ -226,6 +338,12 @@ def test_a_variable_that_the_file_names_needs_permission(tmp_path: Path, monkeyp
 def test_a_server_of_the_file_gets_no_key_unasked(here: Here, server: JudgeServer) -> None:
     """An address without a key variable is sent no key, although OPENAI_API_KEY is set."""
     written(here, SERVER.format(url=server.base_url))
+    for command in (["run", "data.jsonl"], ["plan", "data.jsonl"], ["sample-questions", "data.jsonl"]):
+        code, _, errors = run(here, *command)
+        assert (code, server.count) == (2, 0)
+        assert f"needs your consent to use the judge openai:small; the server {server.base_url}." in errors
+    assert "not allowed" in run(here, "config")[1]
+    assert run(here, "config", "--allow")[0] == 0
     code, _, errors = run(here, "run", "data.jsonl")
     assert code == 0, errors
     assert "Settings from merilo.toml: judge, base_url, metrics, api_key_env" in errors

@@ -80,7 +80,7 @@ def test_an_upper_bound_is_shown_only_if_it_helps(here: Here) -> None:
     )
     assert done.stdout.splitlines()[-1] == shlex.join(["merilo", "run", *words]).replace("merilo run", "  merilo run")
     full = here.merilo("plan", *words, "--full")
-    assert re.match(r"at most \d+ requests, \d+ k tokens in, [\d.]+ M out, [\d.]+ USD: ", bound_of(full.stdout))
+    assert re.match(r"at most \d+ requests, \d+ k tokens in, [\d.]+ [kM] out, [\d.]+ USD: ", bound_of(full.stdout))
     assert bound_of(full.stdout).endswith("It is usually far too high. Use --max-cost to limit spending.")
     assert full.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
     most = here.json("plan", *words)["at_most"]

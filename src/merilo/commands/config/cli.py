@@ -21,8 +21,8 @@ HELP = """Show the settings of merilo.toml that apply here, and where each comes
 merilo reads merilo.toml, or the table [tool.merilo] of pyproject.toml, in the working directory or the nearest parent.
 Flags on the command line come before it; --no-config ignores it.
 
-If the file names a server together with the variable of its key, or a file with code, merilo refuses to run until you
-have allowed this content of the file with --allow.
+If the file names a judge that sends data, a server, the variable of a key, prices or code, merilo refuses to run until
+you have allowed this content of the file with --allow. A file that another user could have written is refused.
 """
 EXAMPLES = """\b
 Examples:
@@ -33,7 +33,7 @@ Examples:
 
 def config(
     allow: Annotated[
-        bool, typer.Option("--allow", help="Allow the key, address and code that the file names now.")
+        bool, typer.Option("--allow", help="Allow the judges, servers, keys, prices and code that the file names now.")
     ] = False,
     json: Json = False,
     debug: Debug = False,
@@ -55,13 +55,14 @@ def config(
     if json:
         write(json_text(record) + "\n")
     else:
-        _show(found, record["settings"])
+        _show(found, record)
 
 
 def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
     from dataclasses import fields
 
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.project_file import uses
 
     settings: Mapping[str, Any] = {} if found is None else found.settings  # Any: values of options
     rows: list[dict[str, Any]] = [
@@ -73,6 +74,7 @@ def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
     return {
         "file": None if found is None else str(found.path),
         "allowed": found is not None and found.allowed,
+        "uses": uses(settings),
         "settings": rows,
     }
 
@@ -81,7 +83,7 @@ def _source(name: str, found: ProjectFile | None) -> str:
     return found.name if found is not None and name in found.settings else "default"
 
 
-def _show(found: ProjectFile | None, rows: list[dict[str, Any]]) -> None:  # Any: JSON
+def _show(found: ProjectFile | None, record: dict[str, Any]) -> None:  # Any: JSON
     from merilo.rendering.page import Page, columns
     from merilo.rendering.terminal import page_width, show
 
@@ -90,10 +92,11 @@ def _show(found: ProjectFile | None, rows: list[dict[str, Any]]) -> None:  # Any
         page.line("No merilo.toml here or in a parent directory; the defaults apply.")
     else:
         page.line(str(found.path))
-        if found.needs_permission():
-            page.line("  allowed" if found.allowed else "  not allowed: read it, then run merilo config --allow")
+        if record["uses"]:
+            state = "allowed" if found.allowed else "not allowed; read it, then run merilo config --allow"
+            page.text(f"{state}: {'; '.join(record['uses'])}", indent=2)
     page.blank()
-    shown = [(row["option"], _text(row["value"]), row["from"]) for row in rows]
+    shown = [(row["option"], _text(row["value"]), row["from"]) for row in record["settings"]]
     for line in columns([("option", "value", "from"), *shown], left=frozenset({0, 1, 2})):
         page.line(line)
     show(page)

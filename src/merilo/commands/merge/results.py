@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import parse_metric
+from merilo.metrics.registry import parse_recorded
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import LEDGER, OUTCOMES
@@ -57,7 +57,7 @@ def _composites(part: Part, manifest: Manifest) -> dict[str, tuple[Composite, tu
     found: dict[str, tuple[Composite, tuple[str, ...]]] = {}
     for text, version in manifest.composites.items():
         try:
-            composite = parse_metric(text)
+            composite = parse_recorded(text, version).definition
         except MeriloError as error:
             raise UsageError(f"{text} cannot be built here, so its value for all data is unknown. {error}") from error
         if not is_composite(composite) or composite.version != version:

@@ -189,7 +189,7 @@ def _forms(name: str) -> dict[str, Metric]:
         return {}
     choices = [f"{each.name}={value}" for each in parameters for value in each.allowed.split(" or ") if value != "text"]
     forms = {
-        text: known_metric(f"{name}({text})") for text in ("", *choices)
+        text: known_metric(f"{find_metric(name).name}({text})") for text in ("", *choices)
     }  # some values are valid only with another parameter
     return {text: form for text, form in forms.items() if form is not None}
 
