@@ -138,7 +138,6 @@ def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(
         ("judge = 'openai:m'", ["the judge openai:m"]),
         ("judge = ['embedded', 'second = ollama:m']", ["the judge second = ollama:m"]),
         ("judge = 'support=bedrock:m'", ["the judge support=bedrock:m"]),
-        ("judge = 'embedded>google:m'", ["the judge embedded>google:m"]),
         ("judge = 'local:m=openai:m'", ["the judge local:m=openai:m"]),
         ("judge = 'of-a-plugin:m'", ["the judge of-a-plugin:m"]),
         ("embedder = 'azure:m'", ["the embedder azure:m"]),
@@ -146,7 +145,7 @@ def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(
         ("prices = [{model = 'm', input = 0, output = 0}]", ["the prices of the file"]),
         ("unanswered = 'free'", ["the cost of unanswered requests as free"]),
         ("draws = 100", ["100 draws of each question"]),
-        ("judge = ['embedded', 'a=scripted:s.jsonl', 'local:m', 'embedded>local:m']\ndraws = 1", []),
+        ("judge = ['embedded', 'a=scripted:s.jsonl', 'local:m']\ndraws = 1", []),
         ("metrics = ['faithfulness', 'precision(k=3)']\nembedder = 'embedded'\nmax_cost_usd = 1", []),
     ],
 )
@@ -251,7 +250,6 @@ def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert found.options(FLAGS, set())
 
 
-@pytest.mark.parametrize("setting", ["metrics = ['mine.py:Mine']", "judge = 'own=openai:small>mine.py:Mine'"])
 def test_permission_for_code_ends_when_the_code_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
