@@ -238,8 +238,8 @@ def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for text in (
         "metrics = ['faithfulness', 'mine.py:Mine']",
         "judge = 'own=judges/mine.py:judge'",
-        "judge = 'openai:small>mine.py:judge'",
-        "judge = ['embedded', 'second=openai:small>mine.py:judge']",
+        "judge = 'mine.py:judge'",
+        "judge = ['embedded', 'second=mine.py:judge']",
     ):
         (tmp_path / "merilo.toml").write_text(text)
         found = project_file(FLAGS, tmp_path)
@@ -250,6 +250,7 @@ def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert found.options(FLAGS, set())
 
 
+@pytest.mark.parametrize("setting", ["metrics = ['mine.py:Mine']", "judge = 'own=mine.py:Mine'"])
 def test_permission_for_code_ends_when_the_code_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
