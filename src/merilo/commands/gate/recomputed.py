@@ -20,8 +20,9 @@ from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure
 from merilo.rendering.overview import command
 from merilo.runs.files import read_json_bytes
-from merilo.runs.run import MANIFEST, OUTCOMES, open_store
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, open_store
 from merilo.runs.scales import scales_of
+from merilo.runs.seal import stamp
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -38,13 +39,26 @@ MAX_SAMPLES: Final = 1_000
 """Samples that are recomputed. If 0.5 % of the values are forged, a random 1,000 miss all of them in 0.7 % of draws."""
 _SLACK: Final = 1e-9
 """Tolerance for values, whose last bits may depend on the machine."""
+_MAX_KNOWN: Final = 100
+_known: dict[tuple[object, ...], list[str]] = {}
 
 
 def recompute(scores: RunScores) -> list[str]:
     """Recompute the outcomes of the metrics in `scores`; return a sentence for what was not recomputed.
 
-    Raises RunError for an outcome that does not follow from the stored answers.
+    The same files are recomputed once per process. Raises RunError for an outcome that does not follow from the stored
+    answers.
     """
+    stamps = (stamp(scores.run.file(name)) for name in (MANIFEST, OUTCOMES, STORE))
+    key = (scores.run.path, (*scores.columns,), len(scores.ids), *stamps)
+    if key not in _known:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[key] = _notes(scores)
+    return _known[key]
+
+
+def _notes(scores: RunScores) -> list[str]:
     run = scores.run
     if run.manifest.origin is not None:
         return [f"The scores of {run.path} come from {run.manifest.origin} and were not recomputed."]

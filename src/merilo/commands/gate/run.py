@@ -34,14 +34,12 @@ def gate_run(
     baseline: Run | str | PathLike[str] | None = None,
     across_data: bool = False,
     judge_only: bool = False,
-    recomputing: bool = True,
 ) -> Gates:
     """Check a run against the gates of a suite.
 
     Human labels attached to the runs correct means and drops (from 20 labelled samples or pairs on), unless
     `judge_only`. Limits of a run that could stop early (`--until-decided`) are those of confidence sequences, or of its
-    planned looks, and are not corrected. `across_data`: as `equal_questions` takes it. `recomputing`: False if the same
-    files were gated before, so that their values are not recomputed again. Raises UsageError for a suite
+    planned looks, and are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite
     without gates or with a metric that the run does not have, and if runs are not comparable; DataError if the runs
     have no sample in common or samples lack a cluster; RunError if a run is incomplete or unreadable.
     """
@@ -74,10 +72,9 @@ def gate_run(
     if pair is not None:
         notes += [*pair.notes, *_judge_noise(pair, gates), *_embedded_drops(pair, gates)]
     notes += unsealed_notes(runs)
-    if recomputing:
-        from merilo.commands.gate.recomputed import recompute
+    from merilo.commands.gate import recomputed  # not before: it needs `evaluate`, which needs this module
 
-        notes += [note for each in (scores, None if pair is None else pair.base) if each for note in recompute(each)]
+    notes += [note for each in (scores, *([] if pair is None else [pair.base])) for note in recomputed.recompute(each)]
     if planned is not None:
         notes.append(looks_note(planned, gates, suite.level))
     elif any(gate.sequential for gate in gates):

@@ -80,7 +80,7 @@ class UntilDecided:
 
     def _gated(self, suite: Suite) -> str:
         *baseline, run = self.runs
-        found = gate_run(run, suite, baseline=baseline[0] if baseline else None, recomputing=False)
+        found = gate_run(run, suite, baseline=baseline[0] if baseline else None)
         own = [gate for gate in found.gates if gate.metric == self.metric]
         if not own:
             raise UsageError(f"The suite has no gate on {self.metric}, so labels of it decide nothing.")
