@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from merilo.judges.cascade import cascade_of
 
 from merilo import evaluate
 from merilo.commands.evaluate.languages import unread_check
@@ -331,12 +330,10 @@ def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_where_it_reads_everything_or_answers_nothing(tmp_path: Path) -> None:
-    """Not of English samples or texts without letters; not if another judge answers, also as the last of a cascade."""
+    """Not of English samples or texts without letters; not if another judge answers."""
     digits = {"user_input": "2 + 2?", "retrieved_contexts": ["4"]}
     english = evaluate([ENGLISH, digits], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
     assert overview_record(english)["unread"] == {}
-    roles = {"judge": cascade_of([EmbeddedJudge(), ScriptedJudge.of([])])}
-    assert unread_check(["context_relevance"], JudgeRoles(roles)) is None
     assert unread_check(["faithfulness"], JudgeRoles({"judge": ScriptedJudge.of([])})) is None
 
 
