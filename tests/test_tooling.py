@@ -157,6 +157,17 @@ def test_every_test_states_its_fact(path: Path) -> None:
     assert [node.name for node in tests if not ast.get_docstring(node)] == []
 
 
+def test_every_design_page_that_is_named_exists() -> None:
+    """Comments, docs and the design pages themselves name no design page that was deleted."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "design").glob("*.md")}
+    named = {name for text in pages.values() for name in re.findall(r"\]\(([a-z-]+\.md)", text)}
+    for folder in ("src", "tests", "tools", "benchmarks", "training", "docs", "requirements", "pyproject.toml"):
+        for path in [ROOT / folder, *(ROOT / folder).rglob("*")]:
+            if path.suffix in {".py", ".md", ".toml", ".in"}:
+                named |= set(re.findall(r"\bdesign/([a-z-]+\.md)", path.read_text(encoding="utf-8")))
+    assert sorted(named - set(pages)) == []
+
+
 # ----------------------------------------------------------------------------------------- changelog
 
 
