@@ -168,6 +168,17 @@ def test_every_design_page_that_is_named_exists() -> None:
     assert sorted(named - set(pages)) == []
 
 
+def test_every_slow_test_exists() -> None:
+    """`tests/slow.txt` names no test that was deleted or renamed."""
+    gone = []
+    for line in (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split():
+        path, _, name = line.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else ""
+        if f"def {name}(" not in text:
+            gone.append(line)
+    assert gone == []
+
+
 # ----------------------------------------------------------------------------------------- changelog
 
 
