@@ -168,6 +168,14 @@ def test_every_design_page_that_is_named_exists() -> None:
     assert sorted(named - set(pages)) == []
 
 
+def test_design_pages_name_files_that_exist() -> None:
+    """A path such as `runs/seal.py` on a design page is a file of src/merilo or of the repository."""
+    for page in (ROOT / "design").glob("*.md"):
+        named = re.findall(r"`((?:[a-z_]+/)+[a-z_.\d]+\.(?:py|toml))[` ]", page.read_text(encoding="utf-8"))
+        gone = [name for name in named if not ((ROOT / name).exists() or (ROOT / "src" / "merilo" / name).exists())]
+        assert gone == [], page.name
+
+
 def test_every_slow_test_exists() -> None:
     """`tests/slow.txt` names no test that was deleted or renamed."""
     gone = []
