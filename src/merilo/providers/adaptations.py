@@ -341,7 +341,7 @@ class _Allowed(NamedTuple):
 def _allowed(numbers: set[int], tokens: int) -> _Allowed | None:
     """Return the largest reply that an error message with these numbers may allow, below the limit that was sent.
 
-    A message states the longest reply, or a window and the tokens of the prompt, with or without their sum.
+    A message states the longest reply, or a window and the tokens of the prompt, sometimes with their sum.
     """
     sums = [(prompt, prompt + tokens) for prompt in numbers if prompt + tokens in numbers]
     if sums:
