@@ -40,7 +40,7 @@ test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run al
 
 .PHONY: fast
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
-	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live and not extras" $(ARGS)
+	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not extras" $(ARGS)
 
 .PHONY: house
 house: $(STAMPS)/dev $(STAMPS)/runtime  ## measure the code and its surface against house.toml, and the wording

@@ -1,4 +1,4 @@
-"""Coverage of the intervals of agreement, on simulated clusters of labels; figures: design/agreement.md.
+"""Coverage of the intervals of agreement, on simulated clusters of labels; figures: design/statistics.md.
 
 python benchmarks/agreement.py [--runs 2000]
 """

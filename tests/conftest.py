@@ -57,7 +57,6 @@ def _is_slow(path: Path) -> bool:
     return _SLOW.search(path.read_text(encoding="utf-8")) is not None
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Close the way out, of child processes too, unless live tests were asked for by name."""
-    if config.getoption("markexpr") != "live":
-        loopback.shut()
+def pytest_configure() -> None:
+    """Close the way out, of child processes too."""
+    loopback.shut()

@@ -150,6 +150,7 @@ def project(root: Path) -> Path:
     """A small repository that can be released."""
     (root / "changes").mkdir(parents=True)
     (root / "changes" / "new.added.md").write_text("A new thing.\n", encoding="utf-8")
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## 1.0.0: first release\n", encoding="utf-8")
     (root / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     for command in (["init", "--quiet"], ["add", "."]):
         RELEASE.git(root, *command)
@@ -158,7 +159,7 @@ def project(root: Path) -> Path:
 
 
 def test_a_release_needs_a_clean_tree_and_a_new_version(tmp_path: Path) -> None:
-    """An invalid version, a used tag, an uncommitted change and an empty changelog each stop a release."""
+    """An invalid version, a used tag and an uncommitted change each stop a release."""
     root = project(tmp_path / "own")
     RELEASE.check_ready(RELEASE.Release("1.1.0", root, "2026-01-01"))
     with pytest.raises(RELEASE.NotReady, match="not a version"):
@@ -169,3 +170,13 @@ def test_a_release_needs_a_clean_tree_and_a_new_version(tmp_path: Path) -> None:
     (root / "new").write_text("x", encoding="utf-8")
     with pytest.raises(RELEASE.NotReady, match="has changes"):
         RELEASE.check_ready(RELEASE.Release("1.2.0", root, "2026-01-01"))
+
+
+def test_a_release_needs_something_to_say(tmp_path: Path) -> None:
+    """Without a fragment only a version with a prepared entry in the changelog can be released."""
+    root = project(tmp_path / "own")
+    RELEASE.git(root, "mv", "changes/new.added.md", "changes/README.md")
+    RELEASE.git(root, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "Release")
+    RELEASE.check_ready(RELEASE.Release("1.0.0", root, "2026-01-01"))
+    with pytest.raises(RELEASE.NotReady, match="has no fragment"):
+        RELEASE.check_ready(RELEASE.Release("1.1.0", root, "2026-01-01"))

@@ -157,6 +157,36 @@ def test_every_test_states_its_fact(path: Path) -> None:
     assert [node.name for node in tests if not ast.get_docstring(node)] == []
 
 
+def test_every_design_page_that_is_named_exists() -> None:
+    """Comments, docs and the design pages themselves name no design page that was deleted."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "design").glob("*.md")}
+    named = {name for text in pages.values() for name in re.findall(r"\]\(([a-z-]+\.md)", text)}
+    for folder in ("src", "tests", "tools", "benchmarks", "training", "docs", "requirements", "pyproject.toml"):
+        for path in [ROOT / folder, *(ROOT / folder).rglob("*")]:
+            if path.suffix in {".py", ".md", ".toml", ".in"}:
+                named |= set(re.findall(r"\bdesign/([a-z-]+\.md)", path.read_text(encoding="utf-8")))
+    assert sorted(named - set(pages)) == []
+
+
+def test_design_pages_name_files_that_exist() -> None:
+    """A path such as `runs/seal.py` on a design page is a file of src/merilo or of the repository."""
+    for page in (ROOT / "design").glob("*.md"):
+        named = re.findall(r"`((?:[a-z_]+/)+[a-z_.\d]+\.(?:py|toml))[` ]", page.read_text(encoding="utf-8"))
+        gone = [name for name in named if not ((ROOT / name).exists() or (ROOT / "src" / "merilo" / name).exists())]
+        assert gone == [], page.name
+
+
+def test_every_slow_test_exists() -> None:
+    """`tests/slow.txt` names no test that was deleted or renamed."""
+    gone = []
+    for line in (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split():
+        path, _, name = line.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else ""
+        if f"def {name}(" not in text:
+            gone.append(line)
+    assert gone == []
+
+
 # ----------------------------------------------------------------------------------------- changelog
 
 
@@ -184,18 +214,30 @@ def test_a_bad_fragment_is_named(tmp_path: Path, name: str, text: str, complaint
     assert complaint in problem
 
 
-def test_a_release_gathers_the_fragments(tmp_path: Path) -> None:
-    """A release puts its fragments above older releases, kinds in fixed order, and removes the files."""
+@pytest.mark.parametrize(
+    ("entry", "version", "expected"),
+    [
+        ("## 0.1.0 (2026-01-01)", "0.2.0", "## 0.2.0 (2026-02-01)\n{kinds}\n## 0.1.0 (2026-01-01)\n"),
+        ("## 0.1.0: first\n\nText.", "0.1.0", "## 0.1.0 (2026-02-01): first\n\nText.\n{kinds}"),
+        (
+            "## 0.2.0: next\n\nText.\n\n## 0.1.0 (2026-01-01)",
+            "0.2.0",
+            "## 0.2.0 (2026-02-01): next\n\nText.\n{kinds}\n## 0.1.0 (2026-01-01)\n",
+        ),
+    ],
+    ids=["new", "prepared", "prepared above another"],
+)
+def test_a_release_gathers_the_fragments(tmp_path: Path, entry: str, version: str, expected: str) -> None:
+    """A release moves its fragments, in fixed order, into a prepared entry or a new one above older releases."""
     changes = tmp_path / "changes"
     changes.mkdir()
     (changes / "README.md").write_text("rules", encoding="utf-8")
     (changes / "b.scores.md").write_text("Recall moved.", encoding="utf-8")
     (changes / "a.added.md").write_text("Gates can be\nnamed.", encoding="utf-8")
     changelog = tmp_path / "CHANGELOG.md"
-    changelog.write_text("# Changelog\n\n<!-- releases -->\n\n## 0.1.0 (2026-01-01)\n", encoding="utf-8")
-    load_changes().release(tmp_path, "0.2.0", "2026-02-01")
-    assert changelog.read_text(encoding="utf-8") == (
-        "# Changelog\n\n<!-- releases -->\n\n## 0.2.0 (2026-02-01)\n\n### Added\n\n- Gates can be named.\n\n"
-        "### Scores\n\n- Recall moved.\n\n## 0.1.0 (2026-01-01)\n"
-    )
+    changelog.write_text(f"# Changelog\n\n<!-- releases -->\n\n{entry}\n", encoding="utf-8")
+    load_changes().release(tmp_path, version, "2026-02-01")
+    kinds = "\n### Added\n\n- Gates can be named.\n\n### Scores\n\n- Recall moved.\n"
+    written = changelog.read_text(encoding="utf-8")
+    assert written == "# Changelog\n\n<!-- releases -->\n\n" + expected.format(kinds=kinds)
     assert [path.name for path in changes.iterdir()] == ["README.md"]

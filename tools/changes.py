@@ -60,26 +60,36 @@ def problems(folder: Path) -> list[str]:
     return found
 
 
-def section(version: str, date: str, fragments: list[Fragment]) -> str:
-    """Return a release's part of the changelog, with kinds in the order of KINDS."""
-    lines = [f"## {version} ({date})"]
+def kinds(fragments: list[Fragment]) -> str:
+    """Return the changes as lists, with kinds in the order of KINDS; empty if there are none."""
+    lines: list[str] = []
     for kind in KINDS:
         texts = [fragment.text for fragment in fragments if fragment.kind == kind]
         if texts:
             lines += ["", f"### {kind.capitalize()}", "", *(f"- {text}" for text in texts)]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for line in lines)
+
+
+def is_prepared(changelog: str, version: str) -> bool:
+    """Return True if the newest entry of the changelog is that of the version, written by hand and without a date."""
+    return changelog.partition(MARK)[2].lstrip().startswith(f"## {version}:")
 
 
 def release(root: Path, version: str, date: str) -> None:
-    """Move all fragments under `root` into its changelog, above the older releases."""
+    """Move all fragments under `root` into the prepared entry of the version, or into a new one above the others."""
     paths = fragment_paths(root / "changes")
     changelog = root / "CHANGELOG.md"
-    before, mark, after = changelog.read_text(encoding="utf-8").partition(MARK)
+    text = changelog.read_text(encoding="utf-8")
+    before, mark, after = text.partition(MARK)
     if not mark:
         raise BadFragment(f"CHANGELOG.md: the line {MARK!r} is missing; put it above the newest release.")
-    new = section(version, date, [read_fragment(path) for path in paths])
-    older = after.strip()
-    changelog.write_text(f"{before}{MARK}\n\n{new}" + (f"\n{older}\n" if older else ""), encoding="utf-8")
+    older, entry = after.strip(), f"## {version} ({date})\n"
+    if is_prepared(text, version):
+        prepared, _, older = older.removeprefix(f"## {version}:").partition("\n## ")
+        entry = f"## {version} ({date}):{prepared.rstrip()}\n"
+        older = older and f"## {older}"
+    entry += kinds([read_fragment(path) for path in paths])
+    changelog.write_text(f"{before}{MARK}\n\n{entry}" + (f"\n{older}\n" if older else ""), encoding="utf-8")
     for path in paths:
         path.unlink()
 

@@ -15,7 +15,6 @@ from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
 from merilo.commands.metrics.text import card_record, limit
 from merilo.data.sample import FIELDS
-from merilo.judges.measured_agreement import Measure, embedded_agreement
 from merilo.metrics.edges import edge_table
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from merilo.metrics.base import Metric
-
-_MEASURES: Final = {Measure.AUROC: "AUROC", Measure.BALANCED_ACCURACY: "balanced accuracy"}
 
 _EDGE_TEXTS: Final = (
     ("context_relevance", "context_ranking", "context_precision"),
@@ -207,23 +204,7 @@ def exit_codes() -> str:
     return table(("code", "meaning"), pairs)
 
 
-def agreement() -> str:
-    """Return the agreement of the embedded judge with human labels on families of sources not seen in training."""
-    rows = (
-        (
-            f"{each.kind}: {each.form}" if each.form else each.kind,
-            _MEASURES[each.measure],
-            f"{each.value:.2f} ({each.lower:.2f} to {each.upper:.2f})",
-            str(each.families or ""),
-            f"{each.records:,}" if each.records else "",
-        )
-        for each in embedded_agreement()
-    )
-    return table(("question", "measure", "value, 95 % interval", "families of sources", "records"), rows)
-
-
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
-    "agreement": agreement,
     "aliases": aliases,
     "api": api,
     "api-verbs": api_verbs,

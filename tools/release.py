@@ -51,14 +51,17 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def check_ready(release: Release) -> None:
-    """Raise NotReady for an invalid or used version, a dirty tree, or no changelog fragment."""
+    """Raise NotReady for an invalid or used version, a dirty tree, or nothing to say in the changelog."""
     if not _VERSION.fullmatch(release.version):
         raise NotReady(f"{release.version!r} is not a version; write 1.2.3 or 1.2.3rc1.")
     if release.tag in git(release.root, "tag", "--list").split():
         raise NotReady(f"The tag {release.tag} exists. Choose the next version.")
     if git(release.root, "status", "--porcelain"):
         raise NotReady("The working tree has changes. Commit or stash them.")
-    if not [each for each in (release.root / "changes").iterdir() if each.name != "README.md"]:
+    prepared = f"\n## {release.version}:"  # an entry written by hand needs no fragment
+    if all(path.name == "README.md" for path in (release.root / "changes").iterdir()) and (
+        prepared not in (release.root / "CHANGELOG.md").read_text(encoding="utf-8")
+    ):
         raise NotReady("changes/ has no fragment, so there is nothing to release.")
 
 

@@ -109,7 +109,7 @@ def _families(source: NDArray[np.str_]) -> NDArray[np.str_]:
 def _straight(
     rows: NDArray[np.float64], label: NDArray[np.bool_], weight: NDArray[np.float64]
 ) -> dict[str, Any]:  # Any: as stored
-    # Bent curves gained nothing on families that they were not fitted on (design/embedded-model.md).
+    # Bent curves gained nothing on families that they were not fitted on (design/embedded-judge.md).
     return fitting.fit(rows, label, weight, knots_at=())
 
 

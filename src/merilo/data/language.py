@@ -3,7 +3,7 @@
 Two functions answer, and only `identify_language` knows every script. `detect_language` knows the scripts of merilo
 0.1.0, so that a sample stored without a language keeps its questions.
 
-Why py3langid, and how often it is right: design/language-identification.md.
+Why py3langid, and how often it is right: design/adapters-and-data.md.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LOOKED_AT: Final = 2_000
 """Maximum number of samples whose plans an estimate runs dry, spread evenly over a larger data set."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _BYTES_PER_CHARGED_TOKEN: Final = 3
-"""Bytes per token in estimated charges, low enough that an estimate is rarely too low (design/money.md). Six
+"""Bytes per token in estimated charges, low enough that an estimate is rarely too low (design/engine.md). Six
 tokenizers made 3.5 to 4.8 bytes of an English prompt into a token, and 2.1 or more in 14 other languages."""
 _AROUND_TOKENS: Final = 500
 """Tokens that a provider may add to a request: message separators and instructions on the form of the reply."""

@@ -4,7 +4,7 @@ Every call runs the plans again from the stored verdicts. A request whose reply 
 Any other request is submitted, unless it is in flight, and its plan waits. So a call needs no memory of the questions
 of the last one: the key of a request leads to its line in `runs/batch_store.py`.
 
-Order of the writes, so that a kill at any moment loses nothing and pays for nothing twice (design/batch.md)::
+Order of the writes, so that a kill at any moment loses nothing and pays for nothing twice (design/scale.md)::
 
     ledger: the request is sent, its maximum cost is reserved
     store:  the batch is intended, with its lines          (one transaction)

@@ -2,7 +2,7 @@
 
 The maximum cost of a request is reserved and entered in the ledger before it is sent. Its reply settles the entry: at
 the usage that the server reports, or at an estimate if that is missing. A request without a usable reply stays charged
-for its input and for the bytes received. The price of the longest reply also stays reserved for it. design/money.md
+for its input and for the bytes received. The price of the longest reply also stays reserved for it. design/engine.md
 explains why.
 """
 

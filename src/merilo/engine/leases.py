@@ -1,7 +1,7 @@
 """Limits that several processes share: each takes small leases of a rate, and grants of a budget.
 
 A lease reserves the next free part of the rate, possibly in the future, so one call gives each process its turn. While
-a lease lasts, the process makes no call. `engine/lease_book.py` is the other side; design/ray.md explains both.
+a lease lasts, the process makes no call. `engine/lease_book.py` is the other side; design/scale.md explains both.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A follow-up has a pronoun, at most two content words, or begins like "And ..." or "What about ...". To it are added the
 content words of the user's turn before and the names in the answer to that. Both readings are judged, and the verdict
 with the lower probability counts: a context must fit the question as it is written, and the topic of the conversation.
-`design/conversations.md` has the measurement.
+`design/embedded-judge.md` has the measurement.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 The engine replaces a routed judge by the judge of the question's kind before it makes a key (`part_for`). So a verdict
 is keyed by the judge that gives it, and a judge shares its verdicts between runs in which it answers alone and runs in
-which it has a route. See design/routing.md.
+which it has a route. See design/judges.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Metrics of the retrieved text as spans of source documents: overlap with gold evidence, in characters.
 
 They ask nothing. The same text gives the same value however it is split into contexts, so retrievers with different
-chunkers can be compared (design/gold-spans.md).
+chunkers can be compared (design/adapters-and-data.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Ollama, for example, removes the beginning of a prompt that exceeds its context length, by default 4,096 tokens. The
 only trace is the number of prompt tokens in the reply: it is too low for the length of the prompt. The check is a
-heuristic; design/truncated-prompts.md has its error rates.
+heuristic; design/providers.md has its error rates.
 """
 
 from __future__ import annotations

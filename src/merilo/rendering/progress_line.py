@@ -2,7 +2,7 @@
 
 In a Jupyter notebook it is one output below the cell, which is updated (`notebook_line.py`).
 
-The line is drawn with a carriage return and blanks only (design/progress-line.md): the cursor is never hidden, so a
+The line is drawn with a carriage return and blanks only (design/viewer-and-report.md): the cursor is never hidden, so a
 killed run cannot leave it hidden. There is no drawing thread, and no library to import.
 """
 

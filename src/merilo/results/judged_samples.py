@@ -1,7 +1,7 @@
 """The judge's questions about a few samples, and the value of a metric with human labels as answers to them.
 
 The value is computed by the metric itself: its plan is run again with the recorded answers, and with human labels in
-place of the judge's verdicts (design/labels.md).
+place of the judge's verdicts (design/labels-and-correction.md).
 """
 
 from __future__ import annotations

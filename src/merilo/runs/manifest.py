@@ -62,7 +62,7 @@ class Aggregate:
     remark: str = ""
     """A caveat about the interval; often empty."""
     method: str | None = None
-    """Method of the interval (design/intervals.md); None if there is none, and in older runs."""
+    """Method of the interval (design/statistics.md); None if there is none, and in older runs."""
     seed: int | None = None
     """Seed of the interval's resamples; None if there are none."""
     clusters: int | None = None

@@ -61,7 +61,8 @@ def _continuity(labels: Labels) -> float:
 
     Labels on a coarse scale take few values, so a limit of a score interval is wrong too often on one side near the
     ends of the range. Half a step of one label makes it about as safe as an exact limit. With few labels the limits
-    already allow for values that were not seen, so the correction grows from 16 to 40 labels (design/correction.md).
+    already allow for values that were not seen, so the correction grows from 16 to 40 labels.
+    design/labels-and-correction.md has the simulations.
     """
     import numpy as np
 

@@ -128,8 +128,8 @@ def correct_pairs(
 
     Assumes that pairs were drawn independently of the labels and that the labels are right. Sources: Angelopoulos,
     Duchi & Zrnic, "PPI++" (2023), section 6; Zrnic & Candès, "Active statistical inference" (2024), section 3
-    (weights). The pseudo-observations are our own; design/correction.md has their coverage. Raises ValueError for
-    other numbers.
+    (weights). The pseudo-observations are our own; design/labels-and-correction.md has their coverage. Raises
+    ValueError for other numbers.
     """
     check_level(level)
     differences = numbers(judged, "judge's differences")

@@ -1,4 +1,4 @@
-"""Estimates from many labels of a judge, corrected by a few human labels (design/correction.md)."""
+"""Estimates from many labels of a judge, corrected by a few human labels (design/labels-and-correction.md)."""
 
 from __future__ import annotations
 

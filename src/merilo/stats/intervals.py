@@ -16,7 +16,7 @@ FEW_CLUSTERS = 20
 
 
 class Method(StrEnum):
-    """Methods of intervals; design/intervals.md explains when each is used."""
+    """Methods of intervals; design/statistics.md explains when each is used."""
 
     STUDENT = "t"
     BCA = "BCa bootstrap"

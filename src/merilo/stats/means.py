@@ -1,4 +1,4 @@
-"""Means and ratios of sums over samples, each with the interval that its data allows (design/intervals.md)."""
+"""Means and ratios of sums over samples, each with the interval that its data allows (design/statistics.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MIN_UNITS_FOR_T = 200
 MIN_UNITS_OFF_END = 10
 """Minimum units off the more common end of the range; with fewer, neither t nor the bootstrap is reliable."""
 MAX_IN_ONE = 0.9
-"""Largest fraction of samples in one cluster: above it, Student's t no longer covers (design/intervals.md)."""
+"""Largest fraction of samples in one cluster: above it, Student's t no longer covers (design/statistics.md)."""
 _NEAR = 1e-12
 
 
@@ -84,7 +84,7 @@ def mean_interval(
     conversation ...); clusters are then the independent units. `weights`: 0 or positive, e.g. the inverse of each
     sample's sampling probability. `seed`: for the resamples, which are not used from 200 units on.
 
-    Assumes that units are an independent random sample with equal probabilities. design/intervals.md explains the
+    Assumes that units are an independent random sample with equal probabilities. design/statistics.md explains the
     choice of interval. There is none for fewer than 2 units or 6 clusters, and for equal numbers in an infinite
     range. Raises ValueError for numbers that are not finite or are outside the span.
     """

@@ -1,4 +1,4 @@
-"""One-sided confidence limits of a mean whose range is known; gates decide by them (design/comparison.md)."""
+"""One-sided confidence limits of a mean whose range is known; gates decide by them (design/statistics.md)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ cluster at a time (Efron, "Better bootstrap confidence intervals", JASA 82 (1987
 Field & Welsh, JRSS B 69 (2007), section 3). For few clusters Student's t replaces the normal quantile (Hesterberg,
 "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 3.3). From MANY clusters
 on: the jackknife, which samples nothing at random and is linear in the number of clusters (Efron & Tibshirani, "An
-Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/agreement.md.
+Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/statistics.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A limit is the most extreme mean that the numbers do not contradict. Each stratum has a discrete distribution: on the
 observed values and on the end of the range, if no observed value is there. Pearson's statistic compares it with the
 observed counts, and the statistics of all strata add up to at most the squared quantile. One stratum of zeros and ones
-gives Wilson's interval exactly; many numbers far from the ends give the normal interval (design/correction.md).
+gives Wilson's interval exactly; many numbers far from the ends give the normal interval
+(design/labels-and-correction.md).
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def _one(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
 
 
 def _all(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    """Join statements: all must be supported; the probability is their mean (design/judge-check.md)."""
+    """Join statements: all must be supported; the probability is their mean (design/judges.md)."""
     chances = _chances(verdicts)
     return float(all(map(is_positive, verdicts))), sum(chances) / len(chances) if chances else None
 

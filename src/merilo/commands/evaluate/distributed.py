@@ -1,7 +1,8 @@
 """An evaluation on several workers: shards of the data are evaluated as runs, and merged into one.
 
 The runs of the shards are in the directory RUN.shards until RUN itself is written, in one step. So the
-same command resumes an interrupted evaluation, and repeats only what was in flight. design/ray.md explains the choices.
+same command resumes an interrupted evaluation, and repeats only what was in flight. design/scale.md explains
+the choices.
 """
 
 from __future__ import annotations
