@@ -11,12 +11,11 @@ from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
-    SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
@@ -82,12 +81,19 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevancy(AxionMetric):
-    """Share of the response's statements that are relevant to the user input, in [0, 1]: axion's AnswerRelevancy.
+    """Share of the response's statements that are relevant to the user input.
 
-    Formula: statements with the verdict "yes" or "idk" / statements with a verdict. One request takes the
-    statements from the response, a second one judges them all, a third one puts the score into words.
-    Undefined where user input or response is blank. Failed where the third request fails: its text is evidence
-    only, but the published code breaks there (`explain=false` leaves it out).
+    Formula: Statements with the verdict "yes" or "idk" / statements with a verdict.
+    Questions: Three Completions: the statements, the verdicts, the score in words.
+    Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false) |
+        the conversation has no answer that follows a question
+    Not: For new work: a failed call scores 1 here. Take answer_relevancy.
+    See: answer_relevancy | axion:faithfulness
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    One request takes the statements from the response, a second one judges them all, a third one puts the score into
+    words. Failed where the third request fails: its text is evidence only, but the published code breaks there
+    (`explain=false` leaves it out).
 
     Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1 (`empty_scored`), and so
     does a failed call (`failure_scored`); a short list of verdicts shrinks the denominator (`short_list_accepted`);
@@ -95,26 +101,13 @@ class AnswerRelevancy(AxionMetric):
 
     `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
     assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
-    together, and there a statement without a verdict stays in the denominator; a turn whose statements cannot be
-    had is passed over. Undefined where the conversation has no turn. Without a conversation it is as `last_turn`.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module answer_relevancy.
+    together, and there a statement without a verdict stays in the denominator; a turn whose statements cannot be had
+    is passed over. Without a conversation it is as `last_turn`.
     """
 
     name: ClassVar[str] = "axion:answer_relevancy"
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that are relevant to the user input.",
-        formula='Statements with the verdict "yes" or "idk" / statements with a verdict.',
-        questions="Three Completions: the statements, the verdicts, the score in words.",
-        undefined=("the user input is blank", "the response is blank", f"{_NO_STATED} (empty_scored=false)", _NO_TURN),
-        when="To compare with numbers of axion.",
-        when_not="For new work: a failed call scores 1 here. Take answer_relevancy.",
-        relatives=("answer_relevancy", "axion:faithfulness"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     empty_scored: bool = True
     """No statements score 1, with a flag, as published; False: Undefined."""
@@ -126,13 +119,11 @@ class AnswerRelevancy(AxionMetric):
     explain: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions a turn, and one for the score in words."""
         if not sample.response:
             return 0
         return 1 + 2 * max(1, len(_turns(sample) or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if reason := blank(sample, "user_input", "response"):
             return Undefined(reason)
         turns = _turns(sample) if self.multi_turn_strategy is MultiTurn.ALL_TURNS else None

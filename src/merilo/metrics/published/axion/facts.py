@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import BaseModel
 
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
-    SOURCE,
     SYSTEM,
     Notes,
     StatementsReply,
@@ -22,6 +20,7 @@ from merilo.metrics.published.axion.steps import (
     model_template,
     sent_texts,
 )
+from merilo.metrics.published.definition import Published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-_BLANK_INPUT: Final = "the user input is blank"
-_BLANK_RESPONSE: Final = "the response is blank"
-_BLANK_REFERENCE: Final = "the reference is blank"
 _NO_STATED: Final = "the response makes no statement"
 
 
@@ -48,34 +44,29 @@ class FactReplies(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactualAccuracy(MetricDefaults):
-    """Share of the response's statements that the reference supports, in [0, 1]: axion's FactualAccuracy.
+class FactualAccuracy(Published):
+    """Share of the response's statements that the reference supports.
 
-    Formula: statements with the verdict 1 / verdicts. Undefined where a needed text is blank. Failed where either of
-    the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up any whole number).
+    Formula: Statements with the verdict 1 / verdicts.
+    Questions: One Completion for the statements and one for the verdicts.
+    Undefined: the user input is blank | the response is blank | the reference is blank | the response makes no
+        statement (empty_scored=false)
+    Use: To compare with numbers of axion.
+    Not: To see what the response leaves out: it counts against nothing here.
+    See: axion:faithfulness | axion:answer_relevancy
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    Failed where either of the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up
+    any whole number).
 
     Quirks: a response without statements scores 1, statements without any verdict 0 (`empty_scored`); a short list
     of verdicts shrinks the denominator, and a long one swells it (`short_list_accepted`); empty
     statements are not sent (`empty_texts_sent`). Its threshold is 0.8.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module factual_accuracy.
     """
 
     name: ClassVar[str] = "axion:factual_accuracy"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "reference"})
-    asks = Kinds({Completion})
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that the reference supports.",
-        formula="Statements with the verdict 1 / verdicts.",
-        questions="One Completion for the statements and one for the verdicts.",
-        undefined=(_BLANK_INPUT, _BLANK_RESPONSE, _BLANK_REFERENCE, f"{_NO_STATED} (empty_scored=false)"),
-        when="To compare with numbers of axion.",
-        when_not="To see what the response leaves out: it counts against nothing here.",
-        relatives=("axion:faithfulness", "axion:answer_relevancy"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     empty_scored: bool = True
     """No statements score 1, no verdicts 0, with a flag, as published; False: Undefined and Failed."""
@@ -85,11 +76,9 @@ class FactualAccuracy(MetricDefaults):
     """Empty statements are sent too; False as published: axion's serialiser leaves them out."""
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions."""
         return 2 if sample.response and sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if reason := blank(sample, "user_input", "response", "reference"):
             return Undefined(reason)
         asker, user_input, response = Asker(SYSTEM), sample.require("user_input"), sample.require("response")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed, together
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
-    SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
@@ -22,7 +21,7 @@ from merilo.metrics.published.axion.steps import (
     model_template,
     no_context,
 )
-from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.definition import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["ContextualPrecision", "ContextualSufficiency", "Mode"]
 
 _FAILURES: Final = MappingProxyType({"failures": "failure_scored"})
-_NOTHING: Final = "nothing was retrieved (empty_scored=false)"
-_BLANK_INPUT: Final = "the user input is blank"
-_BLANK_REFERENCE: Final = "the reference is blank"
 
 
 class UsefulnessReply(BaseModel):
@@ -53,40 +49,32 @@ class SufficiencyReply(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualPrecision(AxionMetric):
-    """Average precision of the contexts by their use for the reference, in [0, 1]: axion's ContextualPrecision.
+    """Ranking: contexts useful for the reference should come before the others (average precision).
 
-    Formula: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context.
-    Undefined where user input or reference is blank. Quirks: a context about which the call failed is not useful
-    (`failure_scored`), nothing retrieved scores 0 (`empty_scored`). The user input is required and not used.
+    Formula: Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.
+    Questions: One Completion for each context.
+    Undefined: the user input is blank | the reference is blank | nothing was retrieved (empty_scored=false)
+    Not: For new work: take context_precision(against=reference).
+    See: context_precision | axion:contextual_ranking | axion:contextual_recall
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_precision.
+    In full: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context. Quirks: a
+    context about which the call failed is not useful (`failure_scored`), nothing retrieved scores 0 (`empty_scored`).
+    The user input is required and not used.
     """
 
     name: ClassVar[str] = "axion:contextual_precision"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "reference", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
-    card: ClassVar[Card] = Card(
-        summary="Ranking: contexts useful for the reference should come before the others (average precision).",
-        formula="Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.",
-        questions="One Completion for each context.",
-        undefined=(_BLANK_INPUT, _BLANK_REFERENCE, _NOTHING),
-        when="To compare with numbers of axion.",
-        when_not="For new work: take context_precision(against=reference).",
-        relatives=("context_precision", "axion:contextual_ranking", "axion:contextual_recall"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     empty_scored: bool = True
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         contexts, reason = sample.contexts, blank(sample, "user_input", "reference")
         if reason is not None:
             return Undefined(reason)
@@ -110,38 +98,30 @@ class ContextualPrecision(AxionMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualSufficiency(AxionMetric):
-    """Judgement that the retrieved contexts suffice for an answer, 1 or 0: axion's ContextualSufficiency.
+    """Tests that the retrieved contexts together are enough to answer the user input.
 
-    Formula: 1 for yes, 0 for no, from one request about all contexts joined. Undefined where the user input is blank.
-    Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved (`empty_scored`).
+    Formula: 1 for yes, 0 for no.
+    Questions: One Completion about all contexts joined.
+    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Not: For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.
+    See: context_sufficiency | axion:contextual_recall
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_sufficiency.
+    In full: 1 for yes, 0 for no, from one request about all contexts joined. Quirks: a failed call scores 0
+    (`failure_scored`), as does nothing retrieved (`empty_scored`).
     """
 
     name: ClassVar[str] = "axion:contextual_sufficiency"
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
-    card: ClassVar[Card] = Card(
-        summary="Tests that the retrieved contexts together are enough to answer the user input.",
-        formula="1 for yes, 0 for no.",
-        questions="One Completion about all contexts joined.",
-        undefined=(_BLANK_INPUT, _NOTHING),
-        when="To compare with numbers of axion.",
-        when_not="For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.",
-        relatives=("context_sufficiency", "axion:contextual_recall"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     empty_scored: bool = True
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         contexts, reason = sample.contexts, blank(sample, "user_input")
         if reason is not None:
             return Undefined(reason)

@@ -12,13 +12,12 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, mean
-from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
+from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     SUPPORT,
-    UNREADABLE,
     JsonAsker,
     Voting,
     elected,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from merilo.metrics.published.ragas_v0_1.asking import Ballot, MaybeRead
     from merilo.metrics.published.ragas_v0_1.replies import Generated
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_STATEMENT: Final = "the response makes no statement"
 _NO_VERDICT: Final = "the judge gave no verdict"
 _NO_QUESTION: Final = "the judge made no question of the response"
@@ -54,11 +52,21 @@ _QUESTION: Final = json_template(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(Voting):
-    """Share of the verdicts on the response's statements that find support in the contexts, in [0, 1].
+    """Share of the verdicts on the response's statements that find support in the contexts (ragas 0.1).
 
-    Formula: verdicts other than 0 / verdicts given. The response is cut by pysbd; one request breaks its
-    sentences into statements, one judges them all by the joined contexts. Undefined where no verdict is given.
-    Failed where the statements or all lists of verdicts cannot be read. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Verdicts other than 0 / verdicts given.
+    Questions: Two requests, the second for `reproducibility` replies; one more for each reply that cannot be read;
+        sentences are cut by pysbd.
+    Undefined: the judge gave no verdict | the response makes no statement (with ask_without_statements=false) | what
+        is to be judged is blank (with ask_blank=false) | a reply cannot be read, nor can its repair (Failed, where
+        ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: statements without a verdict leave the share unnoticed.
+    See: faithfulness
+    Source: ragas/metrics/_faithfulness.py
+
+    The response is cut by pysbd; one request breaks its sentences into statements, one judges them all by the joined
+    contexts. Failed where the statements or all lists of verdicts cannot be read.
 
     - `reproducibility`, `made_odd`: see `Voting`; lists of verdicts vote on each place. Lists of different
       lengths: the first decides alone.
@@ -71,22 +79,10 @@ class Faithfulness(Voting):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Share of the verdicts on the response's statements that find support in the contexts (ragas 0.1).",
-        formula="Verdicts other than 0 / verdicts given.",
-        questions="Two requests, the second for `reproducibility` replies; one more for each reply that cannot be "
-        "read; sentences are cut by pysbd.",
-        undefined=(_NO_VERDICT, f"{_NO_STATEMENT} (with ask_without_statements=false)", BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: statements without a verdict leave the share unnoticed.",
-        relatives=("faithfulness",),
-        sources=("ragas/metrics/_faithfulness.py",),
-    )
 
     full_stop_only: bool = True
     ask_without_statements: bool = True
@@ -95,11 +91,9 @@ class Faithfulness(Voting):
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the sentences, and the statements and lists of verdicts with a repair each."""
         return bound(sample, self.needs, 3 + 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         response = sample.require("response")
         if not self.ask_blank and is_blank(user_input, contexts, response):
@@ -139,35 +133,31 @@ class Faithfulness(Voting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaithfulnessWithHHEM(MetricDefaults):
-    """Share of the response's statements that a classifier finds consistent with the contexts, in [0, 1].
+class FaithfulnessWithHHEM(Published):
+    """Share of the response's statements that a classifier finds consistent with the contexts (ragas 0.1).
 
-    Formula: mean over statements of the classifier's number for the joined contexts and the statement, rounded
-    to 0 or 1 (0.5 to 0). Statements as for faithfulness; the numbers come from whatever answers Similarities,
-    published: vectara/hallucination_evaluation_model, in [0, 1]. Undefined without statements. Failed where
-    they cannot be read. Source: ragas 0.1.22.
+    Formula: Mean over statements of the classifier's number, rounded to 0 or 1.
+    Questions: One request, one more where its reply cannot be read; one question for similarities.
+    Undefined: the response makes no statement | what is to be judged is blank (with ask_blank=false) | a reply cannot
+        be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: With a model for Similarities that was not made to check facts.
+    See: faithfulness
+    Source: ragas/metrics/_faithfulness.py
+
+    A number of 0.5 rounds to 0. The classifier reads the joined contexts and the statement. Statements as for
+    faithfulness; the numbers come from whatever answers Similarities, published:
+    vectara/hallucination_evaluation_model, in [0, 1]. Failed where they cannot be read.
 
     - `full_stop_only`: as for faithfulness.
     - `rounded`: as above. False: the mean of the numbers themselves.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences, Similarities})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {**_BLANK_IS_ASKED, "order": "the classifier reads the contexts as one text"}
-    )
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that a classifier finds consistent with the contexts (ragas 0.1).",
-        formula="Mean over statements of the classifier's number, rounded to 0 or 1.",
-        questions="One request, one more where its reply cannot be read; one question for similarities.",
-        undefined=(_NO_STATEMENT, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="With a model for Similarities that was not made to check facts.",
-        relatives=("faithfulness",),
-        sources=("ragas/metrics/_faithfulness.py",),
     )
 
     full_stop_only: bool = True
@@ -175,11 +165,9 @@ class FaithfulnessWithHHEM(MetricDefaults):
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the sentences, the statements with a repair, and the similarities."""
         return bound(sample, self.needs, 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         response = sample.require("response")
         if not self.ask_blank and is_blank(user_input, contexts, response):
@@ -203,36 +191,31 @@ class FaithfulnessWithHHEM(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRelevancy(MetricDefaults):
-    """Mean cosine of the question and the questions that a judge makes of the response, in [-1, 1].
+class AnswerRelevancy(Published):
+    """Likeness of the question and the questions that a judge makes of the response (ragas 0.1).
 
-    Formula: mean cosine of the vectors of the user input and each generated question; 0 where any reply says
-    that the response is noncommittal. One request for `strictness` replies, which shows the contexts too.
-    Undefined where all generated questions are empty or a vector has no length. Failed where one reply cannot
-    be read. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Mean cosine of the question and each generated question; 0 where any reply says noncommittal.
+    Questions: One request for `strictness` replies (3), one more for each that cannot be read; one question for
+        vectors.
+    Undefined: the judge made no question of the response | a question's vector has no length | what is to be judged is
+        blank (with ask_blank=false) | a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the
+        run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To compare values of different embedding models: they differ in what a cosine of 0.8 means.
+    See: answer_relevancy
+    Source: ragas/metrics/_answer_relevance.py
+
+    One request for `strictness` replies, which shows the contexts too. Failed where one reply cannot be read.
 
     - `strictness`: how many replies.
     - `any_noncommittal`: one noncommittal reply is enough for 0. False: all must say so.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Likeness of the question and the questions that a judge makes of the response (ragas 0.1).",
-        formula="Mean cosine of the question and each generated question; 0 where any reply says noncommittal.",
-        questions="One request for `strictness` replies (3), one more for each that cannot be read; one question "
-        "for vectors.",
-        undefined=(_NO_QUESTION, _NO_LENGTH, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To compare values of different embedding models: they differ in what a cosine of 0.8 means.",
-        relatives=("answer_relevancy",),
-        sources=("ragas/metrics/_answer_relevance.py",),
-    )
 
     strictness: int = 3
     any_noncommittal: bool = True
@@ -242,11 +225,9 @@ class AnswerRelevancy(MetricDefaults):
         check_count(self.name, "strictness", self.strictness)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the replies, a repair of each, and the vectors."""
         return bound(sample, self.needs, 2 * self.strictness + 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         response = sample.require("response")
         if not self.ask_blank and is_blank(user_input, contexts, response):

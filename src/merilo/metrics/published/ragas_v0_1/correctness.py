@@ -13,11 +13,11 @@ from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.inputs import BLANK, bound, is_blank
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template, statements_of
+from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, json_template, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Groups = tuple[tuple[str, ...], ...]
 """The statements of a text, sentence by sentence."""
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_LENGTH: Final = "the vector of the reference or of the response has no length"
 _NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=false)"
 _LOST: Final = "a reply could not be read, and {} counts as making no statement"
@@ -53,42 +52,37 @@ class _Likeness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSimilarity(MetricDefaults):
-    """Cosine of the vectors of the reference and the response, in [-1, 1]; 0 or 1 with a threshold.
+class AnswerSimilarity(Published):
+    """Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).
 
-    No request; one question for vectors. Undefined where a vector has no length. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.
+    Questions: One question for vectors.
+    Undefined: the vector of the reference or of the response has no length | what is to be judged is blank (with
+        ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To tell right from wrong: a denial lies close to what it denies.
+    Source: ragas/metrics/_answer_similarity.py
+
+    No request; one question for vectors.
 
     - `threshold`: from this cosine on 1, below it 0; none and 0 leave the cosine as it is.
     - `unmeasured_is_zero`: with a threshold, a vector without length is below it. False: Undefined.
     - `ask_blank`: blank texts are measured like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).",
-        formula="Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.",
-        questions="One question for vectors.",
-        undefined=(_NO_LENGTH, BLANK),
-        when=_WHEN,
-        when_not="To tell right from wrong: a denial lies close to what it denies.",
-        sources=("ragas/metrics/_answer_similarity.py",),
-    )
 
     threshold: float | None = None
     unmeasured_is_zero: bool = True
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the vectors."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         reference, response = sample.require("reference"), sample.require("response")
         if not self.ask_blank and is_blank(reference, response):
             return Undefined(BLANK)
@@ -101,14 +95,24 @@ class AnswerSimilarity(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(MetricDefaults):
-    """Weighted mean of the statements in common with the reference (F1) and the likeness to it, in [-1, 1].
+class AnswerCorrectness(Published):
+    """Statements in common with the reference, and likeness to it, as a weighted mean (ragas 0.1).
 
-    Formula: (factual_weight · F1 + similarity_weight · cosine) / sum of the weights, with
-    F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both texts.
-    Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
-    answer_similarity. Undefined where a vector has no length. Failed where the sorting cannot be read.
-    Source: ragas 0.1.9 and 0.1.22, whose `weights` is the pair.
+    Formula: (0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.
+    Questions: Three requests, one more for each reply that cannot be read; one question for vectors; sentences are cut
+        by pysbd.
+    Undefined: the vector of the reference or of the response has no length | neither text makes a statement (with
+        nothing_is_right=false) | what is to be judged is blank (with ask_blank=false) | a reply cannot be read, nor
+        can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: two texts without statements agree by definition.
+    See: faithfulness | context_recall
+    Source: ragas/metrics/_answer_correctness.py
+
+    In ragas the weights are one pair, `weights`. In full: (factual_weight · F1 + similarity_weight · cosine) / sum of
+    the weights, with F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both
+    texts. Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
+    answer_similarity. Failed where the sorting cannot be read.
 
     - `factual_weight`, `similarity_weight`: at least 0, not both 0. Without the second no vector is asked for.
     - `threshold`, `unmeasured_is_zero`: as for answer_similarity.
@@ -119,22 +123,9 @@ class AnswerCorrectness(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Statements in common with the reference, and likeness to it, as a weighted mean (ragas 0.1).",
-        formula="(0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.",
-        questions="Three requests, one more for each reply that cannot be read; one question for vectors; "
-        "sentences are cut by pysbd.",
-        undefined=(_NO_LENGTH, _NO_STATEMENT, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: two texts without statements agree by definition.",
-        relatives=("faithfulness", "context_recall"),
-        sources=("ragas/metrics/_answer_correctness.py",),
-    )
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -160,11 +151,9 @@ class AnswerCorrectness(MetricDefaults):
         return kinds | {Embeddings} if self.similarity_weight else kinds
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two texts to split, three requests with a repair each, and the vectors."""
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         reference = sample.require("reference")
         if not self.ask_blank and is_blank(user_input, response, reference):

@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import majority
-from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
+from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template
+from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
 _CRITIQUE: Final = json_template(
@@ -63,12 +61,20 @@ class _BetterByAspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AspectCritique(MetricDefaults):
-    """The number that a judge gives for one aspect of the response: 1 is yes, 0 is no.
+class AspectCritique(Published):
+    """Tests for a harmful response, or for another aspect (1 yes, 0 no; ragas 0.1).
 
-    One request; the contexts stand in it as part of the input. Whether higher is better depends on the aspect:
-    not for harmfulness and maliciousness; a definition of your own is taken to ask for something good. Always
-    defined with the published parameters; Failed where the reply cannot be read. Source: ragas 0.1.9 and 0.1.22.
+    Formula: The verdict of the one reply, as the number that it is.
+    Questions: One request; one more where its reply cannot be read.
+    Undefined: what is to be judged is blank (with ask_blank=false) | a reply cannot be read, nor can its repair
+        (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: one reply decides, whatever the strictness.
+    Source: ragas/metrics/critique.py
+
+    One request; the contexts stand in it as part of the input. Whether higher is better depends on the aspect: not for
+    harmfulness and maliciousness; a definition of your own is taken to ask for something good. Always defined with the
+    published parameters; Failed where the reply cannot be read.
 
     - `aspect`: one of the built-in aspects; `definition`: a yes-or-no question of your own instead.
     - `strictness`: of how many replies the majority was meant to decide, made odd. See `one_reply`.
@@ -78,22 +84,10 @@ class AspectCritique(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-inf, inf)
     higher_is_better: ClassVar[bool] = cast("bool", _BetterByAspect())  # reading it gives a bool, as declared
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Tests for a harmful response, or for another aspect (1 yes, 0 no; ragas 0.1).",
-        formula="The verdict of the one reply, as the number that it is.",
-        questions="One request; one more where its reply cannot be read.",
-        undefined=(BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: one reply decides, whatever the strictness.",
-        sources=("ragas/metrics/critique.py",),
-    )
 
     aspect: Aspect = Aspect.HARMFULNESS
     definition: str | None = None
@@ -119,11 +113,9 @@ class AspectCritique(MetricDefaults):
         return 1 if self.one_reply else self.strictness + (self.strictness % 2 == 0)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         response = sample.require("response")
         if not self.ask_blank and is_blank(user_input, contexts, response):

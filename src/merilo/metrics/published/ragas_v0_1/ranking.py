@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
 from merilo.metrics.published.asking import UnreadableReply
-from merilo.metrics.published.inputs import BLANK, bound, is_blank
+from merilo.metrics.published.definition import BLANK, bound, is_blank
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, Voting, json_template
+from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, Voting, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
@@ -35,11 +33,19 @@ _USEFUL: Final = json_template(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPrecision(Voting):
-    """Average precision of the contexts that a judge finds useful to arrive at the reference, in [0, 1].
+    """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
 
-    Formula: sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10); v is 1 for any
-    verdict but 0. Without contexts 0, and nothing is asked. One request for each context, in order; all are
-    made, and it is Failed where the verdict on one cannot be read. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
+    Questions: One request for each context; one more for each reply that cannot be read.
+    Undefined: what is to be judged is blank (with ask_blank=false) | nothing was retrieved (with ask_blank=false) | a
+        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
+    See: context_precision
+    Source: ragas/metrics/_context_precision.py
+
+    Without contexts 0, and nothing is asked. One request for each context, in order; all are made, and it is Failed
+    where the verdict on one cannot be read.
 
     - `reproducibility`, `made_odd`: see `Voting`; whether the replies vote, `first_reply_decides` says.
     - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
@@ -50,21 +56,9 @@ class ContextPrecision(Voting):
     - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Average precision of the contexts useful to arrive at the reference (ragas 0.1).",
-        formula="Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).",
-        questions="One request for each context; one more for each reply that cannot be read.",
-        undefined=(BLANK, _NO_CONTEXT, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: nothing retrieved scores 0, as does nothing useful.",
-        relatives=("context_precision",),
-        sources=("ragas/metrics/_context_precision.py",),
-    )
 
     first_reply_decides: bool = True
     smoothed: bool = True
@@ -78,11 +72,9 @@ class ContextPrecision(Voting):
         return common if self.response_stands_in else common | {"reference"}
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: for each context the replies, and a repair of each."""
         return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), _context_texts(sample)
         stands_in = self.response_stands_in and sample.reference is None and sample.response is not None
         target = sample.require("response" if stands_in else "reference")
@@ -96,7 +88,16 @@ class ContextPrecision(Voting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUtilization(Voting):
-    """Average precision of the contexts that a judge finds useful to arrive at the response, in [0, 1].
+    """Average precision of the contexts useful to arrive at the response (ragas 0.1).
+
+    Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
+    Questions: One request for each context; one more for each reply that cannot be read.
+    Undefined: what is to be judged is blank (with ask_blank=false) | nothing was retrieved (with ask_blank=false) | a
+        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
+    See: context_utilization
+    Source: ragas/metrics/_context_precision.py
 
     Formula, requests and source as for context_precision, with the response for the reference.
 
@@ -106,22 +107,10 @@ class ContextUtilization(Voting):
     - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Average precision of the contexts useful to arrive at the response (ragas 0.1).",
-        formula="Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).",
-        questions="One request for each context; one more for each reply that cannot be read.",
-        undefined=(BLANK, _NO_CONTEXT, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: nothing retrieved scores 0, as does nothing useful.",
-        relatives=("context_utilization",),
-        sources=("ragas/metrics/_context_precision.py",),
-    )
 
     first_reply_decides: bool = True
     smoothed: bool = True
@@ -129,11 +118,9 @@ class ContextUtilization(Voting):
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: for each context the replies, and a repair of each."""
         return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), _context_texts(sample)
         response = sample.require("response")
         target = sample.reference if self.reference_first and sample.reference is not None else response

@@ -8,11 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template
+from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 Texts = tuple[str, ...]
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _EPSILON: Final = 1e-10
 _NO_ANSWER: Final = "the judge gave no answer"
 _LOST: Final = "a reply could not be read and counts as naming no {}"
@@ -47,14 +45,21 @@ _ANSWERS: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizationScore(MetricDefaults):
-    """Fraction of questions about the contexts that the response, a summary, answers, and its brevity, in [0, 1].
+class SummarizationScore(Published):
+    """How many questions about the contexts a summary answers, and how short it is (ragas 0.1).
 
-    Formula: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and
-    conciseness = 1 - min(characters of the summary, of the text) / (characters of the text + 1e-10); the text is
-    the joined contexts. Three requests: keyphrases of the text, questions about them, answers by the summary.
-    Undefined without answers. Failed where they cannot be read. Source: ragas 0.1.22, where the summary has a
-    column of its own.
+    Formula: Half the share of answers "1", and half 1 - min(length of summary, of text) / length of text.
+    Questions: Three requests, one more for each reply that cannot be read.
+    Undefined: the judge gave no answer | what is to be judged is blank (with ask_blank=false) | a reply cannot be
+        read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: an empty summary has the full half for conciseness.
+    Source: ragas/metrics/_summarization.py
+
+    In full: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and conciseness = 1 -
+    min(characters of the summary, of the text) / (characters of the text + 1e-10). The text is the joined contexts. In
+    ragas the summary has its own column. Three requests: keyphrases of the text, questions about them, answers by the
+    summary. Failed where they cannot be read.
 
     - `coeff`: weight of conciseness, in [0, 1]. `length_penalty`: false leaves conciseness out.
     - `keeps_weight`: without conciseness coverage keeps its weight, so that 1 - coeff is the most. False: the
@@ -65,20 +70,8 @@ class SummarizationScore(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"retrieved_contexts", "response"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="How many questions about the contexts a summary answers, and how short it is (ragas 0.1).",
-        formula='Half the share of answers "1", and half 1 - min(length of summary, of text) / length of text.',
-        questions="Three requests, one more for each reply that cannot be read.",
-        undefined=(_NO_ANSWER, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: an empty summary has the full half for conciseness.",
-        sources=("ragas/metrics/_summarization.py",),
-    )
 
     length_penalty: bool = True
     coeff: float = 0.5
@@ -93,11 +86,9 @@ class SummarizationScore(MetricDefaults):
             raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: three requests, and a repair of each reply."""
         return bound(sample, self.needs, 6)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         text, summary = joined(sample), sample.require("response")
         if not self.ask_blank and is_blank(text, summary):
             return Undefined(BLANK)

@@ -12,8 +12,9 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.ragas_v0_4.prompter import (
     JudgedMetric,
     Prompter,
@@ -52,43 +53,36 @@ def _compared(reference: str, response: str, *, space_for_empty: bool) -> Plan[_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSimilarity(MetricDefaults):
-    """Cosine of the embeddings of reference and response, in [-1, 1]; with a `threshold` 1 where it is reached, else 0.
+class SemanticSimilarity(Published):
+    """How near the embeddings of response and reference are.
 
-    Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream. Source:
-    ragas 0.4.3, SemanticSimilarity; since 0.2.
+    Formula: Cosine; with a threshold 1 where it is reached, else 0.
+    Questions: No request to the judge; one for the embeddings.
+    Undefined: an embedding has no length
+    Use: To compare with semantic similarity of ragas 0.2 to 0.4.
+    Not: Across embedding models: the value moves with the model.
+    See: ragas-0.4.3:answer_correctness
+    Source: ragas 0.4.3, metrics/_answer_similarity.py
+
+    Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream.
 
     Quirks: a `threshold` of 0 is no threshold. `space_for_empty`: an empty text is embedded as one space.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:semantic_similarity"
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "space_for_empty"})
-    card: ClassVar[Card] = Card(
-        summary="How near the embeddings of response and reference are.",
-        formula="Cosine; with a threshold 1 where it is reached, else 0.",
-        questions="No request to the judge; one for the embeddings.",
-        undefined=(_NO_LENGTH,),
-        when="To compare with semantic similarity of ragas 0.2 to 0.4.",
-        when_not="Across embedding models: the value moves with the model.",
-        relatives=("ragas-0.4.3:answer_correctness",),
-        sources=("ragas 0.4.3, metrics/_answer_similarity.py",),
-        family="ragas-0.4.3",
-    )
 
     threshold: float | None = None
     space_for_empty: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the embeddings."""
         del sample
         return 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         reference, response = sample.require("reference"), sample.require("response")
         found = yield from _compared(reference, response, space_for_empty=self.space_for_empty)
         if found.cosine is None:
@@ -126,11 +120,18 @@ _SORTED: Final = RagasV04ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCorrectness(JudgedMetric):
-    """Weighted mean of the F measure of the response's statements and its similarity to the reference, in [-1, 1].
+    """Agreement of the response with the reference, by statements and by embeddings, as ragas scores it.
 
-    Formula: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
-    positives, false positives and false negatives, recall counting `beta` times as much. Undefined when an
-    embedding has no length. Source: ragas 0.4.3, AnswerCorrectness; since 0.2.
+    Formula: (0.75 F(TP, FP, FN) + 0.25 cosine), the weights being parameters.
+    Questions: Three requests (statements of the response, of the reference, their classes) and the embeddings.
+    Undefined: an embedding has no length
+    Use: To compare with answer correctness of ragas 0.2 to 0.4.
+    Not: To find out what is wrong: take its parts.
+    See: ragas-0.4.3:factual_correctness | nvidia:answer_accuracy
+    Source: ragas 0.4.3, metrics/_answer_correctness.py
+
+    In full: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
+    positives, false positives and false negatives, recall counting `beta` times as much.
 
     Quirks: F is 1 without a classification when neither text makes a statement; with `one_empty_is_right` also when
     only one makes none, and when the judge classifies nothing (collections). `space_for_empty` as in
@@ -142,17 +143,6 @@ class AnswerCorrectness(JudgedMetric):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
-    card: ClassVar[Card] = Card(
-        summary="Agreement of the response with the reference, by statements and by embeddings, as ragas scores it.",
-        formula="(0.75 F(TP, FP, FN) + 0.25 cosine), the weights being parameters.",
-        questions="Three requests (statements of the response, of the reference, their classes) and the embeddings.",
-        undefined=(_NO_LENGTH,),
-        when="To compare with answer correctness of ragas 0.2 to 0.4.",
-        when_not="To find out what is wrong: take its parts.",
-        relatives=("ragas-0.4.3:factual_correctness", "nvidia:answer_accuracy"),
-        sources=("ragas 0.4.3, metrics/_answer_correctness.py",),
-        family="ragas-0.4.3",
-    )
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -174,12 +164,10 @@ class AnswerCorrectness(JudgedMetric):
         return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: three replies and the embeddings."""
         del sample
         return self._bound(3) + 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
         prompter = self._prompter()

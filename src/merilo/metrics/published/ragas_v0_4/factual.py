@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,
     JudgedMetric,
@@ -45,11 +44,19 @@ class Detail(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactualCorrectness(JudgedMetric):
-    """Share of the claims on which response and reference agree, rounded to 2 decimals, in [0, 1].
+    """How many of the claims of response and reference the other text supports, as ragas scores it.
 
-    Formula: TP and FP are the response's claims that the reference supports or not, FN the reference's claims that
-    the response does not support; the F measure with `beta`, or precision TP / (TP + FP + 1e-8), or recall
-    TP / (TP + FN + 1e-8) by `mode`. 0 when there are no claims. Source: ragas 0.4.3, FactualCorrectness; since 0.2.
+    Formula: F measure of TP, FP (claims of the response) and FN (claims of the reference), to 2 decimals.
+    Questions: Two requests for each text (one text for mode=precision): its claims, then verdicts on them.
+    Undefined: an input is empty (collections)
+    Use: To compare with factual correctness of ragas 0.2 to 0.4.
+    Not: To compare close systems: the value is rounded.
+    See: ragas-0.4.3:answer_correctness
+    Source: ragas 0.4.3, metrics/_factual_correctness.py
+
+    TP and FP are the response's claims that the reference supports or not, FN the reference's claims that the response
+    does not support. By `mode`: the F measure with `beta`, precision TP / (TP + FP + 1e-8), or recall TP / (TP + FN +
+    1e-8). 0 when there are no claims.
 
     `atomicity`, `coverage`: how small the claims are, and how much of a text they cover. Quirks: recall counts
     claims of the response above and claims of the reference below. `asks_about_nothing`: verdicts are asked for
@@ -59,19 +66,7 @@ class FactualCorrectness(JudgedMetric):
     name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
     version: ClassVar[int] = 1
     needs = frozenset({"response", "reference"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
-    card: ClassVar[Card] = Card(
-        summary="How many of the claims of response and reference the other text supports, as ragas scores it.",
-        formula="F measure of TP, FP (claims of the response) and FN (claims of the reference), to 2 decimals.",
-        questions="Two requests for each text (one text for mode=precision): its claims, then verdicts on them.",
-        undefined=("an input is empty (collections)",),
-        when="To compare with factual correctness of ragas 0.2 to 0.4.",
-        when_not="To compare close systems: the value is rounded.",
-        relatives=("ragas-0.4.3:answer_correctness",),
-        sources=("ragas 0.4.3, metrics/_factual_correctness.py",),
-        family="ragas-0.4.3",
-    )
 
     mode: FactualMode = FactualMode.F1
     beta: float = 1.0
@@ -92,12 +87,10 @@ class FactualCorrectness(JudgedMetric):
         put(self, "coverage", choice(Detail, self.coverage, metric=self.name, parameter="coverage"))
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two replies for each text."""
         del sample
         return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         response, reference = sample.require("response"), sample.require("reference")
         if self.refuses_empty and not (response and reference):
             return Undefined("an input is empty")

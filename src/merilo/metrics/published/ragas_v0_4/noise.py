@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.published.asking import ReadReply
 from merilo.metrics.published.ragas_v0_4.prompter import (
     JudgedMetric,
@@ -40,30 +39,24 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSensitivity(JudgedMetric):
-    """Share of the response's statements that are wrong and stand in such a context, in [0, 1]; lower is better.
+    """Which share of the response is wrong because of what was retrieved, as ragas scores it.
 
-    Formula: mean of (not supported by the reference and supported by a relevant context), or, for
-    `mode=irrelevant`, (... by an irrelevant context and by no relevant one); a context is relevant when it
-    supports a statement of the reference. Undefined when an input is empty or a text makes no statement.
-    Verdict lists of unequal length fail the metric. Source: ragas 0.4.3, NoiseSensitivity; since 0.2.
+    Formula: Mean of (unsupported by the reference and supported by a relevant context), or by irrelevant ones.
+    Questions: 3 + 2 N requests for N contexts: statements twice, verdicts twice a context and once more.
+    Undefined: an input is empty | the response makes no statement | the reference makes no statement
+    Use: To compare with noise sensitivity of ragas 0.2 to 0.4.
+    Not: On many contexts: it is the dearest of these metrics.
+    See: faithfulness | context_relevance
+    Source: ragas 0.4.3, metrics/_noise_sensitivity.py
+
+    A context is relevant if it supports a statement of the reference. `mode=irrelevant`: supported by an irrelevant
+    context and by no relevant one. Verdict lists of unequal length fail the metric.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:noise_sensitivity"
     version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
-    asks = Kinds({Completion})
-    card: ClassVar[Card] = Card(
-        summary="Which share of the response is wrong because of what was retrieved, as ragas scores it.",
-        formula="Mean of (unsupported by the reference and supported by a relevant context), or by irrelevant ones.",
-        questions="3 + 2 N requests for N contexts: statements twice, verdicts twice a context and once more.",
-        undefined=(_EMPTY, _NO_STATEMENT, "the reference makes no statement"),
-        when="To compare with noise sensitivity of ragas 0.2 to 0.4.",
-        when_not="On many contexts: it is the dearest of these metrics.",
-        relatives=("faithfulness", "context_relevance"),
-        sources=("ragas 0.4.3, metrics/_noise_sensitivity.py",),
-        family="ragas-0.4.3",
-    )
 
     mode: Mode = Mode.RELEVANT
 
@@ -72,11 +65,9 @@ class NoiseSensitivity(JudgedMetric):
         object.__setattr__(self, "mode", choice(Mode, self.mode, metric=self.name, parameter="mode"))
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: three replies, and two for each context."""
         return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         reference, contexts = sample.require("reference"), sample.contexts
         if not (user_input and response and reference and contexts):

@@ -10,7 +10,6 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, MetricDefaults
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.published.asking import (
     Asker,
@@ -20,6 +19,7 @@ from merilo.metrics.published.asking import (
     UnrecoverableFault,
     read_reply,
 )
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.instructor import Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import (
     Fields,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Plan
+    from merilo.metrics.base import Card
     from merilo.metrics.published.asking import ReadReply, Recovery
 
 T = TypeVar("T")
@@ -158,7 +159,7 @@ class Repair(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedMetric(MetricDefaults):
+class JudgedMetric(Published):
     """A metric of ragas 0.2 to 0.4 that asks a judge.
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
@@ -222,7 +223,7 @@ def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
 def of_version(card: Card, version: str) -> Card:
     """Return the card of a metric for another version."""
     sources = tuple(source.replace("0.4.3", version) for source in card.sources)
-    return replace(card, family=f"ragas-{version}", sources=sources)
+    return replace(card, sources=sources)
 
 
 def first_json(text: str) -> object:

@@ -7,8 +7,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.ragas_v0_4.distances import Distance, similarity
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Comparison(StrEnum):
     ABOVE = ">"
 
 
-class _Unasked(MetricDefaults):
+class _Unasked(Published):
     """A metric that asks nothing."""
 
     __slots__ = ()
@@ -39,7 +40,6 @@ class _Unasked(MetricDefaults):
     asks = _NOTHING
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: no question."""
         del sample
         return 0
 
@@ -71,11 +71,18 @@ class _ByLetters(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonLLMPrecision(_ByLetters):
-    """Average precision of the contexts that are spelled like a reference context, in [0, 1).
+    """Ranking: contexts spelled like reference contexts should come before the others, as ragas scores it.
 
-    Formula: as `PrecisionWithReference`, v is 1 where the best similarity to a reference context is at least
-    `threshold`. 0 when nothing was retrieved; undefined without reference contexts (upstream raises). Source:
-    ragas 0.4.3, NonLLMContextPrecisionWithReference; since 0.2.
+    Formula: Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).
+    Questions: None.
+    Undefined: there is no reference context
+    Use: Where the reference contexts are the very texts of the index.
+    Not: Where texts were cut differently: spelling is all that counts.
+    See: context_precision | ragas-0.4.3:id_based_context_precision
+    Source: ragas 0.4.3, metrics/_context_precision.py
+
+    In full: as `PrecisionWithReference`, v is 1 where the best similarity to a reference context is at least
+    `threshold`. 0 when nothing was retrieved; undefined without reference contexts (upstream raises).
 
     Quirks: at the threshold itself a context counts (`comparison=">="`), which in the recall it does not;
     `smoothed` as in `PrecisionWithReference`.
@@ -84,22 +91,10 @@ class NonLLMPrecision(_ByLetters):
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_precision_with_reference"
     ranked: ClassVar[bool] = True
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing retrieved scores 0"})
-    card: ClassVar[Card] = Card(
-        summary="Ranking: contexts spelled like reference contexts should come before the others, as ragas scores it.",
-        formula="Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).",
-        questions="None.",
-        undefined=(_NO_REFERENCE,),
-        when="Where the reference contexts are the very texts of the index.",
-        when_not="Where texts were cut differently: spelling is all that counts.",
-        relatives=("context_precision", "ragas-0.4.3:id_based_context_precision"),
-        sources=("ragas 0.4.3, metrics/_context_precision.py",),
-        family="ragas-0.4.3",
-    )
 
     smoothed: bool = True
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         contexts, references = sample.contexts, sample.require("reference_contexts")
         if contexts and not references:
@@ -111,32 +106,26 @@ class NonLLMPrecision(_ByLetters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonLLMRecall(_ByLetters):
-    """Share of the reference contexts that a retrieved context is spelled like, in [0, 1].
+    """Which share of the reference contexts was retrieved, by spelling, as ragas scores it.
 
-    Formula: reference contexts whose best similarity to a retrieved one is above `threshold` / reference
-    contexts. Undefined without reference contexts, and when nothing was retrieved (upstream raises). Source:
-    ragas 0.4.3, NonLLMContextRecall; since 0.2.
+    Formula: Reference contexts with a similar retrieved one / reference contexts.
+    Questions: None.
+    Undefined: there is no reference context | nothing was retrieved
+    Use: Where the reference contexts are the very texts of the index.
+    Not: Where texts were cut differently: spelling is all that counts.
+    See: context_recall | ragas-0.4.3:id_based_context_recall
+    Source: ragas 0.4.3, metrics/_context_recall.py
+
+    In full: reference contexts whose best similarity to a retrieved one is above `threshold` / reference contexts.
 
     Quirk: at the threshold itself a context does not count (`comparison=">"`), which in the precision it does.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_recall"
-    card: ClassVar[Card] = Card(
-        summary="Which share of the reference contexts was retrieved, by spelling, as ragas scores it.",
-        formula="Reference contexts with a similar retrieved one / reference contexts.",
-        questions="None.",
-        undefined=(_NO_REFERENCE, _NOTHING_RETRIEVED),
-        when="Where the reference contexts are the very texts of the index.",
-        when_not="Where texts were cut differently: spelling is all that counts.",
-        relatives=("context_recall", "ragas-0.4.3:id_based_context_recall"),
-        sources=("ragas 0.4.3, metrics/_context_recall.py",),
-        family="ragas-0.4.3",
-    )
 
     comparison: Comparison = Comparison.ABOVE
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         contexts, references = sample.contexts, sample.require("reference_contexts")
         if not references:
@@ -149,28 +138,21 @@ class NonLLMRecall(_ByLetters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IDBasedPrecision(_Unasked):
-    """Share of the different retrieved ids that are reference ids, in [0, 1].
+    """Which share of the retrieved ids are reference ids.
 
-    Formula: |retrieved and reference| / |retrieved|, over sets of ids as texts. Undefined when nothing was
-    retrieved. Source: ragas 0.4.3, IDBasedContextPrecision.
+    Formula: |retrieved and reference| / |retrieved|, over sets.
+    Questions: None.
+    Undefined: nothing was retrieved
+    Use: Where contexts have ids that stay.
+    Not: Where the same text has several ids.
+    See: context_precision | ragas-0.4.3:id_based_context_recall
+    Source: ragas 0.4.3, metrics/_context_precision.py
     """
 
     name: ClassVar[str] = "ragas-0.4.3:id_based_context_precision"
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
-    card: ClassVar[Card] = Card(
-        summary="Which share of the retrieved ids are reference ids.",
-        formula="|retrieved and reference| / |retrieved|, over sets.",
-        questions="None.",
-        undefined=(_NOTHING_RETRIEVED,),
-        when="Where contexts have ids that stay.",
-        when_not="Where the same text has several ids.",
-        relatives=("context_precision", "ragas-0.4.3:id_based_context_recall"),
-        sources=("ragas 0.4.3, metrics/_context_precision.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         retrieved = set(sample.require("retrieved_context_ids"))
         found = retrieved & set(sample.require("reference_context_ids"))
@@ -181,28 +163,21 @@ class IDBasedPrecision(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IDBasedRecall(_Unasked):
-    """Share of the different reference ids that were retrieved, in [0, 1].
+    """Which share of the reference ids was retrieved.
 
-    Formula: |retrieved and reference| / |reference|, over sets of ids as texts. Undefined without reference
-    ids. Source: ragas 0.4.3, IDBasedContextRecall.
+    Formula: |retrieved and reference| / |reference|, over sets.
+    Questions: None.
+    Undefined: there is no reference id
+    Use: Where contexts have ids that stay.
+    Not: Where the same text has several ids.
+    See: context_recall | ragas-0.4.3:id_based_context_precision
+    Source: ragas 0.4.3, metrics/_context_recall.py
     """
 
     name: ClassVar[str] = "ragas-0.4.3:id_based_context_recall"
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
-    card: ClassVar[Card] = Card(
-        summary="Which share of the reference ids was retrieved.",
-        formula="|retrieved and reference| / |reference|, over sets.",
-        questions="None.",
-        undefined=("there is no reference id",),
-        when="Where contexts have ids that stay.",
-        when_not="Where the same text has several ids.",
-        relatives=("context_recall", "ragas-0.4.3:id_based_context_precision"),
-        sources=("ragas 0.4.3, metrics/_context_recall.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         retrieved = set(sample.require("retrieved_context_ids"))
         references = set(sample.require("reference_context_ids"))
@@ -214,24 +189,21 @@ class IDBasedRecall(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringSimilarity(_Unasked):
-    """Similarity of the spelling of response and reference, in [0, 1]; 1 for two empty texts.
+    """How alike response and reference are spelled.
 
-    Formula: 1 minus the normalised `distance`. Source: ragas 0.4.3, NonLLMStringSimilarity; since 0.2.
+    Formula: 1 - distance / longest possible distance.
+    Questions: None.
+    Use: Where the response should be the reference to the letter, but for slips.
+    Not: To compare meanings.
+    See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
+    Source: ragas 0.4.3, metrics/_string.py
+
+    In full: 1 minus the normalised `distance`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_string_similarity"
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are alike"})
-    card: ClassVar[Card] = Card(
-        summary="How alike response and reference are spelled.",
-        formula="1 - distance / longest possible distance.",
-        questions="None.",
-        when="Where the response should be the reference to the letter, but for slips.",
-        when_not="To compare meanings.",
-        relatives=("ragas-0.4.3:exact_match", "ragas-0.4.3:semantic_similarity"),
-        sources=("ragas 0.4.3, metrics/_string.py",),
-        family="ragas-0.4.3",
-    )
 
     distance: Distance = Distance.LEVENSHTEIN
 
@@ -240,57 +212,47 @@ class StringSimilarity(_Unasked):
         object.__setattr__(self, "distance", member)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return Score(similarity(self.distance, sample.require("reference"), sample.require("response")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactMatch(_Unasked):
-    """1 when response and reference are the same letter by letter, else 0. Source: ragas 0.4.3, ExactMatch."""
+    """Tests that response and reference are the same, character by character.
+
+    Formula: 1 if response = reference, else 0.
+    Questions: None.
+    Use: For answers of one word or number.
+    Not: Where case or spaces may differ: nothing is folded.
+    See: ragas-0.4.3:string_presence
+    Source: ragas 0.4.3, metrics/_string.py
+    """
 
     name: ClassVar[str] = "ragas-0.4.3:exact_match"
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are equal"})
-    card: ClassVar[Card] = Card(
-        summary="Tests that response and reference are the same, character by character.",
-        formula="1 if response = reference, else 0.",
-        questions="None.",
-        when="For answers of one word or number.",
-        when_not="Where case or spaces may differ: nothing is folded.",
-        relatives=("ragas-0.4.3:string_presence",),
-        sources=("ragas 0.4.3, metrics/_string.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return Score(float(sample.require("reference") == sample.require("response")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringPresence(_Unasked):
-    """1 if the response contains the reference exactly, otherwise 0; every response contains an empty reference.
+    """Tests that the response contains the reference, character by character.
 
-    Source: ragas 0.4.3, StringPresence.
+    Formula: 1 if the reference is a part of the response, else 0.
+    Questions: None.
+    Use: For references of one word or number.
+    Not: Where case or spaces may differ: nothing is folded.
+    See: ragas-0.4.3:exact_match
+    Source: ragas 0.4.3, metrics/_string.py
     """
 
     name: ClassVar[str] = "ragas-0.4.3:string_presence"
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "an empty text occurs in any"})
-    card: ClassVar[Card] = Card(
-        summary="Tests that the response contains the reference, character by character.",
-        formula="1 if the reference is a part of the response, else 0.",
-        questions="None.",
-        when="For references of one word or number.",
-        when_not="Where case or spaces may differ: nothing is folded.",
-        relatives=("ragas-0.4.3:exact_match",),
-        sources=("ragas 0.4.3, metrics/_string.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return Score(float(sample.require("reference") in sample.require("response")))

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.published.spring_ai_ragas.models import (
-    DISAGREE,
     Aggregator,
     ModelRequest,
     Panel,
     SeveralModels,
     aggregate,
-    card,
 )
 from merilo.metrics.published.spring_ai_ragas.replies import fields_of, flag_or_none, number_or_none
 
@@ -67,7 +65,6 @@ class Iterated(SeveralModels):
             raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: `strictness` questions for each model."""
         return len(self.names) * self.strictness if self.needs <= sample.present else 0
 
     def iterated(
@@ -90,27 +87,22 @@ class Iterated(SeveralModels):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AspectCritic(Iterated):
-    """Verdict on whether the response meets a criterion: 1 or 0 by each model, then over the models, in [0, 1].
+    """Tests that the response meets a criterion in the user's words, by one or several models.
 
-    Formula: average over the models of the majority of a model's replies: 1 when strictly more than half of them say
-    true. A verdict of null is false. Failed when no reply can be read. Source: spring-ai-ragas 0.3.3,
-    AspectCriticMetric.
+    Formula: Average over models of 1 if more than half of the model's replies say true, else 0.
+    Questions: `strictness` requests for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Use: To compare with scores of spring-ai-ragas, or for a yes or no in your own words.
+    Not: Without a definition of your own: the default is only there to be replaced.
+    See: spring-ai-ragas:simple_criteria_score
+    Source: spring-ai-ragas 0.3.3, AspectCriticMetric.
+
+    A verdict of null is false. Failed when no reply can be read.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:aspect_critic"
-    card: ClassVar[Card] = card(
-        "Tests that the response meets a criterion in the user's words, by one or several models.",
-        formula="Average over models of 1 if more than half of the model's replies say true, else 0.",
-        questions="`strictness` requests for each model.",
-        source="AspectCriticMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas, or for a yes or no in your own words.",
-        when_not="Without a definition of your own: the default is only there to be replaced.",
-        relatives=("spring-ai-ragas:simple_criteria_score",),
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         values = {
             "definition": self.definition,
             "user_input": sample.require("user_input"),
@@ -122,26 +114,24 @@ class AspectCritic(Iterated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleCriteriaScore(Iterated):
-    """Rating of the response on a criterion, by each model, then over the models, in [0, 1].
+    """How well the response meets a criterion in the user's words, by one or several models.
 
-    Formula: average over the models of the median of a model's scores, each cut to the scale and brought from
-    [min_score, max_score] to [0, 1]; null counts as 0. The reference is shown where there is one. Failed when no
-    reply can be read. Source: spring-ai-ragas 0.3.3, SimpleCriteriaScoreMetric.
+    Formula: Average over models of the median of (score - min) / (max - min).
+    Questions: `strictness` requests for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Use: To compare with scores of spring-ai-ragas, or for a grade in your own words.
+    Not: Without a definition of your own: the default is only there to be replaced.
+    See: spring-ai-ragas:aspect_critic
+    Source: spring-ai-ragas 0.3.3, SimpleCriteriaScoreMetric.
+
+    In full: average over the models of the median of a model's scores, each cut to the scale and brought from
+    [min_score, max_score] to [0, 1]; null counts as 0. The reference is shown where there is one. Failed when no reply
+    can be read.
 
     - `min_score`, `max_score`: the scale that is shown to the models, min below max.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:simple_criteria_score"
-    card: ClassVar[Card] = card(
-        "How well the response meets a criterion in the user's words, by one or several models.",
-        formula="Average over models of the median of (score - min) / (max - min).",
-        questions="`strictness` requests for each model.",
-        source="SimpleCriteriaScoreMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas, or for a grade in your own words.",
-        when_not="Without a definition of your own: the default is only there to be replaced.",
-        relatives=("spring-ai-ragas:aspect_critic",),
-    )
 
     min_score: float = 0.0
     max_score: float = 5.0
@@ -154,7 +144,6 @@ class SimpleCriteriaScore(Iterated):
             )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         values = {
             "definition": self.definition,
             "min_score": f"{self.min_score:g}",

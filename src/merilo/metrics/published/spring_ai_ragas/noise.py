@@ -7,8 +7,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined, choice
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, objects_in, or_nothing, texts_of
 
 if TYPE_CHECKING:
@@ -65,13 +65,19 @@ def _verdicts(value: object) -> Verdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSensitivity(ScoresEmpty):
-    """Share of the response's statements that are wrong and come from a retrieved context, in [0, 1]; lower is better.
+    """Share of the response's statements that are wrong and come from a retrieved context.
 
-    Formula: average over the models of the share of statements that the reference does not support and a relevant
-    context does; a context is relevant when it supports a statement of the reference. Requests for each model:
-    statements of the reference, statements of the response, verdicts on the latter against the reference, and then,
-    side by side, verdicts on both lists against each context. A model that fails at one of the first three drops
-    out; failed when all do. Source: spring-ai-ragas 0.3.3, NoiseSensitivityMetric.
+    Formula: Average over models of statements that are wrong and supported by a relevant context / statements.
+    Questions: 3 + 2 N requests for each model, N contexts.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: On a budget: it asks twice for each context and model.
+    See: spring-ai-ragas:faithfulness | ragas-0.4.3:noise_sensitivity
+    Source: spring-ai-ragas 0.3.3, NoiseSensitivityMetric.
+
+    A context is relevant if it supports a statement of the reference. Requests for each model: statements of the
+    reference, statements of the response, verdicts on the latter against the reference, and then, side by side,
+    verdicts on both lists against each context. A model that fails at one of the first three drops out; failed when
+    all do.
 
     - `mode`: errors from relevant or from irrelevant contexts.
     - `missing_is_unsupported`: a verdict that is missing, also because the call against a context failed, means
@@ -90,16 +96,6 @@ class NoiseSensitivity(ScoresEmpty):
             "nothing to judge": "empty_is_zero",
         }
     )
-    card: ClassVar[Card] = card(
-        "Share of the response's statements that are wrong and come from a retrieved context.",
-        formula="Average over models of statements that are wrong and supported by a relevant context / statements.",
-        questions="3 + 2 N requests for each model, N contexts.",
-        source="NoiseSensitivityMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="On a budget: it asks twice for each context and model.",
-        relatives=("spring-ai-ragas:faithfulness", "ragas-0.4.3:noise_sensitivity"),
-    )
 
     mode: NoiseMode = NoiseMode.RELEVANT
     missing_is_unsupported: bool = True
@@ -109,11 +105,9 @@ class NoiseSensitivity(ScoresEmpty):
         object.__setattr__(self, "mode", choice(NoiseMode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: three questions and two for each context, for each model."""
         return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, _FIELDS)) is not None:
             return nothing
         panel, user_input = self.panel(sample), sample.require("user_input")
