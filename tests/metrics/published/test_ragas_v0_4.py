@@ -19,9 +19,9 @@ from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.published.ragas_v0_4.distances import Distance, edit_distance, similarity
 from merilo.metrics.published.ragas_v0_4.metrics import METRICS
 from merilo.metrics.published.ragas_v0_4.prompter import first_json
+from merilo.metrics.published.ragas_v0_4.texts import Distance, edit_distance, similarity
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from merilo.metrics.base import Score, Undefined
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_relevance import ContextRelevance, Unit
-from merilo.metrics.published.axion import answers, contexts, facts, statements, usefulness
+from merilo.metrics.published.axion import answers, contexts, statements
 from merilo.metrics.published.axion.contexts import ModeEffect
 from merilo.metrics.published.axion.steps import Mode, no_context
 from merilo.metrics.registry import metric_text
@@ -187,7 +187,7 @@ class ContextualRanking(AxionMetric):
 class ContextualPrecision(AxionMetric):
     """Average precision of the retrieved chunks by their usefulness for the expected output."""
 
-    definition = usefulness.ContextualPrecision
+    definition = contexts.ContextualPrecision
     read = signals.precision
 
     def instead(self) -> Metric | None:
@@ -209,7 +209,7 @@ class ContextualRecall(AxionMetric):
 class ContextualSufficiency(AxionMetric):
     """Judgement that the retrieved chunks suffice to answer the query, 1 or 0. Needs a judge of free text."""
 
-    definition = usefulness.ContextualSufficiency
+    definition = contexts.ContextualSufficiency
     read = signals.sufficiency
 
 
@@ -237,7 +237,7 @@ class AnswerRelevancy(AxionMetric):
 class FactualAccuracy(AxionMetric):
     """Share of the actual output's statements that the expected output supports. Needs a judge of free text."""
 
-    definition = facts.FactualAccuracy
+    definition = answers.FactualAccuracy
     usual_threshold = 0.8
     read = signals.factual_accuracy
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Kinds, MetricDefaults
+from merilo.metrics.variants import D, camel_case, variant
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -57,8 +58,12 @@ class Published(MetricDefaults):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    asks = Kinds({Completion})
     card: ClassVar[Card] = Card("")
+
+    @property
+    def asks(self) -> Kinds:
+        """Completions, that is free text, which the definition reads itself."""
+        return Kinds({Completion})
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -101,3 +106,28 @@ def check_count(metric: str, parameter: str, count: int) -> None:
     """Raise UsageError unless a number of replies is at least 1."""
     if count < 1:
         raise UsageError(f"Metric {metric!r} takes {parameter}=a whole number of at least 1, got {count!r}.")
+
+
+def ragas_variant(
+    base: D, name: str, note: str = "", class_name: str = "", /, *, relatives: tuple[str, ...] = (), **changes: object
+) -> D:
+    """Return a definition as one release of ragas has it; its name begins with `ragas-RELEASE:`.
+
+    `note`: the rest of its docstring, after the release. `relatives`: more metrics of the same release for its card.
+    """
+    system, _, metric = name.partition(":")
+    release = system.removeprefix("ragas-")
+    card = replace(
+        base.card,
+        relatives=(*base.card.relatives, *(f"{system}:{each}" for each in relatives)),
+        sources=tuple(f"ragas {release}, {file}" for file in base.card.sources),
+        family=system,
+    )
+    return variant(
+        base,
+        name,
+        f"{base.__name__} as in ragas {release}{note}.",
+        class_name or camel_case(metric) + release.rpartition(".")[2],
+        card=card,
+        **changes,
+    )

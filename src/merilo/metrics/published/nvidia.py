@@ -17,9 +17,8 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import scaled_rating
-from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.asking import REASKS, Asker, Reask, RequestTemplate, object_of, strict_integer_in
 from merilo.metrics.published.definition import Published, joined
-from merilo.metrics.published.instructor import REASKS, Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
 from merilo.metrics.variants import D, variant
 

@@ -16,7 +16,6 @@ from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefine
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
-from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -318,3 +317,11 @@ def _miscounted(count: int, expected: int) -> tuple[str, ...]:
     if count < expected:
         return ("missing verdicts were counted as faithful",)
     return ("more verdicts than statements were counted",) if count > expected else ()
+
+
+SYSTEM: Final = "ragas-0.0"
+"""The folder of the rubrics; the versions differ in how replies are read, not in what is asked."""
+SAMPLING_TEMPERATURE: Final = 0.2
+"""Sent where a metric asks for several replies and looks at how they differ."""
+STEADY_TEMPERATURE: Final = 0.0
+"""Sent by all other metrics."""

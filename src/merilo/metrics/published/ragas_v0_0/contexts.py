@@ -17,7 +17,7 @@ from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefine
 from merilo.metrics.formulas import capped_fraction, fraction, mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
-from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
+from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.similarities import ask_similarities
 

@@ -13,14 +13,16 @@ from merilo.errors import UsageError
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.published.asking import (
     Asker,
+    Reask,
     Reply,
     RequestTemplate,
     UnreadableReply,
     UnrecoverableFault,
+    object_of,
     read_reply,
+    strict_integer_in,
 )
 from merilo.metrics.published.definition import Published
-from merilo.metrics.published.instructor import Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import (
     Fields,
     ReplyFault,
@@ -164,7 +166,7 @@ class JudgedMetric(Published):
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
     reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
-    as free text, which is repaired. The collections re-ask and do not repair; see `instructor`. `temperature`: of a
+    as free text, which is repaired. The collections re-ask and do not repair; see `asking`. `temperature`: of a
     request for one reply; several are sampled at 0.3.
     """
 
