@@ -344,7 +344,7 @@ def test_collections_swap_the_labels_of_accuracy() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{RELEVANCE}(tries=0)", "tries=0"),
+        (f"{RELEVANCE}(tries=0)", "takes tries="),
         (f"{RELEVANCE}(ratings=3)", "digits 012, got '3'"),
         (f'{RELEVANCE}(ratings="")', "digits 012"),
         (f"{RELEVANCE}(nan_rule=none)", "nan_rule=asymmetric"),

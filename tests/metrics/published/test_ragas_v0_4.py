@@ -511,7 +511,7 @@ def test_strictness_is_the_number_of_questions() -> None:
     script = Script([guessed("g1")], VECTORS)
     outcome(f"{RELEVANCY}(strictness=1)", script)
     assert script.temperatures == [0.01]
-    with pytest.raises(UsageError, match="strictness=0"):
+    with pytest.raises(UsageError, match="takes strictness="):
         parse_metric(f"{RELEVANCY}(strictness=0)")
 
 

@@ -11,7 +11,7 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.wording import counting_only
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import fraction, mean
-from merilo.metrics.published.definition import Published, check_count
+from merilo.metrics.published.definition import Published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,9 +71,6 @@ class _ALCE(Published):
     first_line: bool = True
     strict_numbers: bool = True
     zero_is_last: bool = True
-
-    def __post_init__(self) -> None:
-        check_count(self.name, "max_citations", self.max_citations)
 
     def max_questions(self, sample: Sample) -> int:
         if not sample.present >= self.needs:

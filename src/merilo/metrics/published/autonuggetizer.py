@@ -14,7 +14,7 @@ from merilo.judging.json_types import as_list
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, Reply, RequestTemplate
-from merilo.metrics.published.definition import Published, bound, check_count
+from merilo.metrics.published.definition import Published, bound
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.variants import variant
 
@@ -89,9 +89,6 @@ class AllScore(Published):
     tries: int = 5
     drop_unlabelled: bool = True
     nothing_is_zero: bool = True
-
-    def __post_init__(self) -> None:
-        check_count(self.name, "tries", self.tries)
 
     def max_questions(self, sample: Sample) -> int:
         try:

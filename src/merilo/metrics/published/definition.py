@@ -20,13 +20,14 @@ cards are empty.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
+from enum import StrEnum
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Kinds, MetricDefaults
+from merilo.metrics.base import Card, Kinds, MetricDefaults, choice
 from merilo.metrics.variants import D, camel_case, variant
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _LABELS: Final[Mapping[str, str]] = {
 }
 """The labels in a docstring, and the fields of a card."""
 _LISTS: Final = frozenset({"undefined", "relatives", "sources"})
+_COUNTS: Final = frozenset({"strictness", "tries", "max_citations"})
+"""Parameters that are numbers of replies or of citations, at least 1."""
 _FIELD: Final = re.compile(rf"^({'|'.join(_LABELS)}): ", re.MULTILINE)
 
 
@@ -71,6 +74,16 @@ class Published(MetricDefaults):
         name = getattr(cls, "name", "")
         relatives = tuple(each for each in card.relatives if each != name)
         cls.card = replace(card, family=name.partition(":")[0], relatives=relatives)
+
+    def __post_init__(self) -> None:
+        """Turn texts given for enumerations into their members, and check numbers of replies. Raises UsageError."""
+        name = str(getattr(self, "name", type(self).__name__))
+        for each in fields(cast("Any", self)):  # subclasses are dataclasses
+            given = getattr(self, each.name)
+            if isinstance(each.default, StrEnum):
+                object.__setattr__(self, each.name, choice(type(each.default), given, metric=name, parameter=each.name))
+            elif each.name in _COUNTS and given < 1:
+                raise UsageError(f"Metric {name!r} takes {each.name}=a whole number of at least 1, got {given!r}.")
 
 
 def described(doc: str, inherited: Card) -> Card:

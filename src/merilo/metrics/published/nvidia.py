@@ -15,7 +15,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import FailureKind
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import scaled_rating
 from merilo.metrics.published.asking import REASKS, Asker, Reask, RequestTemplate, object_of, strict_integer_in
 from merilo.metrics.published.definition import Published, joined
@@ -119,18 +119,12 @@ class _TwoRatings(Published):
     reasks: int | None = None
 
     def __post_init__(self) -> None:
-        if self.tries < 1:
-            raise UsageError(f"Metric {self.name!r} tries at least once, got tries={self.tries}.")
+        Published.__post_init__(self)
         if self.reasks is not None and self.reasks < 0:
             raise UsageError(f"Metric {self.name!r} takes reasks of at least 0, got reasks={self.reasks}.")
         allowed = "01234"[: self.top + 1]
         if not self.ratings or not set(self.ratings) <= set(allowed):
             raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")
-        put = object.__setattr__  # a frozen class has no other way
-        put(self, "reading", choice(Reading, self.reading, metric=self.name, parameter="reading"))
-        put(self, "nan_rule", choice(NanRule, self.nan_rule, metric=self.name, parameter="nan_rule"))
-        member = choice(SecondPrompt, self.second_prompt, metric=self.name, parameter="second_prompt")
-        put(self, "second_prompt", member)
 
     def max_questions(self, sample: Sample) -> int:
         del sample
@@ -214,7 +208,9 @@ class _RatedContexts(_TwoRatings):
 
     def __post_init__(self) -> None:
         _TwoRatings.__post_init__(self)
-        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
+        cut = self.cut_characters
+        if cut is not None and cut < 1:
+            raise UsageError(f"Metric {self.name!r} shows at least 1 character, got cut_characters={cut}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,12 +321,6 @@ class AnswerAccuracy(_TwoRatings):
         first = {"user_input": user_input, "answer": response, "reference": reference}
         swapped = {"user_input": user_input, "answer": reference, "reference": response}
         return (yield from self._scored(first, swapped if self.swapped_labels else first))
-
-
-def _shortcuts(name: str, value: str, cut_characters: int | None) -> Shortcuts:
-    if cut_characters is not None and cut_characters < 1:
-        raise UsageError(f"Metric {name!r} shows at least 1 character, got cut_characters={cut_characters}.")
-    return choice(Shortcuts, value, metric=name, parameter="shortcuts")
 
 
 # -- the same metrics by the names of ragas -----------------------------------------------------------

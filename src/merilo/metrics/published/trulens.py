@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.definition import Published, joined
@@ -83,9 +83,6 @@ class _Rating(Published):
     cut_decimals: bool = True
     unread_is_minus_one: bool = True
     ask_blank: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", choice(Scale, self.scale, metric=self.name, parameter="scale"))
 
     def _rated(
         self, rubric: str, asked: Sequence[Mapping[str, str]], about: EvidenceTarget, texts: Sequence[str] = ()

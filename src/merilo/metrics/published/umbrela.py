@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.definition import Published
@@ -94,9 +94,6 @@ class Relevance(Published):
     bare_number: bool = True
     unread_is_zero: bool = True
     ask_blank: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "prompt", choice(Prompt, self.prompt, metric=self.name, parameter="prompt"))
 
     def max_questions(self, sample: Sample) -> int:
         return len(sample.retrieved_contexts or ())

@@ -30,7 +30,6 @@ from merilo.metrics.published.axion.steps import (
     model_template,
     read_batch,
     sent_texts,
-    settle,
     statements_in,
 )
 from merilo.metrics.published.definition import joined
@@ -206,7 +205,7 @@ class Faithfulness(AxionMetric):
     """Weights of your own, such as "contradictory=-2, partially_supported=0.75"; a mapping is taken too."""
 
     def __post_init__(self) -> None:
-        settle(self)
+        AxionMetric.__post_init__(self)
         own = _own_weights(self.verdict_scores, metric=self.name)
         text = ", ".join(f"{verdict.name.lower()}={own[verdict]!r}" for verdict in Faith if verdict in own)
         object.__setattr__(self, "verdict_scores", text)

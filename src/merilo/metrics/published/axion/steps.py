@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Score, Undefined, choice
+from merilo.metrics.base import Score, Undefined
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
 from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import ReplyFault, object_in
@@ -75,18 +75,6 @@ class AxionMetric(Published):
     allow_fallback: bool = True
     """Ask item by item where the batch fails; False: the outcome is Failed then."""
     empty_texts_sent: bool = False
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-
-def settle(metric: AxionMetric) -> None:
-    """Turn the texts given for enumerations into their members, in a constructor. Raises UsageError."""
-    for each in fields(metric):
-        if isinstance(each.default, StrEnum):
-            given: str = getattr(metric, each.name)
-            member = choice(type(each.default), given, metric=metric.name, parameter=each.name)
-            object.__setattr__(metric, each.name, member)
 
 
 def blank(sample: Sample, *names: TextField) -> str | None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import Fields, Listed, ReplyFault, fields_of, given, items_of, text_in, texts_in
@@ -160,12 +160,9 @@ class WithThreshold(Published):
     count_checked: bool = False
 
     def __post_init__(self) -> None:
-        name = str(getattr(self, "name", SYSTEM))
-        member = choice(VerdictRule, self.verdict_rule, metric=name, parameter="verdict_rule")
-        object.__setattr__(self, "verdict_rule", member)
-        object.__setattr__(self, "reply", choice(ReplyPath, self.reply, metric=name, parameter="reply"))
+        Published.__post_init__(self)
         if not math.isfinite(self.threshold):
-            raise UsageError(f"Metric {name!r} takes a threshold that is a number, got {self.threshold}.")
+            raise UsageError(f"Metric {self.name!r} takes a threshold that is a number, got {self.threshold}.")
 
     @property
     def unsure(self) -> str:

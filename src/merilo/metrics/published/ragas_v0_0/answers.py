@@ -12,10 +12,10 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,9 +137,6 @@ class AnswerRelevancy(Published):
     strictness: int = 3
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, self.strictness + 1)
 
@@ -237,15 +234,13 @@ class AspectCritique(Published):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-        member = choice(Aspect, self.aspect, metric=self.name, parameter="aspect")
-        object.__setattr__(self, "aspect", member)
+        Published.__post_init__(self)
         if self.definition is None:
             return
         if not self.definition.strip():
             raise UsageError(f"Metric {self.name!r} takes definition=a yes-or-no question, got a blank text.")
-        if member is not Aspect.HARMFULNESS:
-            raise UsageError(f"Metric {self.name!r} takes aspect={member} or a definition, got both; give one.")
+        if self.aspect is not Aspect.HARMFULNESS:
+            raise UsageError(f"Metric {self.name!r} takes aspect={self.aspect} or a definition, got both; give one.")
 
     @property
     def needs(self) -> frozenset[str]:

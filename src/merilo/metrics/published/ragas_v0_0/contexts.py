@@ -13,10 +13,10 @@ from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction, mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
-from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.similarities import ask_similarities
@@ -65,13 +65,6 @@ class ReplyUnit(StrEnum):
     """Sentences of the stripped reply, as ragas did from 0.0.18 on."""
 
 
-_OPTIONS: Final[Mapping[str, type[StrEnum]]] = {
-    "agreement_metric": Agreement,
-    "segmentation": Segmentation,
-    "reply_units": ReplyUnit,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRelevancy(Published):
     """Share of the contexts' sentences that a judge copies as helpful (ragas 0.0).
@@ -114,12 +107,6 @@ class ContextRelevancy(Published):
     directional: bool = True
     no_sentence_is_zero: bool = False
     ask_blank: bool = True
-
-    def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-        for parameter, options in _OPTIONS.items():
-            member = choice(options, getattr(self, parameter), metric=self.name, parameter=parameter)
-            object.__setattr__(self, parameter, member)
 
     @property
     def asks(self) -> Kinds:

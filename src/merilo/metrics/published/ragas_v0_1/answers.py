@@ -15,9 +15,9 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, majority, mean
-from merilo.metrics.published.definition import BLANK, Published, bound, check_count, is_blank, joined
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     SUPPORT,
@@ -225,9 +225,6 @@ class AnswerRelevancy(Published):
     any_noncommittal: bool = True
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, 2 * self.strictness + 1)
 
@@ -336,15 +333,13 @@ class AspectCritique(Published):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-        member = choice(Aspect, self.aspect, metric=self.name, parameter="aspect")
-        object.__setattr__(self, "aspect", member)
+        Published.__post_init__(self)
         if self.definition is None:
             return
         if not self.definition.strip():
             raise UsageError(f"Metric {self.name!r} takes definition=a yes-or-no question, got a blank text.")
-        if member is not Aspect.HARMFULNESS:
-            raise UsageError(f"Metric {self.name!r} takes aspect={member} or a definition, got both; give one.")
+        if self.aspect is not Aspect.HARMFULNESS:
+            raise UsageError(f"Metric {self.name!r} takes aspect={self.aspect} or a definition, got both; give one.")
 
     @property
     def replies(self) -> int:

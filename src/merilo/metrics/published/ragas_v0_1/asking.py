@@ -112,6 +112,7 @@ class Voting(Published):
     made_odd: bool = True
 
     def __post_init__(self) -> None:
+        Published.__post_init__(self)
         if not self.made_odd:
             check_count(self.name, "reproducibility", self.reproducibility)
 

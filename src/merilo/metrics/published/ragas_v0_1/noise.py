@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.definition import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1.asking import (
@@ -107,12 +107,10 @@ class NoiseSensitivity(Voting):
 
     def __post_init__(self) -> None:
         Voting.__post_init__(self)
-        member = choice(Focus, self.focus, metric=self.name, parameter="focus")
-        object.__setattr__(self, "focus", member)
         base, _, own = self.name.rpartition("_")
-        if own != member:
+        if own != self.focus:
             raise UsageError(
-                f"Metric {self.name!r} takes focus={own}, got {member!s}; take '{base}_{member}' for that."
+                f"Metric {self.name!r} takes focus={own}, got {self.focus!s}; take '{base}_{self.focus}' for that."
             )
 
     def max_questions(self, sample: Sample) -> int:

@@ -13,7 +13,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.metrics.published.definition import Published
 from merilo.metrics.published.ragas_v0_4.prompter import (
@@ -279,10 +279,6 @@ class FactualCorrectness(JudgedMetric):
         check_beta(self.name, self.beta)
         if not 0 <= self.decimals <= 15:
             raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
-        put = object.__setattr__  # a frozen class has no other way
-        put(self, "mode", choice(FactualMode, self.mode, metric=self.name, parameter="mode"))
-        put(self, "atomicity", choice(Detail, self.atomicity, metric=self.name, parameter="atomicity"))
-        put(self, "coverage", choice(Detail, self.coverage, metric=self.name, parameter="coverage"))
 
     def max_questions(self, sample: Sample) -> int:
         del sample

@@ -177,6 +177,7 @@ class JudgedMetric(Published):
     temperature: float = 0.01
 
     def __post_init__(self) -> None:
+        Published.__post_init__(self)
         for parameter, count in (("repairs", self.repairs), ("reasks", self.reasks or 0)):
             if count < 0:
                 raise UsageError(f"Metric {self.name!r} takes {parameter} of at least 0, got {parameter}={count}.")

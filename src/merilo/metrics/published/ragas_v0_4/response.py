@@ -8,12 +8,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.definition import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
@@ -205,13 +204,6 @@ class AnswerRelevancy(JudgedMetric):
     zeroed_by: Zeroes = Zeroes.ALL
     drops_empty: bool = False
     refuses_empty: bool = False
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        if self.strictness < 1:
-            raise UsageError(f"Metric {self.name!r} makes up at least 1 question, got strictness={self.strictness}.")
-        member = choice(Zeroes, self.zeroed_by, metric=self.name, parameter="zeroed_by")
-        object.__setattr__(self, "zeroed_by", member)
 
     def max_questions(self, sample: Sample) -> int:
         del sample

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.asking import ReadReply
 from merilo.metrics.published.definition import joined
@@ -243,10 +243,6 @@ class NoiseSensitivity(JudgedMetric):
     needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
 
     mode: Mode = Mode.RELEVANT
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        object.__setattr__(self, "mode", choice(Mode, self.mode, metric=self.name, parameter="mode"))
 
     def max_questions(self, sample: Sample) -> int:
         return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, assert_never
 
-from merilo.metrics.base import Kinds, Score, Undefined, choice
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.definition import Published
 
@@ -145,12 +145,6 @@ class _ByLetters(_Unasked):
     distance: Distance = Distance.LEVENSHTEIN
     threshold: float = 0.5
     comparison: Comparison = Comparison.AT_LEAST
-
-    def __post_init__(self) -> None:
-        distance = choice(Distance, self.distance, metric=self.name, parameter="distance")
-        comparison = choice(Comparison, self.comparison, metric=self.name, parameter="comparison")
-        object.__setattr__(self, "distance", distance)
-        object.__setattr__(self, "comparison", comparison)
 
     def _found(self, context: Context, among: Sequence[Context]) -> bool:
         """Return True if one of these contexts, at least one, is similar enough."""
@@ -295,10 +289,6 @@ class StringSimilarity(_Unasked):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are alike"})
 
     distance: Distance = Distance.LEVENSHTEIN
-
-    def __post_init__(self) -> None:
-        member = choice(Distance, self.distance, metric=self.name, parameter="distance")
-        object.__setattr__(self, "distance", member)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
