@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from merilo.metrics.base import Card
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.judging import rubric
+from merilo.judging.ask import AskFailed
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.metrics import synthetic
+from merilo.metrics.base import Card, drive, is_composite
 from merilo.metrics.published.definition import Published, described
+from merilo.metrics.registry import find_metric, published_metrics
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
 
 def test_card_of_docstring() -> None:
@@ -51,3 +65,23 @@ def test_name_on_the_card() -> None:
 
     assert (Base.card.family, Base.card.relatives) == ("system-1", ("system-2:share", "other"))
     assert (Variant.card.family, Variant.card.relatives) == ("system-2", ("other",))
+
+
+@pytest.mark.parametrize("name", [each.name for each in published_metrics() if not is_composite(each)])
+@pytest.mark.parametrize("readable", [True, False])
+def test_requests_fill_their_rubrics(name: str, *, readable: bool) -> None:
+    """Each request gives its rubric the fields that it needs, no more and no fewer, re-asks and repairs too."""
+    asked: list[Completion] = []
+
+    def answer(question: Question[Any]) -> Verdict:
+        if isinstance(question, Completion):
+            asked.append(question)
+            if not readable:
+                return CompletionVerdict("nothing to read")
+        return synthetic.guess(question)
+
+    metric: Any = find_metric(name)()
+    with suppress(AskFailed):
+        drive(metric.plan(synthetic.sample(2)), answer)
+    for question in asked:
+        assert set(question.names) == set(rubric.load(question.rubric).needs)

@@ -165,24 +165,6 @@ def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -
     assert set(broken_laws(made, answer=plausible)) == set(made.breaks)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_every_question_has_a_rubric_that_takes_its_values(metric: type[Metric]) -> None:
-    """Every request can be rendered from the values that it carries."""
-    script = Script([])
-
-    def answer(question: Question[Any]) -> Verdict:
-        script.asked.append(question)
-        found = plausible(question)
-        return question.guess() if found is None else found
-
-    drive(metric().plan(FULL), answer)
-    for question in script.asked:
-        if isinstance(question, Completion):
-            text = render(question)
-            assert text.system
-            assert text.user
-
-
 # -- replies and their repair -------------------------------------------------------------------------
 
 PRECISION = "ragas-0.4.3:llm_context_precision_with_reference"
