@@ -521,7 +521,7 @@ def test_a_run_can_be_kept(tmp_path: Path) -> None:
         "axion:contextual_relevancy",
         "axion:contextual_ranking",
     ]
-    with pytest.raises(merilo.UsageError, match="has one judge for all metrics"):
+    with pytest.raises(merilo.UsageError, match="the same models for all metrics"):
         run([FRANCE], ContextualRelevancy(judge=GRADES), ContextualRanking(), out=tmp_path / "other")
 
 

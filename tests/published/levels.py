@@ -29,7 +29,7 @@ def compute(case: Case) -> Computed:
     system_of(case)
     match case.level, case.system, case.metric:
         case Level.AGGREGATE, "ragas", "ragas_score":
-            return Computed(_published("ragas_v0_0.score").ragas_score(**case.inputs))
+            return Computed(_published("ragas_v0_0.metrics").ragas_score(**case.inputs))
         case Level.FUNCTION, "ares", "ppi_mean":
             estimate, interval = import_module("merilo.stats.correction").ppi_mean(**case.inputs)
             return Computed(estimate, interval)

@@ -15,12 +15,12 @@ from merilo.metrics.published.asking import (
     Asker,
     Flags,
     ReadReply,
+    Reask,
     Reply,
     RequestTemplate,
     UnreadableReply,
     UnrecoverableFault,
 )
-from merilo.metrics.published.instructor import Reask
 
 if TYPE_CHECKING:
     from merilo.judging.ask import Answer

@@ -16,7 +16,7 @@ from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws, check_metric
+from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.axion.metrics import METRICS
 from merilo.metrics.registry import metric_text, parse_metric, parse_recorded
 
@@ -508,7 +508,6 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     """Each metric keeps the law of metrics, and breaks just those laws that it names."""
     build: Any = metric
     made: Metric = build()
-    check_metric(made, answer=each_by_chance)
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
 
 

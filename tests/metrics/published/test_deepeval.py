@@ -17,7 +17,7 @@ from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws, check_metric
+from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.deepeval.metrics import (
     METRICS,
     AnswerRelevancy,
@@ -388,7 +388,6 @@ def _own(question: Question[Any]) -> Verdict | None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, which a parameter turns off."""
-    check_metric(metric(), answer=_own)
     assert set(broken_laws(metric(), answer=_own)) == set(metric.breaks)
     off = dict.fromkeys(metric.breaks.values(), False)
     assert not broken_laws(metric(**off), answer=_own)

@@ -7,7 +7,6 @@ import pytest
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
@@ -139,24 +138,6 @@ def test_parameters_mend_what_breaks_a_law(metric_class: type[Metric]) -> None:
     mended = parse_metric(f"{metric_class.name}({', '.join(f'{quirk}=false' for quirk in quirks)})")
     kept = {law for law, quirk in metric_class.breaks.items() if quirk not in known}
     assert broken_laws(mended, answer=reasonable).keys() == kept
-
-
-@pytest.mark.parametrize("metric_class", METRICS, ids=lambda metric_class: metric_class.name)
-def test_every_request_fills_its_rubric(metric_class: type[Metric]) -> None:
-    """Each request, the repair too, gives its rubric the fields that it needs, no more and no fewer."""
-    asked: list[Completion] = []
-
-    def answer(question: Question[Any]) -> Verdict:
-        if isinstance(question, Completion):
-            asked.append(question)
-            repairing = question.rubric.endswith("/repair.v1")
-            return question.guess() if repairing or "relevancy" in question.rubric else CompletionVerdict("bad")
-        guessed: Verdict = question.guess()
-        return guessed
-
-    drive(parse_metric(metric_class.name).plan(SAMPLE), answer)
-    for question in asked:
-        assert rubric.render(question).user
 
 
 def test_versions_have_the_metrics_of_their_time() -> None:

@@ -19,7 +19,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws, check_metric
+from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.spring_ai_ragas import metrics as spring
 from merilo.metrics.registry import metric_text, parse_metric
 
@@ -603,7 +603,6 @@ def _own(question: Question[Any]) -> Verdict | None:
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, for one model and for two."""
     for each in (metric(), two(metric())):
-        check_metric(each, answer=_own)
         assert set(broken_laws(each, answer=_own)) == set(metric.breaks)
 
 

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
-from merilo.compat.axion.evaluation import Setting, results_of
-from merilo.compat.axion.grades import JoinedRelevance
 from merilo.compat.axion.results import Interpretation, MetricResult, reason
+from merilo.compat.scoring import RunSettings, Wanted, score
+from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import DataError, UsageError
+from merilo.judges.spec import judge_from
+from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Score, Undefined
+from merilo.judging.kinds.relevance import Relevance
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_relevance import ContextRelevance, Unit
-from merilo.metrics.published.axion import answers, contexts, facts, statements, usefulness
+from merilo.metrics.published.axion import answers, contexts, statements
 from merilo.metrics.published.axion.contexts import ModeEffect
 from merilo.metrics.published.axion.steps import Mode, no_context
 from merilo.metrics.registry import metric_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from os import PathLike
 
     from merilo.compat.axion.signals import SignalText
+    from merilo.data.sample import Sample
     from merilo.judges.base import Judge, JudgeLike
+    from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric, Outcome
 
     Read = Callable[[DatasetItem, Score | None], SignalText]
@@ -187,7 +193,7 @@ class ContextualRanking(AxionMetric):
 class ContextualPrecision(AxionMetric):
     """Average precision of the retrieved chunks by their usefulness for the expected output."""
 
-    definition = usefulness.ContextualPrecision
+    definition = contexts.ContextualPrecision
     read = signals.precision
 
     def instead(self) -> Metric | None:
@@ -209,7 +215,7 @@ class ContextualRecall(AxionMetric):
 class ContextualSufficiency(AxionMetric):
     """Judgement that the retrieved chunks suffice to answer the query, 1 or 0. Needs a judge of free text."""
 
-    definition = usefulness.ContextualSufficiency
+    definition = contexts.ContextualSufficiency
     read = signals.sufficiency
 
 
@@ -237,7 +243,7 @@ class AnswerRelevancy(AxionMetric):
 class FactualAccuracy(AxionMetric):
     """Share of the actual output's statements that the expected output supports. Needs a judge of free text."""
 
-    definition = facts.FactualAccuracy
+    definition = answers.FactualAccuracy
     usual_threshold = 0.8
     read = signals.factual_accuracy
 
@@ -257,3 +263,86 @@ def _dataclass(metric: type[Metric]) -> Any:  # Any: a Protocol cannot require d
 def _listed(names: tuple[str, ...]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """The options of a run; the fields are those of `MetricRunner`."""
+
+    judge: JudgeLike | None = None
+    max_concurrent: int = CONCURRENCY
+    thresholds: Mapping[str, float] | None = None
+    cache: bool | str | PathLike[str] = True
+    out: str | PathLike[str] | None = None
+
+
+async def results_of(
+    metrics: Sequence[AxionMetric], items: Sequence[DatasetItem], setting: Setting
+) -> list[MetricResult]:
+    """Return the results of all metrics on all items: item by item, metrics in order."""
+    judges = _judges(metrics, setting)
+    computed = [metric.metric_for(judge) for metric, judge in zip(metrics, judges, strict=True)]
+    asked = [at for at, metric in enumerate(metrics) if any(not metric.lacking(item) for item in items)]
+    outcomes: dict[int, Sequence[Outcome]] = {}
+    if asked:
+        samples = [item.sample(str(number)) for number, item in enumerate(items, start=1)]
+        kept = RunSettings(setting.out is not None, setting.out, setting.cache, setting.max_concurrent)
+        found = await score(samples, [Wanted(computed[at], judges[at]) for at in asked], kept)
+        outcomes = dict(zip(asked, zip(*found.outcomes, strict=True), strict=True))
+    results: list[MetricResult] = []
+    for place, item in enumerate(items):
+        for at, metric in enumerate(metrics):
+            sentence = metric.lacking(item)
+            outcome = Undefined(sentence) if sentence else outcomes[at][place]
+            threshold = (setting.thresholds or {}).get(metric.name, metric.threshold)
+            results.append(metric.result(item, outcome, computed[at], judge=judges[at].name, threshold=threshold))
+    return results
+
+
+def _judges(metrics: Sequence[AxionMetric], setting: Setting) -> list[Judge]:
+    """Return the judge of each metric; judges with the same specification are one."""
+    made: dict[object, Judge] = {}
+    found: list[Judge] = []
+    for metric in metrics:
+        given = metric.judge or setting.judge or "embedded"
+        key: object = given if isinstance(given, str) else id(given)
+        if key not in made:
+            made[key] = judge_from(given)
+        found.append(made[key])
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedRelevance(MetricDefaults):
+    """Relevance of the retrieved contexts, read as one text: 1 if they contain a part of the answer, otherwise 0.
+
+    Formula: 1 for a Relevance grade of at least 1 on the sentences of all contexts, in order. Undefined if there is
+    no sentence to judge. Source: the holistic mode in axion's documentation, asked as a grade.
+    """
+
+    name: ClassVar[str] = "joined_relevance"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Relevance})
+    card: ClassVar[Card] = Card(
+        summary="1 if the retrieved contexts together contain a part of the answer, otherwise 0.",
+        formula="1 for a grade of at least 1, otherwise 0.",
+        questions="One Relevance question.",
+        relatives=("context_relevance", "axion:contextual_relevancy"),
+        family="axion",
+    )
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return 1, or 0 if nothing was retrieved."""
+        return 1 if sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        sentences = tuple(sentence for context in contexts for sentence in context.sentences)
+        if not sentences:
+            return Undefined("nothing was retrieved")
+        verdict = yield from ask(Relevance(user_input, sentences, language=sample.resolved_language))
+        value = float(verdict.grade >= 1)
+        counts = {"contexts": len(contexts), "relevant": None}
+        return Score(value, (Evidence(EvidenceTarget.TEXT, 0, verdict),), counts)

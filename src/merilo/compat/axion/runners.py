@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from merilo.compat.axion.dataset import item_from
-from merilo.compat.axion.evaluation import Setting, results_of
-from merilo.compat.axion.metrics import AxionMetric, threshold_from
+from merilo.compat.axion.metrics import AxionMetric, Setting, results_of, threshold_from
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from merilo.compat.axion.dataset import DatasetItem
     from merilo.compat.axion.results import MetricResult
     from merilo.judges.base import JudgeLike
-
-_DEFAULT: Final = "embedded"
 
 
 class MetricRunner:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from merilo.commands.blocking import run_blocking
 from merilo.compat.models import embedder_for, judge_for, usual_model
 from merilo.compat.ragas.dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
+from merilo.compat.ragas.distances import DistanceMeasure
 from merilo.compat.scoring import RunSettings, Wanted, asks_text, score, usable
 from merilo.errors import JudgeError, UsageError
 from merilo.judging.kinds.embeddings import Embeddings
@@ -17,7 +18,7 @@ from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.compat.ragas.table import Line, Row
     from merilo.judges.base import Judge
@@ -199,11 +200,23 @@ def metrics_of(line: Line, base: type[RagasMetric]) -> dict[str, object]:
     return found
 
 
-def missing_name(line: Line, name: str, module: str) -> Exception:
-    """Return the error for a name that a line does not have: what to use instead, if it is a name of ragas."""
-    if name in line.missing:
-        return ImportError(f"merilo does not have ragas' {name}: {line.missing[name]}.")
-    return AttributeError(f"module {module!r} has no attribute {name!r}")
+def names_of(
+    line: Line, module: str, base: type[RagasMetric] | None = None
+) -> tuple[dict[str, object], Callable[[str], object], Callable[[], list[str]]]:
+    """Return the names of a line's module of metrics, and the module's `__getattr__` and `__dir__`.
+
+    `__getattr__` raises ImportError for a metric of ragas that merilo does not have, with what to use instead.
+    """
+    names = metrics_of(line, base or RagasMetric) | {"DistanceMeasure": DistanceMeasure, "MetricResult": MetricResult}
+
+    def get(name: str) -> object:
+        if name in names:
+            return names[name]
+        if name in line.missing:
+            raise ImportError(f"merilo does not have ragas' {name}: {line.missing[name]}.")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return names, get, lambda: sorted(names)
 
 
 def number_of(outcome: Outcome, *, raises: bool) -> float:

@@ -112,88 +112,74 @@ def _mean_of_three(sample: Sample, graded: Graded) -> float:
     return mean(scaled_rating(_FOUR_LEVELS[verdict.grade], 3) for verdict in graded)
 
 
-_OWN = Lineage.CONTEXT_RELEVANCE
+def _relevance(
+    definition: str, formula: str, left_out: str, working: str, score: Callable[[Sample, Graded], Score | Undefined]
+) -> DefinitionFormula[Graded]:
+    return DefinitionFormula(definition, Lineage.CONTEXT_RELEVANCE, formula, left_out, working, _RELEVANCE, score)
+
 
 RELEVANCE_FORMS: Final = (
-    DefinitionFormula(
+    _relevance(
         "ragas-0.0.12:context_relevancy",
-        _OWN,
         'evidence sentences / pieces between ". " of all contexts joined, at most 1',
         "the agreement of several replies; sentences copied by the judge, also some that are in no context",
         "{evidence_sentences} evidence sentences of {sentences} pieces",
-        _RELEVANCE,
         _ratio_of_periods,
     ),
-    DefinitionFormula(
+    _relevance(
         "ragas-0.1.9:context_relevancy",
-        _OWN,
         "evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
         "sentences copied by the judge and counted by pysbd; a no-answer phrase that counts as a sentence",
         "{evidence_sentences} of {sentences} sentences",
-        _RELEVANCE,
         _graded(_sentence_ratio, empty=0.0),
     ),
-    DefinitionFormula(
+    _relevance(
         "nvidia:context_relevance",
-        _OWN,
         "best grade of the contexts / 2; 0 where they say no more than the question",
         "one rating of all contexts joined, by two prompts averaged",
         "best grade {best} of 2",
-        _RELEVANCE,
         _graded(_best_grade, empty=0.0),
     ),
-    DefinitionFormula(
+    _relevance(
         "spring-ai-ragas:context_relevance",
-        _OWN,
         "mean of grade / 2 over the contexts",
         "several models averaged; a context that no model rated leaves the mean",
         "{points} points of 2 for each of {contexts} contexts",
-        _RELEVANCE,
         _graded(_mean_grade, empty=None),
     ),
-    DefinitionFormula(
+    _relevance(
         "axion:contextual_relevancy",
-        _OWN,
         "contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
         "all contexts in one request; verdicts missing from the reply leave the denominator",
         "{relevant} of {contexts} contexts",
-        _RELEVANCE,
         _graded(_share_of_relevant, empty=0.0),
     ),
-    DefinitionFormula(
+    _relevance(
         "axion:contextual_relevancy(mode=holistic, mode_effect=documented)",
-        _OWN,
         "1 when any context has grade 1 or 2, else 0",
         "the judge sees all contexts joined",
         "{relevant} of {contexts} contexts, one is enough",
-        _RELEVANCE,
         _graded(_any_relevant, empty=0.0),
     ),
-    DefinitionFormula(
+    _relevance(
         "deepeval-4.3.1:contextual_relevancy",
-        _OWN,
         "evidence sentences / sentences, pooled over the contexts; 0 for none",
         "statements that the judge makes of each context, in place of its sentences",
         "{evidence_sentences} of {sentences} sentences, pooled",
-        _RELEVANCE,
         _graded(_sentence_ratio, empty=0.0),
     ),
-    DefinitionFormula(
+    _relevance(
         "trulens:context_relevance",
-        _OWN,
         "mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
         "its level 1 (slightly related), which our grades do not tell from 0",
         "{points_of_three} points of 3 for each of {contexts} contexts",
-        _RELEVANCE,
         _graded(_mean_of_three, empty=None),
     ),
-    DefinitionFormula(
+    _relevance(
         "ares:context_relevance",
-        _OWN,
         "contexts of grade 1 or 2 / contexts",
         "a reply without a label counts as no; correction by human labels",
         "{relevant} of {contexts} contexts",
-        _RELEVANCE,
         _graded(_share_of_relevant, empty=None),
     ),
 )
@@ -234,16 +220,19 @@ def _rank_free(flags: Sequence[bool]) -> float:
     return fraction(sum(flags), len(flags))
 
 
+def _precision(
+    definition: str, formula: str, left_out: str, score: Callable[[Sample, Useful], Score | Undefined]
+) -> DefinitionFormula[Useful]:
+    return DefinitionFormula(definition, Lineage.CONTEXT_PRECISION, formula, left_out, _RANKED, _USEFULNESS, score)
+
+
 _RANKED = "{useful} of {contexts} contexts serve, the first at rank {first}"
 
 PRECISION_FORMS: Final = (
-    DefinitionFormula(
+    _precision(
         "ragas-0.1.9:context_precision",
-        Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference, with 1e-10 added to the number of useful ones",
         "a context whose reply cannot be read, which fails the sample",
-        _RANKED,
-        _USEFULNESS,
         _ranked(_smoothed),
     ),
     DefinitionFormula(
@@ -255,31 +244,22 @@ PRECISION_FORMS: Final = (
         _RELEVANCE,
         _ranked_by_relevance,
     ),
-    DefinitionFormula(
+    _precision(
         "axion:contextual_precision",
-        Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
         "a lost reply counts as not useful",
-        _RANKED,
-        _USEFULNESS,
         _ranked(average_precision),
     ),
-    DefinitionFormula(
+    _precision(
         "deepeval-4.3.1:contextual_precision",
-        Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
         "all contexts in one request; verdicts are not counted against contexts",
-        _RANKED,
-        _USEFULNESS,
         _ranked(average_precision),
     ),
-    DefinitionFormula(
+    _precision(
         "spring-ai-ragas:context_precision",
-        Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
         "several models averaged; a failed call counts as not relevant",
-        _RANKED,
-        _USEFULNESS,
         _ranked(average_precision),
     ),
     DefinitionFormula(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask, together
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.wording import counting_only
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import fraction, mean
-from merilo.metrics.published.inputs import check_count
+from merilo.metrics.published.definition import Published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +42,12 @@ class _Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ALCE(MetricDefaults):
+class _ALCE(Published):
     """The sentences of a response and their citations, as in ALCE's evaluation.
+
+    Use: To compare with numbers of ALCE, which are percentages: multiply by 100.
+    Not: If responses have several lines, or markers in other forms than [1][2].
+    Source: ALCE (Gao et al. 2023, arXiv 2305.14627): its eval.py, git 3fdc2ed
 
     Citations are the numbers after an opening bracket: `[1][2]` are two, `[1, 2]` is one. A number counts from 1 and as
     often as it occurs. ALCE asks an entailment model; here the judge answers Support questions. A context with a
@@ -57,12 +61,9 @@ class _ALCE(MetricDefaults):
     - `zero_is_last`: `[0]` is the last context. False: a number without a context.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
     needs = frozenset({"response", "retrieved_contexts"})
     asks = Kinds({Support})
-    card: ClassVar[Card]
     each: ClassVar[bool]
     """True if each citation is judged, and not only those of a sentence together."""
 
@@ -71,11 +72,7 @@ class _ALCE(MetricDefaults):
     strict_numbers: bool = True
     zero_is_last: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "max_citations", self.max_citations)
-
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one for each sentence that cites, and two for each of its citations."""
         if not sample.present >= self.needs:
             return 0
         cited = [min(len(_NUMBER.findall(each)), self.max_citations) for each in self._sentences(sample)]
@@ -144,35 +141,22 @@ def _evidence(texts: Sequence[str], judged: Sequence[_Sentence]) -> tuple[Eviden
     return tuple(Evidence(EvidenceTarget.STATEMENT, at, each.verdict, text) for at, (text, each) in pairs)
 
 
-_CARD: Final = Card(
-    summary="",
-    when="To compare with numbers of ALCE, which are percentages: multiply by 100.",
-    when_not="If responses have several lines, or markers in other forms than [1][2].",
-    sources=("ALCE (Gao et al. 2023, arXiv 2305.14627): its eval.py, git 3fdc2ed",),
-    family="alce",
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationRecall(_ALCE):
-    """Share of the sentences that the contexts they cite support together. Undefined without a sentence.
+    """Share of the sentences that the contexts they cite support (ALCE).
+
+    Formula: Sentences supported by the contexts they cite together / sentences.
+    Questions: One Support question for each sentence that cites a context.
+    Undefined: the response has no sentence
+    See: citation_recall | alce:citation_precision
 
     A sentence without a citation is unsupported. For citations, sentences and parameters see `_ALCE`.
     """
 
     name: ClassVar[str] = "alce:citation_recall"
     each: ClassVar[bool] = False
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Share of the sentences that the contexts they cite support (ALCE).",
-        formula="Sentences supported by the contexts they cite together / sentences.",
-        questions="One Support question for each sentence that cites a context.",
-        undefined=(_NO_SENTENCE,),
-        relatives=("citation_recall", "alce:citation_precision"),
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         texts, judged = yield from self._judged(sample)
         if not judged:
@@ -184,8 +168,13 @@ class CitationRecall(_ALCE):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationPrecision(_ALCE):
-    """Share of the citations that are not irrelevant, in sentences that their citations support. Undefined without a
-    sentence.
+    """Share of the citations that are needed to support their sentence, or support it alone (ALCE).
+
+    Formula: Citations of supported sentences that are not irrelevant / citations.
+    Questions: One Support question for each sentence that cites; if several contexts support it, one or two for each
+        of them.
+    Undefined: the response has no sentence | the response cites nothing, with nothing_is_zero=false
+    See: citation_precision | alce:citation_recall
 
     A citation is irrelevant if its context does not support the sentence alone, and the other cited contexts support
     it without it. All citations of an unsupported sentence are wrong. The only citation of a supported sentence is
@@ -197,20 +186,10 @@ class CitationPrecision(_ALCE):
     name: ClassVar[str] = "alce:citation_precision"
     not_monotone_in: ClassVar[Kinds] = Kinds({Support})
     each: ClassVar[bool] = True
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Share of the citations that are needed to support their sentence, or support it alone (ALCE).",
-        formula="Citations of supported sentences that are not irrelevant / citations.",
-        questions="One Support question for each sentence that cites; if several contexts support it, one or two for "
-        "each of them.",
-        undefined=(_NO_SENTENCE, f"{_NO_CITATION}, with nothing_is_zero=false"),
-        relatives=("citation_precision", "alce:citation_recall"),
-    )
 
     nothing_is_zero: bool = True
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         texts, judged = yield from self._judged(sample)
         if not judged:

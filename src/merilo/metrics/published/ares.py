@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import ReplyFault
 
 if TYPE_CHECKING:
@@ -22,20 +22,17 @@ __all__ = ["METRICS", "AnswerFaithfulness", "AnswerRelevance", "ContextRelevance
 
 _UNREAD: Final = "a reply without a label was scored 0"
 _LIKELY: Final = "[[Yes]]"
-_CARD: Final = Card(
-    summary="",
-    questions="One request for each retrieved document.",
-    undefined=("no context was retrieved",),
-    when="To compare with the labels of ARES' prompted judge; correct their mean over samples by `ppi_mean`.",
-    when_not="Alone, where a few labels of people could say how far the judge is off.",
-    sources=("ARES (stanford-futuredata), git c7c9018: prompted judge, labels and their extraction",),
-    family="ares",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Label(MetricDefaults):
+class _Label(Published):
     """Share of the contexts for which the judge says yes, in [0, 1]; 0 or 1 for a single document.
+
+    Questions: One request for each retrieved document.
+    Undefined: no context was retrieved
+    Use: To compare with the labels of ARES' prompted judge; correct their mean over samples by `ppi_mean`.
+    Not: Alone, where a few labels of people could say how far the judge is off.
+    Source: ARES (stanford-futuredata), git c7c9018: prompted judge, labels and their extraction
 
     One request for each context. The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES
     averages the labels over samples and corrects the mean by labels of people, which `ppi_mean` in
@@ -50,11 +47,7 @@ class _Label(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts"})
-    asks = Kinds({Completion})
-    card: ClassVar[Card]
     rubric: ClassVar[str]
     """The rubric, which is filled with the needed fields."""
 
@@ -64,11 +57,9 @@ class _Label(MetricDefaults):
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one for each context; 0 if a field is missing."""
         return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         values = {"query": sample.require("user_input")}
         contexts = sample.contexts
         if "response" in self.needs:
@@ -111,47 +102,41 @@ _LABEL: Final = r"\[\[?\s*(Yes|No)\s*\]\]?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRelevance(_Label):
-    """Does the document hold what is needed to answer the query? See `_Label`."""
+    """Share of the documents that hold what the query asks (ARES).
+
+    Formula: Mean over the documents of 1 for yes and 0 for no.
+    See: context_relevance | umbrela:relevance
+    """
 
     name: ClassVar[str] = "ares:context_relevance"
     rubric: ClassVar[str] = "context_relevance"
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Share of the documents that hold what the query asks (ARES).",
-        formula="Mean over the documents of 1 for yes and 0 for no.",
-        relatives=("context_relevance", "umbrela:relevance"),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFaithfulness(_Label):
-    """Does the answer say nothing that the document does not? See `_Label`."""
+    """Share of the documents to which the answer is faithful (ARES).
+
+    Formula: Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.
+    Not: With several documents of which each supports a part of the answer: take faithfulness.
+    See: faithfulness
+    """
 
     name: ClassVar[str] = "ares:answer_faithfulness"
     rubric: ClassVar[str] = "answer_faithfulness"
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Share of the documents to which the answer is faithful (ARES).",
-        formula="Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.",
-        when_not="With several documents of which each supports a part of the answer: take faithfulness.",
-        relatives=("faithfulness",),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevance(_Label):
-    """Does the answer reply to the query, given the document? See `_Label`."""
+    """Share of the documents with which the answer replies to the query (ARES).
+
+    Formula: Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.
+    See: answer_relevancy
+    """
 
     name: ClassVar[str] = "ares:answer_relevance"
     rubric: ClassVar[str] = "answer_relevance"
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Share of the documents with which the answer replies to the query (ARES).",
-        formula="Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.",
-        relatives=("answer_relevancy",),
-    )
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (ContextRelevance, AnswerFaithfulness, AnswerRelevance)

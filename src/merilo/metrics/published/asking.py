@@ -8,10 +8,16 @@ which the published systems differ are chosen by the caller:
 - repair or re-ask: a `Recovery` sends up to `times` more requests after an unreadable reply;
 - vote: `Asker.samples` asks for several replies to one request, which `read_reply` reads one by one;
 - panel: `role` says which judge a request goes to, and `together` sends the requests side by side.
+
+`Reask` is the recovery of the package instructor, through which ragas' collections send every request in JSON mode,
+with its default `max_retries=3`. Up to instructor 1.15.1 that is 3 requests in all, from 1.15.3 on 4. A reply that is
+not JSON, or that pydantic refuses in its strict mode, is sent back as the assistant's turn, followed by a turn of the
+user that says what was wrong.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
@@ -20,13 +26,14 @@ from merilo.judging.ask import AskFailed, ask, attempt, draws, together
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence
-from merilo.metrics.published.replies import ReplyFault, without_halves
+from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, without_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from merilo.judging.ask import Plan
     from merilo.metrics.base import EvidenceTarget
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -261,3 +268,49 @@ class Flags:
     def phrases(self) -> tuple[str, ...]:
         """All phrases, as the flags of a score."""
         return tuple(self._phrases)
+
+
+REASKS: Final = 2
+"""Re-asks after an unreadable reply by instructor up to 1.15.1; 3 from 1.15.3 on."""
+_LARGEST: Final = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class Reask(Generic[T]):
+    """The `Recovery` of instructor: the reply and what was wrong with it are sent back in the same conversation."""
+
+    asker: Asker
+    template: RequestTemplate[T]
+    times: int
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        """See `Recovery.again`."""
+        del number
+        correction = f"{fault} Correct it, and reply with the whole JSON object only."
+        return (yield from self.asker.reask(reply, correction)), self.template.read
+
+
+def object_of(text: str) -> Fields:
+    """Return the JSON object from the first `{` to the last `}`, or the whole text. Raises ReplyFault.
+
+    As pydantic reads JSON: no control characters in texts, no comma too many, no half of a character.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    part = text[start : end + 1] if start >= 0 and end >= 0 else text
+    try:
+        value: object = json.loads(part)
+    except (ValueError, RecursionError):
+        raise ReplyFault("The reply is not one valid JSON object.") from None
+    if without_halves(part) != part:
+        raise ReplyFault("The reply holds half of a character.")
+    return fields_of(value)
+
+
+def strict_integer_in(fields: Fields, name: str) -> int:
+    """Return the JSON integer in this field: no text, no number with a point, no truth value. Raises ReplyFault."""
+    value = given(fields, name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ReplyFault(f'The reply gives something else than a JSON integer as "{name}".')
+    if abs(value) > _LARGEST:
+        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
+    return value

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
+from merilo.data.nuggets import NUGGETS, NuggetError, nuggets_in
 from merilo.judging.ask import ask, together
 from merilo.judging.json_types import as_list
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, Reply, RequestTemplate
-from merilo.metrics.published.inputs import bound, check_count
+from merilo.metrics.published.definition import Published, bound
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.variants import variant
 
@@ -56,14 +55,22 @@ class _Reask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllScore(MetricDefaults):
-    """Share of the question's nuggets that the response supports; a partly supported nugget counts 1/2.
+class AllScore(Published):
+    """Share of the nuggets that the response supports, half for partial support (AutoNuggetizer).
 
-    The nuggets are in the metadata of the sample, or in a column `nuggets`; see `nugget_recall`. Undefined without
-    them. One request labels ten of them as support, partial_support or not_support. Source: nuggetizer 0.0.5 and its
-    paper (Pradeep et al. 2024, arXiv 2411.09607). A reply is a list in the syntax of Python, in code fences or not.
-    Another label counts as not_support, with a flag. Labels beyond the number of nuggets are ignored. A blank response
-    supports nothing unasked.
+    Formula: (supported + partly supported / 2) / nuggets.
+    Questions: One request for every ten nuggets, repeated up to `tries` times (5) until a reply can be read.
+    Undefined: the sample has no nuggets | nuggets are not a list of texts, or of objects with "text" and "vital" or
+        "importance" | no nugget counts (with nothing_is_zero=false)
+    Use: To compare with nugget scores of the TREC RAG track.
+    Not: If nuggets that the judge does not label must not raise the score.
+    See: nugget_recall
+    Source: nuggetizer 0.0.5 (castorini); Pradeep et al. 2024 (arXiv 2411.09607)
+
+    The nuggets are in the metadata of the sample, or in a column `nuggets`; see `nugget_recall`. One request labels
+    ten of them as support, partial_support or not_support. A reply is a list in the syntax of
+    Python, in code fences or not. Another label counts as not_support, with a flag. Labels beyond the number of
+    nuggets are ignored. A blank response supports nothing unasked.
 
     - `tries`: the maximum number of requests for one reply that can be read, at temperature 0, then 0.2; nuggetizer
       sends up to 500. Afterwards the outcome is Failed; nuggetizer counts these nuggets as not supported.
@@ -73,34 +80,17 @@ class AllScore(MetricDefaults):
     """
 
     name: ClassVar[str] = "autonuggetizer:all_score"
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response"})
     truth_in_metadata: ClassVar[frozenset[str]] = frozenset({NUGGETS})
-    asks = Kinds({Completion})
     okay_weight: ClassVar[float] = 1.0
     partial: ClassVar[float] = 0.5
     """The value of a partly supported nugget."""
-    card: ClassVar[Card] = Card(
-        summary="Share of the nuggets that the response supports, half for partial support (AutoNuggetizer).",
-        formula="(supported + partly supported / 2) / nuggets.",
-        questions="One request for every ten nuggets, repeated up to `tries` times (5) until a reply can be read.",
-        undefined=(NO_NUGGETS, INVALID_NUGGETS, _NO_WEIGHT),
-        when="To compare with nugget scores of the TREC RAG track.",
-        when_not="If nuggets that the judge does not label must not raise the score.",
-        relatives=("nugget_recall",),
-        sources=("nuggetizer 0.0.5 (castorini); Pradeep et al. 2024 (arXiv 2411.09607)",),
-        family="autonuggetizer",
-    )
 
     tries: int = 5
     drop_unlabelled: bool = True
     nothing_is_zero: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "tries", self.tries)
-
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: `tries` for every ten nuggets."""
         try:
             count = len(nuggets_in(sample.metadata))
         except NuggetError:
@@ -108,7 +98,6 @@ class AllScore(MetricDefaults):
         return bound(sample, self.needs, -(-count // _WINDOW) * self.tries)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         query, passage = sample.require("user_input"), sample.require("response")
         try:
             nuggets = nuggets_in(sample.metadata)
@@ -187,8 +176,8 @@ def _flags(labels: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def _score(name: str, summary: str, formula: str, **changes: float) -> type[AllScore]:
-    card = replace(AllScore.card, summary=f"{summary} (AutoNuggetizer).", formula=formula)
-    return variant(AllScore, f"autonuggetizer:{name}", f"{summary}. For the rest see `AllScore`.", card=card, **changes)
+    doc = f"{summary} (AutoNuggetizer).\n\nFormula: {formula}\n\nFor the rest see `AllScore`."
+    return variant(AllScore, f"autonuggetizer:{name}", doc, **changes)
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (

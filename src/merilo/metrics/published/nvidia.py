@@ -15,11 +15,10 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import FailureKind
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import scaled_rating
-from merilo.metrics.published.asking import Asker, RequestTemplate
-from merilo.metrics.published.inputs import joined
-from merilo.metrics.published.instructor import REASKS, Reask, object_of, strict_integer_in
+from merilo.metrics.published.asking import REASKS, Asker, Reask, RequestTemplate, object_of, strict_integer_in
+from merilo.metrics.published.definition import Published, joined
 from merilo.metrics.published.replies import integer_in, object_in
 from merilo.metrics.variants import D, variant
 
@@ -87,7 +86,7 @@ class _Rating:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TwoRatings(MetricDefaults):
+class _TwoRatings(Published):
     """The mean of two ratings, each divided by the top of its scale.
 
     Parameters of all three metrics:
@@ -120,21 +119,14 @@ class _TwoRatings(MetricDefaults):
     reasks: int | None = None
 
     def __post_init__(self) -> None:
-        if self.tries < 1:
-            raise UsageError(f"Metric {self.name!r} tries at least once, got tries={self.tries}.")
+        Published.__post_init__(self)
         if self.reasks is not None and self.reasks < 0:
             raise UsageError(f"Metric {self.name!r} takes reasks of at least 0, got reasks={self.reasks}.")
         allowed = "01234"[: self.top + 1]
         if not self.ratings or not set(self.ratings) <= set(allowed):
             raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")
-        put = object.__setattr__  # a frozen class has no other way
-        put(self, "reading", choice(Reading, self.reading, metric=self.name, parameter="reading"))
-        put(self, "nan_rule", choice(NanRule, self.nan_rule, metric=self.name, parameter="nan_rule"))
-        member = choice(SecondPrompt, self.second_prompt, metric=self.name, parameter="second_prompt")
-        put(self, "second_prompt", member)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: every try of both ratings, with its re-asks."""
         del sample
         return 2 * self.tries * (1 + (self.reasks or 0))
 
@@ -216,15 +208,24 @@ class _RatedContexts(_TwoRatings):
 
     def __post_init__(self) -> None:
         _TwoRatings.__post_init__(self)
-        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
+        cut = self.cut_characters
+        if cut is not None and cut < 1:
+            raise UsageError(f"Metric {self.name!r} shows at least 1 character, got cut_characters={cut}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRelevance(_RatedContexts):
-    """Mean of two ratings, 0 to 2, of the joined contexts' relevance to the user input, in [0, 1].
+    """How relevant all contexts together are to the user input, by two ratings.
 
-    Formula: (rating 1 / 2 + rating 2 / 2) / 2. Never undefined; fails when the ratings cannot be read (`nan_rule`).
-    Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14), metrics/_nv_metrics.py.
+    Formula: Mean of two ratings from 0 to 2, divided by 2.
+    Questions: Two requests in different words, each repeated up to 5 times until a rating can be read.
+    Undefined: an input is empty (collections)
+    Use: To compare with NVIDIA's context relevance in ragas 0.2.14 and later.
+    Not: To find out which context is of use: all are rated as one text.
+    See: context_relevance | ragas-0.4.3:nv_context_relevance
+    Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
+
+    Never undefined; fails when the ratings cannot be read (`nan_rule`).
 
     Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and where
     the contexts stand in the user input. `cut_characters`: only so many of the joined contexts are shown (7000 up to
@@ -234,20 +235,8 @@ class ContextRelevance(_RatedContexts):
     name: ClassVar[str] = "nvidia:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
     rubric: ClassVar[str] = "context_relevance"
-    card: ClassVar[Card] = Card(
-        summary="How relevant all contexts together are to the user input, by two ratings.",
-        formula="Mean of two ratings from 0 to 2, divided by 2.",
-        questions="Two requests in different words, each repeated up to 5 times until a rating can be read.",
-        undefined=("an input is empty (collections)",),
-        when="To compare with NVIDIA's context relevance in ragas 0.2.14 and later.",
-        when_not="To find out which context is of use: all are rated as one text.",
-        relatives=("context_relevance", "ragas-0.4.3:nv_context_relevance"),
-        sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
-        family="nvidia",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         shown = joined(sample)
         if self.refuses_empty and not (user_input and contexts):
@@ -262,10 +251,17 @@ class ContextRelevance(_RatedContexts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseGroundedness(_RatedContexts):
-    """Mean of two ratings, 0 to 2, of the joined contexts' support for the response, in [0, 1].
+    """How far all contexts together support the response, by two ratings.
 
-    Formula: (rating 1 / 2 + rating 2 / 2) / 2. Never undefined; fails when the ratings cannot be read (`nan_rule`).
-    Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14), metrics/_nv_metrics.py.
+    Formula: Mean of two ratings from 0 to 2, divided by 2.
+    Questions: None, or two requests in different words, each repeated up to 5 times until a rating can be read.
+    Undefined: an input is empty (collections)
+    Use: To compare with NVIDIA's response groundedness in ragas 0.2.14 and later.
+    Not: To find out which statement is not supported: the response is rated as one.
+    See: faithfulness | ragas-0.4.3:nv_response_groundedness
+    Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
+
+    Never undefined; fails when the ratings cannot be read (`nan_rule`).
 
     Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and 1
     if the response occurs in the contexts, character by character. `cut_characters` as in `ContextRelevance`.
@@ -274,20 +270,8 @@ class ResponseGroundedness(_RatedContexts):
     name: ClassVar[str] = "nvidia:response_groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
     rubric: ClassVar[str] = "response_groundedness"
-    card: ClassVar[Card] = Card(
-        summary="How far all contexts together support the response, by two ratings.",
-        formula="Mean of two ratings from 0 to 2, divided by 2.",
-        questions="None, or two requests in different words, each repeated up to 5 times until a rating can be read.",
-        undefined=("an input is empty (collections)",),
-        when="To compare with NVIDIA's response groundedness in ragas 0.2.14 and later.",
-        when_not="To find out which statement is not supported: the response is rated as one.",
-        relatives=("faithfulness", "ragas-0.4.3:nv_response_groundedness"),
-        sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
-        family="nvidia",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         response, contexts = sample.require("response"), sample.contexts
         shown = joined(sample)
         if self.refuses_empty and not (response and contexts):
@@ -302,11 +286,18 @@ class ResponseGroundedness(_RatedContexts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAccuracy(_TwoRatings):
-    """Mean of two ratings, 0 to 4, of the response's agreement with the reference, in [0, 1].
+    """How far the response says what the reference says, by two ratings.
 
-    Formula: (rating 1 / 4 + rating 2 / 4) / 2; the second prompt shows the reference first. Never undefined; fails
-    when the ratings cannot be read (`nan_rule`). Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14),
-    metrics/_nv_metrics.py.
+    Formula: Mean of two ratings from 0 to 4, divided by 4.
+    Questions: Two requests in different words, each repeated up to 5 times until a rating can be read.
+    Undefined: an input is empty (collections)
+    Use: To compare with NVIDIA's answer accuracy in ragas 0.2.14 and later.
+    Not: To find out what is wrong in the response.
+    See: ragas-0.4.3:nv_accuracy | ragas-0.4.3:answer_correctness
+    Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
+
+    In full: (rating 1 / 4 + rating 2 / 4) / 2; the second prompt shows the reference first. Never undefined; fails
+    when the ratings cannot be read (`nan_rule`).
 
     Quirks: those of both ratings (see `_TwoRatings`); `ratings` takes 1 and 3, which were not asked for, and looks
     for 0 first, so that "4.0" is 0. Empty texts are judged. `swapped_labels`: the second prompt calls the reference
@@ -318,23 +309,11 @@ class AnswerAccuracy(_TwoRatings):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
     rubric: ClassVar[str] = "answer_accuracy"
     top: ClassVar[int] = 4
-    card: ClassVar[Card] = Card(
-        summary="How far the response says what the reference says, by two ratings.",
-        formula="Mean of two ratings from 0 to 4, divided by 4.",
-        questions="Two requests in different words, each repeated up to 5 times until a rating can be read.",
-        undefined=("an input is empty (collections)",),
-        when="To compare with NVIDIA's answer accuracy in ragas 0.2.14 and later.",
-        when_not="To find out what is wrong in the response.",
-        relatives=("ragas-0.4.3:nv_accuracy", "ragas-0.4.3:answer_correctness"),
-        sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
-        family="nvidia",
-    )
 
     ratings: str = "01234"
     swapped_labels: bool = False
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
         if self.refuses_empty and not (user_input and response and reference):
@@ -342,12 +321,6 @@ class AnswerAccuracy(_TwoRatings):
         first = {"user_input": user_input, "answer": response, "reference": reference}
         swapped = {"user_input": user_input, "answer": reference, "reference": response}
         return (yield from self._scored(first, swapped if self.swapped_labels else first))
-
-
-def _shortcuts(name: str, value: str, cut_characters: int | None) -> Shortcuts:
-    if cut_characters is not None and cut_characters < 1:
-        raise UsageError(f"Metric {name!r} shows at least 1 character, got cut_characters={cut_characters}.")
-    return choice(Shortcuts, value, metric=name, parameter="shortcuts")
 
 
 # -- the same metrics by the names of ragas -----------------------------------------------------------
@@ -374,7 +347,7 @@ def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **ch
         questions = questions.replace("in different words", "in the same words")
     if changes.get("reasks"):
         questions = f"{questions[:-1]}; each try is re-asked up to `reasks` times (2)."
-    card = replace(base.card, family=name.partition(":")[0], questions=questions)
+    card = replace(base.card, questions=questions)
     return variant(base, name, f"As `{base.__name__}`{difference}.", class_name, card=card, **changes)
 
 

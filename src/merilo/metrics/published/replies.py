@@ -129,14 +129,6 @@ def integer_in(fields: Fields, name: str) -> int:
     raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where a whole number was asked for.')
 
 
-def flag_in(fields: Fields, name: str) -> bool:
-    """Return the truth value in this field: true or false only. Raises ReplyFault."""
-    value = given(fields, name)
-    if not isinstance(value, bool):
-        raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where true or false was asked for.')
-    return value
-
-
 def _shown(value: object) -> str:
     try:
         shown = json.dumps(value, ensure_ascii=False)

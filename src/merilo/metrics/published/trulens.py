@@ -12,11 +12,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate
-from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.definition import Published, joined
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.variants import variant
 
@@ -54,8 +53,12 @@ class Scale(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rating(MetricDefaults):
+class _Rating(Published):
     """A rating of TruLens. Value: mean of (rating − lowest) / (highest − lowest).
+
+    Use: To compare with numbers of TruLens.
+    Not: Where the judge explains itself in plain text: any number in its words may become the rating.
+    Source: TruLens, git 97f531a: feedback prompts and the reading of ratings
 
     Reading of a reply: a JSON object with a "score", which may have a fraction and must lie on the scale; a JSON
     list, the mean of its numbers on the scale; else the numbers in the text, each cut to a whole one, and of those
@@ -72,11 +75,7 @@ class _Rating(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    asks = Kinds({Completion})
-    card: ClassVar[Card]
 
     scale: Scale = Scale.TO_3
     lowest_number: bool = True
@@ -84,9 +83,6 @@ class _Rating(MetricDefaults):
     cut_decimals: bool = True
     unread_is_minus_one: bool = True
     ask_blank: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", choice(Scale, self.scale, metric=self.name, parameter="scale"))
 
     def _rated(
         self, rubric: str, asked: Sequence[Mapping[str, str]], about: EvidenceTarget, texts: Sequence[str] = ()
@@ -169,37 +165,26 @@ def _number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-_CARD: Final = Card(
-    summary="",
-    when="To compare with numbers of TruLens.",
-    when_not="Where the judge explains itself in plain text: any number in its words may become the rating.",
-    sources=("TruLens, git 97f531a: feedback prompts and the reading of ratings",),
-    family="trulens",
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRelevance(_Rating):
-    """Mean rated relevance of the chunks to the question. Undefined without chunks; for the rest see `_Rating`."""
+    """Mean rated relevance of the contexts (TruLens).
+
+    Formula: Mean over the contexts of a rating from 0 to 3, divided by 3.
+    Questions: One request for each context.
+    Undefined: no context was retrieved
+    See: context_relevance | umbrela:relevance
+
+    Undefined without chunks; for the rest see `_Rating`.
+    """
 
     name: ClassVar[str] = "trulens:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
     rubric: ClassVar[str] = "context_relevance"
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Mean rated relevance of the contexts (TruLens).",
-        formula="Mean over the contexts of a rating from 0 to 3, divided by 3.",
-        questions="One request for each context.",
-        undefined=("no context was retrieved",),
-        relatives=("context_relevance", "umbrela:relevance"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         question, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
             return Undefined("no context was retrieved")
@@ -211,25 +196,21 @@ class ContextRelevance(_Rating):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevance(_Rating):
-    """Rated relevance of the response to the prompt; see `_Rating`."""
+    """Rated relevance of the response to the user input (TruLens).
+
+    Formula: A rating from 0 to 3, divided by 3.
+    Questions: One request.
+    See: answer_relevancy
+    """
 
     name: ClassVar[str] = "trulens:relevance"
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Rated relevance of the response to the user input (TruLens).",
-        formula="A rating from 0 to 3, divided by 3.",
-        questions="One request.",
-        relatives=("answer_relevancy",),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one."""
         return int(sample.present >= self.needs)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         asked = {"prompt": sample.require("user_input"), "response": sample.require("response")}
         if not self.ask_blank and not all(text.strip() for text in asked.values()):
             return Undefined("the user input or the response is blank")
@@ -238,7 +219,12 @@ class AnswerRelevance(_Rating):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groundedness(_Rating):
-    """Mean rated support of the response's sentences by the joined contexts; for the rating see `_Rating`.
+    """Mean rated support of the response's sentences by the contexts (TruLens).
+
+    Formula: Mean over the sentences that say something of a rating from 0 to 3, divided by 3.
+    Questions: One request for the sentences to rate, then one for each of them.
+    Undefined: no sentence is left to rate, with nothing_is_zero=false
+    See: faithfulness
 
     Sentences lose their list markers; one request names those that say something, and each of these is rated by
     itself. TruLens cuts sentences by NLTK, here they are merilo's own; that is the one step that is not as published.
@@ -251,26 +237,16 @@ class Groundedness(_Rating):
     name: ClassVar[str] = "trulens:groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing_is_zero"})
-    card: ClassVar[Card] = replace(
-        _CARD,
-        summary="Mean rated support of the response's sentences by the contexts (TruLens).",
-        formula="Mean over the sentences that say something of a rating from 0 to 3, divided by 3.",
-        questions="One request for the sentences to rate, then one for each of them.",
-        undefined=("no sentence is left to rate, with nothing_is_zero=false",),
-        relatives=("faithfulness",),
-    )
 
     drop_trivial: bool = True
     nothing_is_zero: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one for each sentence, and one for the list."""
         if not sample.present >= self.needs:
             return 0
         return len(sample.sentences("response")) + self.drop_trivial
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         source = joined(sample)
         whole = [_MARKER.sub("", sentence).strip() for sentence in sample.sentences("response")]
         sentences, flags = [sentence for sentence in whole if sentence], tuple[str, ...]()

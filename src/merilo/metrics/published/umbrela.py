@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import ReplyFault
 
 if TYPE_CHECKING:
@@ -59,14 +59,22 @@ class Prompt(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relevance(MetricDefaults):
-    """Mean over the contexts of a relevance label, in [0, 3]; the label itself for a single passage.
+class Relevance(Published):
+    """Mean relevance label of the contexts, 0 to 3 (UMBRELA).
 
-    0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact.
-    One request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3
-    for a share, and take labels of 2 and 3 as relevant where two classes are wanted. Undefined without contexts.
-    Source: UMBRELA, git e2c4e41, zero-shot. A reply is read by patterns in order: the letter o, names of scores, names
-    of categories, a digit; of the first pattern that matches, the last match counts.
+    Formula: Mean over the contexts of a label: 0 unrelated, 1 related, 2 some answer, 3 dedicated and exact.
+    Questions: One request for each context.
+    Undefined: no context was retrieved
+    Use: To compare with relevance judgments made by UMBRELA.
+    Not: If a number that happens to be in a passage must not become its label.
+    See: context_relevance | trulens:context_relevance
+    Source: UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser
+
+    0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact. One
+    request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3 for a
+    share, and take labels of 2 and 3 as relevant where two classes are wanted. A reply is read by patterns in order:
+    the letter o, names of scores, names of categories, a digit; of the first pattern that matches, the last match
+    counts.
 
     - `prompt`: bing or basic.
     - `bare_letter`: the letter o before a digit counts before the words "final score", so that "relates to 3 topics.
@@ -78,21 +86,8 @@ class Relevance(MetricDefaults):
     """
 
     name: ClassVar[str] = "umbrela:relevance"
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (0.0, 3.0)
     needs = frozenset({"user_input", "retrieved_contexts"})
-    asks = Kinds({Completion})
-    card: ClassVar[Card] = Card(
-        summary="Mean relevance label of the contexts, 0 to 3 (UMBRELA).",
-        formula="Mean over the contexts of a label: 0 unrelated, 1 related, 2 some answer, 3 dedicated and exact.",
-        questions="One request for each context.",
-        undefined=("no context was retrieved",),
-        when="To compare with relevance judgments made by UMBRELA.",
-        when_not="If a number that happens to be in a passage must not become its label.",
-        relatives=("context_relevance", "trulens:context_relevance"),
-        sources=("UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser",),
-        family="umbrela",
-    )
 
     prompt: Prompt = Prompt.BING
     bare_letter: bool = True
@@ -100,15 +95,10 @@ class Relevance(MetricDefaults):
     unread_is_zero: bool = True
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "prompt", choice(Prompt, self.prompt, metric=self.name, parameter="prompt"))
-
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
             return Undefined("no context was retrieved")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
-from merilo.compat.ragas import dataset_schema, embeddings, llms, run_config
-from merilo.compat.ragas.dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
-from merilo.compat.ragas.evaluation import Evaluation, EvaluationResult
-from merilo.compat.ragas.run_config import RunConfig
+from merilo.compat.ragas import EvaluationDataset, EvaluationResult, MultiTurnSample, RunConfig, SingleTurnSample
+from merilo.compat.ragas.evaluation import Evaluation, share_modules
 from merilo.compat.ragas.table import V0_3
 from merilo.compat.ragas.v0_3.metrics import METRICS
 
@@ -21,9 +17,7 @@ __all__ = [
     "evaluate",
 ]
 
-for _module in (dataset_schema, embeddings, llms, run_config):  # the same on every line
-    sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
-
+share_modules(__name__)
 _evaluation = Evaluation(V0_3, METRICS)
 evaluate = _evaluation.evaluate
 aevaluate = _evaluation.aevaluate

@@ -1,4 +1,4 @@
-"""axion's answer relevancy: how much of what a response states is relevant to what was asked, for one turn or all."""
+"""axion's answer relevancy, for one turn or all, and its factual accuracy."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
-    SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
     Notes,
     RelevancyMode,
     RelevancyReply,
+    StatementsReply,
     blank,
     listed,
     model_template,
@@ -30,12 +30,14 @@ from merilo.metrics.published.axion.steps import (
     sent_texts,
     statements_in,
 )
+from merilo.metrics.published.definition import Published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+
 
 __all__ = ["AnswerRelevancy", "Mode", "MultiTurn", "RelevancyMode"]
 
@@ -82,12 +84,19 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevancy(AxionMetric):
-    """Share of the response's statements that are relevant to the user input, in [0, 1]: axion's AnswerRelevancy.
+    """Share of the response's statements that are relevant to the user input.
 
-    Formula: statements with the verdict "yes" or "idk" / statements with a verdict. One request takes the
-    statements from the response, a second one judges them all, a third one puts the score into words.
-    Undefined where user input or response is blank. Failed where the third request fails: its text is evidence
-    only, but the published code breaks there (`explain=false` leaves it out).
+    Formula: Statements with the verdict "yes" or "idk" / statements with a verdict.
+    Questions: Three Completions: the statements, the verdicts, the score in words.
+    Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false) |
+        the conversation has no answer that follows a question
+    Not: For new work: a failed call scores 1 here. Take answer_relevancy.
+    See: answer_relevancy | axion:faithfulness
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    One request takes the statements from the response, a second one judges them all, a third one puts the score into
+    words. Failed where the third request fails: its text is evidence only, but the published code breaks there
+    (`explain=false` leaves it out).
 
     Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1 (`empty_scored`), and so
     does a failed call (`failure_scored`); a short list of verdicts shrinks the denominator (`short_list_accepted`);
@@ -95,26 +104,13 @@ class AnswerRelevancy(AxionMetric):
 
     `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
     assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
-    together, and there a statement without a verdict stays in the denominator; a turn whose statements cannot be
-    had is passed over. Undefined where the conversation has no turn. Without a conversation it is as `last_turn`.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module answer_relevancy.
+    together, and there a statement without a verdict stays in the denominator; a turn whose statements cannot be had
+    is passed over. Without a conversation it is as `last_turn`.
     """
 
     name: ClassVar[str] = "axion:answer_relevancy"
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that are relevant to the user input.",
-        formula='Statements with the verdict "yes" or "idk" / statements with a verdict.',
-        questions="Three Completions: the statements, the verdicts, the score in words.",
-        undefined=("the user input is blank", "the response is blank", f"{_NO_STATED} (empty_scored=false)", _NO_TURN),
-        when="To compare with numbers of axion.",
-        when_not="For new work: a failed call scores 1 here. Take answer_relevancy.",
-        relatives=("answer_relevancy", "axion:faithfulness"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     empty_scored: bool = True
     """No statements score 1, with a flag, as published; False: Undefined."""
@@ -126,13 +122,11 @@ class AnswerRelevancy(AxionMetric):
     explain: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions a turn, and one for the score in words."""
         if not sample.response:
             return 0
         return 1 + 2 * max(1, len(_turns(sample) or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if reason := blank(sample, "user_input", "response"):
             return Undefined(reason)
         turns = _turns(sample) if self.multi_turn_strategy is MultiTurn.ALL_TURNS else None
@@ -226,3 +220,86 @@ def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
 
 def _asked(turns: Sequence[_Turn]) -> str:
     return "\n".join(f"Turn {place}: {turn.user_input}" for place, turn in enumerate(turns))
+
+
+class FactReply(BaseModel):
+    """The agreement of one statement with the reference, as 1 or 0."""
+
+    is_supported: int
+
+
+class FactReplies(BaseModel):
+    """A verdict for each statement."""
+
+    verdicts: list[FactReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactualAccuracy(Published):
+    """Share of the response's statements that the reference supports.
+
+    Formula: Statements with the verdict 1 / verdicts.
+    Questions: One Completion for the statements and one for the verdicts.
+    Undefined: the user input is blank | the response is blank | the reference is blank | the response makes no
+        statement (empty_scored=false)
+    Use: To compare with numbers of axion.
+    Not: To see what the response leaves out: it counts against nothing here.
+    See: axion:faithfulness | axion:answer_relevancy
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    Failed where either of the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up
+    any whole number).
+
+    Quirks: a response without statements scores 1, statements without any verdict 0 (`empty_scored`); a short list
+    of verdicts shrinks the denominator, and a long one swells it (`short_list_accepted`); empty
+    statements are not sent (`empty_texts_sent`). Its threshold is 0.8.
+    """
+
+    name: ClassVar[str] = "axion:factual_accuracy"
+    version: ClassVar[int] = 2
+    needs = frozenset({"user_input", "response", "reference"})
+
+    empty_scored: bool = True
+    """No statements score 1, no verdicts 0, with a flag, as published; False: Undefined and Failed."""
+    short_list_accepted: bool = True
+    """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
+    empty_texts_sent: bool = False
+    """Empty statements are sent too; False as published: axion's serialiser leaves them out."""
+
+    def max_questions(self, sample: Sample) -> int:
+        return 2 if sample.response and sample.reference else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        if reason := blank(sample, "user_input", "response", "reference"):
+            return Undefined(reason)
+        asker, user_input, response = Asker(SYSTEM), sample.require("user_input"), sample.require("response")
+        values = {"user_input": user_input, "response": response}
+        extracted = yield from asker.read(model_template("facts", StatementsReply, {"statements": [response]}), values)
+        statements = extracted.value.statements
+        if not statements:
+            if not self.empty_scored:
+                return Undefined(_NO_STATED)
+            return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
+        sent = sent_texts(statements, empty=self.empty_texts_sent)
+        values = {"user_input": user_input, "statements": listed(sent), "reference": sample.require("reference")}
+        likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in sent]}
+        found = yield from asker.read(model_template("facts_checked", FactReplies, likely), values)
+        return self._score(statements, found)
+
+    def _score(self, statements: Sequence[str], found: ReadReply[FactReplies]) -> Score:
+        verdicts = [each.is_supported for each in found.value.verdicts]
+        if odd := [number for number in verdicts if number not in {0, 1}]:
+            raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
+        notes = Notes(short_list_accepted=self.short_list_accepted)
+        sent = sent_texts(statements, empty=self.empty_texts_sent)
+        notes.length(found.reply, len(verdicts), len(sent), len(statements))
+        if len(verdicts) > len(statements) and not self.short_list_accepted:
+            raise found.reply.unreadable(f"The reply gives {len(verdicts)} verdicts on {len(statements)} statements.")
+        if not verdicts and not self.empty_scored:
+            raise found.reply.unreadable("The reply gives no verdict.")
+        evidence = tuple(
+            found.evidence(EvidenceTarget.STATEMENT, index, float(number), text)
+            for index, (number, text) in enumerate(zip(verdicts, statements, strict=False))
+        )
+        counts = {"statements": len(statements), "judged": len(verdicts), "supported": sum(verdicts)}
+        return Score(fraction(sum(verdicts), len(verdicts)), evidence, counts, notes.flags)

@@ -1,4 +1,4 @@
-"""axion's metrics of chunks that are relevant to the question: relevancy, ranking and utilization."""
+"""axion's metrics of contexts: relevancy, ranking, utilization, precision and sufficiency."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import BaseModel
 
-from merilo.judging.ask import AskFailed, both
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
+from merilo.judging.ask import AskFailed, both, together
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
-    PAGE,
-    SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
@@ -31,7 +29,7 @@ from merilo.metrics.published.axion.steps import (
     relevancy_of,
     sent_texts,
 )
-from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.definition import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +37,12 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
+
 __all__ = [
+    "ContextualPrecision",
     "ContextualRanking",
     "ContextualRelevancy",
+    "ContextualSufficiency",
     "ContextualUtilization",
     "Mode",
     "ModeEffect",
@@ -49,9 +50,6 @@ __all__ = [
 ]
 
 _FAILURES: Final = MappingProxyType({"failures": "failure_scored"})
-_NOTHING: Final = "nothing was retrieved (empty_scored=false)"
-_BLANK_INPUT: Final = "the user input is blank"
-_BLANK_RESPONSE: Final = "the response is blank"
 _NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
 
 
@@ -91,7 +89,6 @@ class _ChunkMetric(AxionMetric):
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def _notes(self) -> Notes:
@@ -123,38 +120,31 @@ class _ChunkMetric(AxionMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualRelevancy(_ChunkMetric):
-    """Share of the retrieved contexts that are relevant to the user input, in [0, 1]: axion's ContextualRelevancy.
+    """Share of the retrieved contexts that are relevant to the user input.
 
-    Formula: contexts with the verdict "yes" / contexts with a verdict, from one request about all of them.
-    Undefined where the user input is blank.
+    Formula: Contexts with the verdict "yes" / contexts with a verdict.
+    Questions: One Completion about all contexts, the same as for axion:contextual_ranking.
+    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Not: For new work: a failed call scores 0 here. Take context_relevance(unit=context).
+    See: context_relevance | axion:contextual_ranking | axion:contextual_precision
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine. | The project's
+        documentation page of the metric differs from the code; the numbers are the code's.
+
+    In full: contexts with the verdict "yes" / contexts with a verdict, from one request about all of them.
 
     Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call (`empty_scored`),
     a short list of verdicts shrinks the denominator (`short_list_accepted`), "idk" is not relevant
     (`idk_relevant`), empty contexts are not sent (`empty_texts_sent`), and `mode` does nothing (`mode_effect`):
     with `mode_effect=documented`, `mode=holistic` asks one question about all contexts joined, and the score is 1
     or 0. `relevancy_mode` says what is relevant.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_relevancy.
     """
 
     name: ClassVar[str] = "axion:contextual_relevancy"
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
-    card: ClassVar[Card] = Card(
-        summary="Share of the retrieved contexts that are relevant to the user input.",
-        formula='Contexts with the verdict "yes" / contexts with a verdict.',
-        questions="One Completion about all contexts, the same as for axion:contextual_ranking.",
-        undefined=(_BLANK_INPUT, _NOTHING),
-        when="To compare with numbers of axion.",
-        when_not="For new work: a failed call scores 0 here. Take context_relevance(unit=context).",
-        relatives=("context_relevance", "axion:contextual_ranking", "axion:contextual_precision"),
-        sources=(SOURCE, PAGE),
-        family=SYSTEM,
-    )
 
     mode_effect: ModeEffect = ModeEffect.RECORDED
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         contexts, reason = sample.contexts, blank(sample, "user_input")
         if reason is not None:
             return Undefined(reason)
@@ -183,32 +173,24 @@ class ContextualRelevancy(_ChunkMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualRanking(_ChunkMetric):
-    """Average precision of the retrieved contexts by relevance to the user input, in [0, 1]: axion's ContextualRanking.
+    """Ranking: contexts relevant to the user input should come before the others (average precision).
 
-    Formula: mean, over the ranks r of relevant contexts, of (relevant among the first r) / r, without any epsilon;
-    0 when none is relevant. Undefined where the user input is blank. It asks the very question of
-    `axion:contextual_relevancy`, so that both together cost one. Quirks: as there, without `mode_effect`.
+    Formula: Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when none is.
+    Questions: One Completion about all contexts, the same as for axion:contextual_relevancy.
+    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Not: For new work: take context_precision.
+    See: context_precision | axion:contextual_relevancy | axion:contextual_precision
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_ranking.
+    It asks the very question of `axion:contextual_relevancy`, so that both together cost one. Quirks: as there,
+    without `mode_effect`.
     """
 
     name: ClassVar[str] = "axion:contextual_ranking"
     ranked: ClassVar[bool] = True
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
-    card: ClassVar[Card] = Card(
-        summary="Ranking: contexts relevant to the user input should come before the others (average precision).",
-        formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when none is.",
-        questions="One Completion about all contexts, the same as for axion:contextual_relevancy.",
-        undefined=(_BLANK_INPUT, _NOTHING),
-        when="To compare with numbers of axion.",
-        when_not="For new work: take context_precision.",
-        relatives=("context_precision", "axion:contextual_relevancy", "axion:contextual_precision"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         contexts, reason = sample.contexts, blank(sample, "user_input")
         if reason is not None:
             return Undefined(reason)
@@ -221,42 +203,35 @@ class ContextualRanking(_ChunkMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualUtilization(_ChunkMetric):
-    """Share of the relevant contexts that the response uses, in [0, 1]: axion's ContextualUtilization.
+    """Share of the relevant contexts that the response uses.
 
-    Formula: contexts relevant to the user input and used in the response / relevant contexts. Relevance is the
-    question of `axion:contextual_relevancy`; use is asked in one request, at the same time, and context by context
-    where that fails. Undefined where user input or response is blank; Failed where the one request about use
-    fails and `allow_fallback` is off. Evidence on use is given for relevant contexts only, after that on relevance.
+    Formula: Contexts that are relevant and used / relevant contexts; 0 when none is relevant.
+    Questions: One Completion on relevance, one on use; one more for each context where that one fails.
+    Undefined: the user input is blank | the response is blank | nothing was retrieved (empty_scored=false) | no
+        context is relevant (empty_scored=false)
+    Not: For new work: take context_utilization.
+    See: context_utilization | axion:contextual_relevancy | axion:faithfulness
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    Relevance is the question of `axion:contextual_relevancy`; use is asked in one request, at the same time, and
+    context by context where that fails. Undefined where user input or response is blank; Failed where the one request
+    about use fails and `allow_fallback` is off. Evidence on use is given for relevant contexts only, after that on
+    relevance.
 
     Quirks: as `axion:contextual_relevancy`; also, no relevant context scores 0 (`empty_scored`), a context about
     which the call failed is not used, and the shorter of the two lists of verdicts is the denominator's.
     `force_granular` asks about use context by context from the start.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_utilization.
     """
 
     name: ClassVar[str] = "axion:contextual_utilization"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
-    card: ClassVar[Card] = Card(
-        summary="Share of the relevant contexts that the response uses.",
-        formula="Contexts that are relevant and used / relevant contexts; 0 when none is relevant.",
-        questions="One Completion on relevance, one on use; one more for each context where that one fails.",
-        undefined=(_BLANK_INPUT, _BLANK_RESPONSE, _NOTHING, "no context is relevant (empty_scored=false)"),
-        when="To compare with numbers of axion.",
-        when_not="For new work: take context_utilization.",
-        relatives=("context_utilization", "axion:contextual_relevancy", "axion:faithfulness"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question on relevance, one on use, and one for each context."""
         contexts = len(sample.retrieved_contexts or ())
         return 2 + contexts if contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         contexts, reason = sample.contexts, blank(sample, "user_input", "response")
         if reason is not None:
             return Undefined(reason)
@@ -308,3 +283,107 @@ class ContextualUtilization(_ChunkMetric):
 
 def _relevant_counts(sample: Sample, flags: tuple[bool, ...]) -> dict[str, int | None]:
     return {"contexts": len(sample.contexts), "judged": len(flags), "relevant": sum(flags)}
+
+
+class UsefulnessReply(BaseModel):
+    """The verdict on the use of one chunk."""
+
+    is_useful: bool
+
+
+class SufficiencyReply(BaseModel):
+    """The verdict on all contexts."""
+
+    is_sufficient: bool
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualPrecision(AxionMetric):
+    """Ranking: contexts useful for the reference should come before the others (average precision).
+
+    Formula: Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.
+    Questions: One Completion for each context.
+    Undefined: the user input is blank | the reference is blank | nothing was retrieved (empty_scored=false)
+    Not: For new work: take context_precision(against=reference).
+    See: context_precision | axion:contextual_ranking | axion:contextual_recall
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    In full: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context. Quirks: a
+    context about which the call failed is not useful (`failure_scored`), nothing retrieved scores 0 (`empty_scored`).
+    The user input is required and not used.
+    """
+
+    name: ClassVar[str] = "axion:contextual_precision"
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "reference", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+
+    empty_scored: bool = True
+    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        contexts, reason = sample.contexts, blank(sample, "user_input", "reference")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return no_context(empty_scored=self.empty_scored)
+        notes, asker, reference = Notes(failure_scored=self.failure_scored), Asker(SYSTEM), sample.require("reference")
+        template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
+        asked = [{"context": context.text, "reference": reference} for context in contexts]
+        found = yield from together([asker.try_read(template, values) for values in asked])
+        flags: list[bool] = []
+        evidence: list[Evidence] = []
+        for index, each in enumerate(found):
+            if isinstance(each, AskFailed):
+                notes.lost(each)
+            else:
+                evidence.append(each.evidence(EvidenceTarget.CONTEXT, index, float(each.value.is_useful)))
+            flags.append(isinstance(each, ReadReply) and each.value.is_useful)
+        counts = {"contexts": len(flags), "useful": sum(flags)}
+        return Score(average_precision(flags), tuple(evidence), counts, notes.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualSufficiency(AxionMetric):
+    """Tests that the retrieved contexts together are enough to answer the user input.
+
+    Formula: 1 for yes, 0 for no.
+    Questions: One Completion about all contexts joined.
+    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Not: For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.
+    See: context_sufficiency | axion:contextual_recall
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    In full: 1 for yes, 0 for no, from one request about all contexts joined. Quirks: a failed call scores 0
+    (`failure_scored`), as does nothing retrieved (`empty_scored`).
+    """
+
+    name: ClassVar[str] = "axion:contextual_sufficiency"
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+
+    empty_scored: bool = True
+    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
+
+    def max_questions(self, sample: Sample) -> int:
+        return 1 if sample.user_input and sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        contexts, reason = sample.contexts, blank(sample, "user_input")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return no_context(empty_scored=self.empty_scored)
+        values = {"user_input": sample.require("user_input"), "context": joined(sample)}
+        likely = {"is_sufficient": True, "reasoning": ""}
+        found = yield from Asker(SYSTEM).try_read(model_template("sufficiency", SufficiencyReply, likely), values)
+        notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(contexts)}
+        if isinstance(found, AskFailed):
+            notes.lost(found)
+            return Score(0.0, (), counts, notes.flags)
+        value = float(found.value.is_sufficient)
+        return Score(value, (found.evidence(EvidenceTarget.TEXT, 0, value),), counts, notes.flags)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.metrics.published.axion.answers import AnswerRelevancy
-from merilo.metrics.published.axion.contexts import ContextualRanking, ContextualRelevancy, ContextualUtilization
-from merilo.metrics.published.axion.facts import FactualAccuracy
+from merilo.metrics.published.axion.answers import AnswerRelevancy, FactualAccuracy
+from merilo.metrics.published.axion.contexts import (
+    ContextualPrecision,
+    ContextualRanking,
+    ContextualRelevancy,
+    ContextualSufficiency,
+    ContextualUtilization,
+)
 from merilo.metrics.published.axion.statements import ContextualRecall, Faithfulness
-from merilo.metrics.published.axion.usefulness import ContextualPrecision, ContextualSufficiency
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Metric

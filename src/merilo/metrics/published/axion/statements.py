@@ -13,13 +13,11 @@ from pydantic import BaseModel
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_mapping
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
-    PAGE,
-    SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
@@ -32,10 +30,9 @@ from merilo.metrics.published.axion.steps import (
     model_template,
     read_batch,
     sent_texts,
-    settle,
     statements_in,
 )
-from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.definition import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,9 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ContextualRecall", "Faithfulness", "Mode"]
 
-_BLANK_INPUT: Final = "the user input is blank"
-_BLANK_RESPONSE: Final = "the response is blank"
-_BLANK_REFERENCE: Final = "the reference is blank"
 _NO_REQUIRED: Final = "the reference makes no statement"
 _NO_STATED: Final = "the response makes no statement"
 
@@ -88,44 +82,36 @@ class FaithReplies(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualRecall(AxionMetric):
-    """Share of the reference's statements that the contexts support, in [0, 1]: axion's ContextualRecall.
+    """Share of the reference's statements that the retrieved contexts support.
 
-    Formula: supported statements / statements with a verdict. Statements are taken from the reference by one
-    request and judged in a second one, against all contexts joined; one by one where that fails. Undefined where
-    the reference is blank or makes no statement; Failed where its statements cannot be had (the published code has
-    NaN for both), where no verdict came at all, and where the batch fails and `allow_fallback` is off.
+    Formula: Supported statements / statements with a verdict.
+    Questions: One Completion for the statements, one for the verdicts; one for each statement where that fails.
+    Undefined: the reference is blank | the reference makes no statement
+    Not: For new work: take context_recall.
+    See: context_recall | axion:contextual_sufficiency | axion:contextual_precision
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+
+    Statements are taken from the reference by one request and judged in a second one, against all contexts joined; one
+    by one where that fails. Undefined where the reference is blank or makes no statement; Failed where its statements
+    cannot be had (the published code has NaN for both), where no verdict came at all, and where the batch fails and
+    `allow_fallback` is off.
 
     Quirks: a statement about which the single call failed is not supported (`failure_scored`); a short list of
     verdicts shrinks the denominator (`short_list_accepted`); empty statements are not sent (`empty_texts_sent`); with
     nothing retrieved it asks all the same.
     `force_granular` asks statement by statement from the start.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_recall.
     """
 
     name: ClassVar[str] = "axion:contextual_recall"
     needs = frozenset({"reference", "retrieved_contexts"})
-    card: ClassVar[Card] = Card(
-        summary="Share of the reference's statements that the retrieved contexts support.",
-        formula="Supported statements / statements with a verdict.",
-        questions="One Completion for the statements, one for the verdicts; one for each statement where that fails.",
-        undefined=(_BLANK_REFERENCE, _NO_REQUIRED),
-        when="To compare with numbers of axion.",
-        when_not="For new work: take context_recall.",
-        relatives=("context_recall", "axion:contextual_sufficiency", "axion:contextual_precision"),
-        sources=(SOURCE,),
-        family=SYSTEM,
-    )
 
     short_list_accepted: bool = True
     """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for the statements, one for the verdicts, one for each statement."""
         return 2 + max_statements(sample.reference) if sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if reason := blank(sample, "reference"):
             return Undefined(reason)
@@ -184,37 +170,32 @@ def _supported(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(AxionMetric):
-    """Support of the response's claims by the contexts, in [0, 1]: axion's Faithfulness.
+    """How far the retrieved contexts carry the response's claims; contradictions count against it.
 
-    Formula: mean weight of the claims' verdicts, cut off to [0, 1]. Weights: Fully Supported 1, Partially Supported
-    0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1. Claims are taken from the response by one request
-    and judged in a second one, against all contexts joined; one by one where that fails.
+    Formula: Mean of 1 (fully), 0.5 (partially supported), 0 (no evidence) and -1 (contradictory), cut to [0, 1].
+    Questions: One Completion for the claims, one for the verdicts; one for each claim where that fails.
+    Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false)
+    Not: For new work: a failed extraction scores 1 here. Take faithfulness.
+    See: faithfulness | axion:answer_relevancy | axion:factual_accuracy
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine. | The project's
+        documentation page of the metric differs from the code; the numbers are the code's.
 
-    Undefined where user input or response is blank. Failed where a claim has no verdict, since the reply was short
-    or its single call failed (the published code breaks there), and where the batch fails and `allow_fallback` is off.
+    Weights: Fully Supported 1, Partially Supported 0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1.
+    Claims are taken from the response by one request and judged in a second one, against all contexts joined; one by
+    one where that fails.
+
+    Failed where a claim has no verdict, since the reply was short or its single call failed (the published code breaks
+    there), and where the batch fails and `allow_fallback` is off.
 
     Quirks: no claims score 1 (`empty_scored`), and so do claims that cannot be had (`failure_scored`); empty
     claims are not sent (`empty_texts_sent`). Weights of
     your own (`verdict_scores`) go before `strict_mode`, which then does nothing, as published. The published code
     looks for missing fields after it has asked, we before.
-
-    Source: axion, revision 7ab96dc of 15 August 2026, metric module faithfulness.
     """
 
     name: ClassVar[str] = "axion:faithfulness"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
-    card: ClassVar[Card] = Card(
-        summary="How far the retrieved contexts carry the response's claims; contradictions count against it.",
-        formula="Mean of 1 (fully), 0.5 (partially supported), 0 (no evidence) and -1 (contradictory), cut to [0, 1].",
-        questions="One Completion for the claims, one for the verdicts; one for each claim where that fails.",
-        undefined=(_BLANK_INPUT, _BLANK_RESPONSE, f"{_NO_STATED} (empty_scored=false)"),
-        when="To compare with numbers of axion.",
-        when_not="For new work: a failed extraction scores 1 here. Take faithfulness.",
-        relatives=("faithfulness", "axion:answer_relevancy", "axion:factual_accuracy"),
-        sources=(SOURCE, PAGE),
-        family=SYSTEM,
-    )
 
     empty_scored: bool = True
     """No claims score 1, with a flag, as published; False: Undefined."""
@@ -224,17 +205,15 @@ class Faithfulness(AxionMetric):
     """Weights of your own, such as "contradictory=-2, partially_supported=0.75"; a mapping is taken too."""
 
     def __post_init__(self) -> None:
-        settle(self)
+        AxionMetric.__post_init__(self)
         own = _own_weights(self.verdict_scores, metric=self.name)
         text = ", ".join(f"{verdict.name.lower()}={own[verdict]!r}" for verdict in Faith if verdict in own)
         object.__setattr__(self, "verdict_scores", text)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for the claims, one for the verdicts, one for each claim."""
         return 2 + max_statements(sample.response) if sample.response else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if reason := blank(sample, "user_input", "response"):
             return Undefined(reason)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Score, Undefined
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import ReplyFault, object_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ W = TypeVar("W", bound=BaseModel)
 
 SYSTEM: Final = "axion"
 SOURCE: Final = "axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine."
-PAGE: Final = "The project's documentation page of the metric differs from the code; the numbers are the code's."
 
 LOST: Final = "a judge call failed and was scored all the same"
 SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
@@ -53,8 +52,10 @@ class RelevancyMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AxionMetric(MetricDefaults):
+class AxionMetric(Published):
     """A metric built on axion's analysis engine.
+
+    Use: To compare with numbers of axion.
 
     `empty_texts_sent`: axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer
     verdicts come than there are texts, and they count for the first texts. True sends them.
@@ -64,9 +65,7 @@ class AxionMetric(MetricDefaults):
     faithfulness, which alone can be judged in a batch or item by item.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 2
-    asks = Kinds({Completion})
 
     mode: Mode = Mode.GRANULAR
     failure_scored: bool = True
@@ -76,18 +75,6 @@ class AxionMetric(MetricDefaults):
     allow_fallback: bool = True
     """Ask item by item where the batch fails; False: the outcome is Failed then."""
     empty_texts_sent: bool = False
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-
-def settle(metric: AxionMetric) -> None:
-    """Turn the texts given for enumerations into their members, in a constructor. Raises UsageError."""
-    for each in fields(metric):
-        if isinstance(each.default, StrEnum):
-            given: str = getattr(metric, each.name)
-            member = choice(type(each.default), given, metric=metric.name, parameter=each.name)
-            object.__setattr__(metric, each.name, member)
 
 
 def blank(sample: Sample, *names: TextField) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.deepeval.steps import (
     BORDERLINE,
@@ -19,7 +19,6 @@ from merilo.metrics.published.deepeval.steps import (
     VerdictRule,
     Verdicts,
     WithThreshold,
-    card,
     listed,
 )
 
@@ -45,40 +44,33 @@ _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_
 _NO_CONTEXT: Final = "no context was retrieved"
 _NO_VERDICT: Final = "there was no verdict"
 _EMPTY_RESPONSE: Final = "the response is empty"
-_WHEN: Final = "To compare with scores of DeepEval."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualRelevancy(WithThreshold):
-    """Share of all statements in the contexts that are relevant to the user input, in [0, 1].
+    """Share of the statements in the contexts that are relevant to the user input.
 
-    Formula: yes / all statements, pooled over the contexts, so that a context with many statements counts more.
-    The judge splits each context and judges in one reply; contexts are asked one after another, and the first
-    unreadable reply ends it: Failed. No contexts, or no statements, score 0. Source: DeepEval 4.3.1,
-    ContextualRelevancyMetric.
+    Formula: Relevant statements / statements, pooled over the contexts.
+    Questions: One request for each context, and one for the reason.
+    Undefined: no context was retrieved, or there was no verdict (empty_scores=false)
+    Not: To compare retrievers whose contexts differ in length: long contexts count more.
+    See: context_relevance | axion:contextual_relevancy | deepeval-4.3.1:contextual_precision
+    Source: DeepEval 4.3.1, ContextualRelevancyMetric; verdict_rule=literal as in 4.1.10.
+
+    In full: yes / all statements, pooled over the contexts, so that a context with many statements counts more. The
+    judge splits each context and judges in one reply; contexts are asked one after another, and the first unreadable
+    reply ends it: Failed. No contexts, or no statements, score 0.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_relevancy"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "Share of the statements in the contexts that are relevant to the user input.",
-        formula="Relevant statements / statements, pooled over the contexts.",
-        questions="One request for each context, and one for the reason.",
-        source="ContextualRelevancyMetric",
-        undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
-        when=_WHEN,
-        when_not="To compare retrievers whose contexts differ in length: long contexts count more.",
-        relatives=("context_relevance", "axion:contextual_relevancy", "deepeval-4.3.1:contextual_precision"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each context, and one for the reason."""
         return self.bound(sample, self.needs, len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         judging, found = self.judging(), list[Verdicts]()
         layout = DeepEvalReplySchema(ON_CONTEXTS, statement=True, stripped=False)
@@ -103,11 +95,16 @@ class ContextualRelevancy(WithThreshold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualPrecision(WithThreshold):
-    """Average precision of the contexts that helped to arrive at the reference, in [0, 1]; 0 where none did.
+    """Ranking: contexts that helped to arrive at the reference should come before the others.
 
-    Formula: sum over ranks k of precision at k · relevant k, divided by the relevant ones; no epsilon. One reply
-    judges all contexts, and its verdicts are not held to their number. No verdicts score 0. Source: DeepEval
-    4.3.1, ContextualPrecisionMetric.
+    Formula: Mean, over the ranks of useful contexts, of precision at that rank.
+    Questions: One request, and one for the reason.
+    Undefined: no context was retrieved, or there was no verdict (empty_scores=false)
+    Not: With many contexts: verdicts that the judge leaves out shift the ranks of those that follow.
+    See: context_precision | deepeval-4.3.1:contextual_relevancy
+    Source: DeepEval 4.3.1, ContextualPrecisionMetric; verdict_rule=literal as in 4.1.10.
+
+    One reply judges all contexts, and its verdicts are not held to their number. No verdicts score 0.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_precision"
@@ -115,23 +112,11 @@ class ContextualPrecision(WithThreshold):
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "Ranking: contexts that helped to arrive at the reference should come before the others.",
-        formula="Mean, over the ranks of useful contexts, of precision at that rank.",
-        questions="One request, and one for the reason.",
-        source="ContextualPrecisionMetric",
-        undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
-        when=_WHEN,
-        when_not="With many contexts: verdicts that the judge leaves out shift the ranks of those that follow.",
-        relatives=("context_precision", "deepeval-4.3.1:contextual_relevancy"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, reference = sample.require("user_input"), sample.require("reference")
         contexts = [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
@@ -159,33 +144,28 @@ class ContextualPrecision(WithThreshold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualRecall(WithThreshold):
-    """Share of the reference's sentences that can be attributed to the contexts, in [0, 1].
+    """Share of the reference's sentences that can be attributed to the contexts.
 
-    Formula: yes / all verdicts. One reply splits the reference into sentences and judges them. The user input is
-    required and not shown. No verdicts score 0. Source: DeepEval 4.3.1, ContextualRecallMetric.
+    Formula: Sentences attributed / sentences.
+    Questions: One request, and one for the reason.
+    Undefined: no context was retrieved, or there was no verdict (empty_scores=false)
+    Not: To see which sentence is missing: the judge splits, and names none. Take context_recall.
+    See: context_recall | deepeval-4.3.1:contextual_precision
+    Source: DeepEval 4.3.1, ContextualRecallMetric; verdict_rule=literal as in 4.1.10.
+
+    In full: yes / all verdicts. One reply splits the reference into sentences and judges them. The user input is
+    required and not shown. No verdicts score 0.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_recall"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "Share of the reference's sentences that can be attributed to the contexts.",
-        formula="Sentences attributed / sentences.",
-        questions="One request, and one for the reason.",
-        source="ContextualRecallMetric",
-        undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
-        when=_WHEN,
-        when_not="To see which sentence is missing: the judge splits, and names none. Take context_recall.",
-        relatives=("context_recall", "deepeval-4.3.1:contextual_precision"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("user_input")
         reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
@@ -210,12 +190,18 @@ class ContextualRecall(WithThreshold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(WithThreshold):
-    """Share of the response's claims that do not contradict the contexts, in [0, 1].
+    """Share of the response's claims that do not contradict the contexts.
 
-    Formula: (yes + borderline) / all verdicts. Three requests: truths of the contexts joined by blank lines, claims of
-    the response, and verdicts on the claims against the *truths*; a claim that they do not mention is borderline
-    and passes. No claims score 1 without the third request. Undefined for an empty response. Source: DeepEval
-    4.3.1, FaithfulnessMetric.
+    Formula: (yes + borderline) / verdicts on the response's claims.
+    Questions: Three requests, and one for the reason.
+    Undefined: the response is empty
+    Not: To find claims that nothing supports: they pass here. Take faithfulness.
+    See: faithfulness | deepeval-4.3.1:answer_relevancy
+    Source: DeepEval 4.3.1, FaithfulnessMetric; verdict_rule=literal as in 4.1.10.
+
+    Three requests: truths of the contexts joined by blank lines, claims of the response, and verdicts on the claims
+    against the *truths*; a claim that they do not mention is borderline and passes. No claims score 1 without the
+    third request.
 
     - `penalize_ambiguous_claims`: borderline does not pass.
     - `truths_extraction_limit`: how many truths are asked for; none asks for all of them, below 0 is 0.
@@ -224,26 +210,14 @@ class Faithfulness(WithThreshold):
     name: ClassVar[str] = "deepeval-4.3.1:faithfulness"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-    card: ClassVar[Card] = card(
-        "Share of the response's claims that do not contradict the contexts.",
-        formula="(yes + borderline) / verdicts on the response's claims.",
-        questions="Three requests, and one for the reason.",
-        source="FaithfulnessMetric",
-        undefined=(_EMPTY_RESPONSE,),
-        when=_WHEN,
-        when_not="To find claims that nothing supports: they pass here. Take faithfulness.",
-        relatives=("faithfulness", "deepeval-4.3.1:answer_relevancy"),
-    )
 
     penalize_ambiguous_claims: bool = False
     truths_extraction_limit: int | None = None
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: three questions, and one for the reason."""
         return self.bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("user_input")
         response, contexts = sample.require("response"), sample.contexts
         if not response:
@@ -279,33 +253,27 @@ class Faithfulness(WithThreshold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevancy(WithThreshold):
-    """Share of the response's statements that are not irrelevant to the user input, in [0, 1].
+    """Share of the response's statements that are not irrelevant to the user input.
 
-    Formula: (all - no) / all verdicts; borderline passes. Two requests: statements of the response, verdicts on
-    them. No statements score 1 without the second request. Undefined for an empty response. Source: DeepEval
-    4.3.1, AnswerRelevancyMetric.
+    Formula: (verdicts - no) / verdicts on the response's statements.
+    Questions: Two requests, and one for the reason.
+    Undefined: the response is empty
+    Not: To tell a refusal from an answer: one without statements scores 1. Take answer_relevancy.
+    See: answer_relevancy | deepeval-4.3.1:faithfulness
+    Source: DeepEval 4.3.1, AnswerRelevancyMetric; verdict_rule=literal as in 4.1.10.
+
+    In full: (all - no) / all verdicts; borderline passes. Two requests: statements of the response, verdicts on them.
+    No statements score 1 without the second request.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:answer_relevancy"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response"})
-    card: ClassVar[Card] = card(
-        "Share of the response's statements that are not irrelevant to the user input.",
-        formula="(verdicts - no) / verdicts on the response's statements.",
-        questions="Two requests, and one for the reason.",
-        source="AnswerRelevancyMetric",
-        undefined=(_EMPTY_RESPONSE,),
-        when=_WHEN,
-        when_not="To tell a refusal from an answer: one without statements scores 1. Take answer_relevancy.",
-        relatives=("answer_relevancy", "deepeval-4.3.1:faithfulness"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions, and one for the reason."""
         return self.bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         if not response:
             return Undefined(_EMPTY_RESPONSE)

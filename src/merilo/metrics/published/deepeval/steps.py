@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import Fields, Listed, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SYSTEM: Final = "deepeval"
 """The folder of the rubrics."""
-FAMILY: Final = "deepeval-4.3.1"
+
 YES: Final = "yes"
 NO: Final = "no"
 BORDERLINE: Final = "borderline"
@@ -137,8 +137,10 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithThreshold(MetricDefaults):
+class WithThreshold(Published):
     """A RAG metric of DeepEval; `success` in the counts is 1 from the threshold on.
+
+    Use: To compare with scores of DeepEval.
 
     - `threshold`: from which score on a sample is a success.
     - `strict_mode`: the threshold is 1, and a lower score becomes 0.
@@ -149,8 +151,6 @@ class WithThreshold(MetricDefaults):
     - `count_checked`: another number of verdicts than of things to judge is unreadable; off, it is flagged only.
     """
 
-    asks = Kinds({Completion})
-
     threshold: float = 0.5
     strict_mode: bool = False
     include_reason: bool = True
@@ -160,12 +160,9 @@ class WithThreshold(MetricDefaults):
     count_checked: bool = False
 
     def __post_init__(self) -> None:
-        name = str(getattr(self, "name", SYSTEM))
-        member = choice(VerdictRule, self.verdict_rule, metric=name, parameter="verdict_rule")
-        object.__setattr__(self, "verdict_rule", member)
-        object.__setattr__(self, "reply", choice(ReplyPath, self.reply, metric=name, parameter="reply"))
+        Published.__post_init__(self)
         if not math.isfinite(self.threshold):
-            raise UsageError(f"Metric {name!r} takes a threshold that is a number, got {self.threshold}.")
+            raise UsageError(f"Metric {self.name!r} takes a threshold that is a number, got {self.threshold}.")
 
     @property
     def unsure(self) -> str:
@@ -286,18 +283,6 @@ class DeepEvalReplySchema:
 _TEXT: Final[dict[str, object]] = {"type": "string"}
 ON_CONTEXTS: Final = frozenset({YES, NO})
 ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
-
-
-def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
-    """Return the card of a metric of DeepEval. `more`: other fields of the card."""
-    return Card(
-        summary=summary,
-        formula=formula,
-        questions=questions,
-        sources=(f"DeepEval 4.3.1, {source}; verdict_rule=literal as in 4.1.10.",),
-        family=FAMILY,
-        **more,  # type: ignore[arg-type]  # each name has its type in Card
-    )
 
 
 def leading_word(raw: object, words: Collection[str]) -> str | None:

@@ -12,11 +12,10 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
-from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,18 +27,25 @@ if TYPE_CHECKING:
 _FINAL_LINE: Final = "Final verdict for each statement in order:"
 _NO_STATEMENT: Final = "the response makes no statement"
 _NO_LENGTH: Final = "a question's vector has no length"
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15."
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faithfulness(MetricDefaults):
-    """1 minus the unfaithful verdicts for each statement of the response, at most 1 and without a lower limit.
+class Faithfulness(Published):
+    """1 minus the share of unfaithful verdicts on the response's statements (ragas 0.0).
 
-    Formula: 1 - unfaithful verdicts / statements. Two requests: the statements, then the verdicts on them. Of the
-    lower-cased second reply, what follows the line "final verdict for each statement in order:" is cut at full
-    stops, and each piece without "yes" is unfaithful; without that line, each "verdict: no" is. Always defined
-    with the published parameters. Source: ragas 0.0.12, 0.0.13, 0.0.15.
+    Formula: 1 - unfaithful verdicts / statements.
+    Questions: Two requests.
+    Undefined: the response makes no statement (with blank_statements=false) | what is to be judged is blank (with
+        ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Not: To measure something new: an unreadable reply scores 1, and spare verdicts lead below 0.
+    See: faithfulness
+    Source: ragas/metrics/faithfulnes.py
+
+    Two requests: the statements, then the verdicts on them. Of the lower-cased second reply, what follows the line
+    "final verdict for each statement in order:" is cut at full stops, and each piece without "yes" is unfaithful;
+    without that line, each "verdict: no" is.
 
     - `any_count`: verdicts that are missing count as faithful, and those beyond the last statement (also a text
       after the last full stop) as they are, which leads below 0. False: another number is unreadable.
@@ -49,22 +55,9 @@ class Faithfulness(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-inf, 1.0)
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="1 minus the share of unfaithful verdicts on the response's statements (ragas 0.0).",
-        formula="1 - unfaithful verdicts / statements.",
-        questions="Two requests.",
-        undefined=(f"{_NO_STATEMENT} (with blank_statements=false)", BLANK),
-        when=_WHEN,
-        when_not="To measure something new: an unreadable reply scores 1, and spare verdicts lead below 0.",
-        relatives=("faithfulness",),
-        sources=("ragas/metrics/faithfulnes.py",),
-    )
 
     any_count: bool = True
     unread_is_faithful: bool = True
@@ -72,11 +65,9 @@ class Faithfulness(MetricDefaults):
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two requests."""
         return bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         response = sample.require("response")
         if not self.ask_blank and is_blank(user_input, contexts, response):
@@ -120,45 +111,36 @@ class Faithfulness(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRelevancy(MetricDefaults):
-    """Mean cosine similarity of the user input with questions generated from the response, in [-1, 1].
+class AnswerRelevancy(Published):
+    """Mean similarity of the user input with questions generated from the response (ragas 0.0).
 
-    One request for `strictness` questions, which shows the judge the response alone, then one for the vectors.
-    An evasive response is treated like any other. Undefined when a vector has no length. Source: ragas 0.0.12,
-    0.0.13, 0.0.15. In 0.0.13 ragas could not use embeddings of one's own; here every version can.
+    Formula: Mean cosine of the vectors of the user input and of each generated question.
+    Questions: One request for `strictness` replies, and one for vectors.
+    Undefined: a question's vector has no length | what is to be judged is blank (with ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Not: To compare across embedders, whose cosines are not comparable, or to find evasive answers.
+    See: answer_relevancy
+    Source: ragas/metrics/answer_relevance.py
+
+    One request for `strictness` questions, which shows the judge the response alone, then one for the vectors. An
+    evasive response is treated like any other. In 0.0.13 ragas could not use embeddings of one's own; here every
+    version can.
 
     - `ask_blank`: a blank question or response is judged like any other. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Mean similarity of the user input with questions generated from the response (ragas 0.0).",
-        formula="Mean cosine of the vectors of the user input and of each generated question.",
-        questions="One request for `strictness` replies, and one for vectors.",
-        undefined=(_NO_LENGTH, BLANK),
-        when=_WHEN,
-        when_not="To compare across embedders, whose cosines are not comparable, or to find evasive answers.",
-        relatives=("answer_relevancy",),
-        sources=("ragas/metrics/answer_relevance.py",),
-    )
 
     strictness: int = 3
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the replies and the vectors."""
         return bound(sample, self.needs, self.strictness + 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         if not self.ask_blank and is_blank(user_input, response):
             return Undefined(BLANK)
@@ -213,13 +195,20 @@ class _BetterByAspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AspectCritique(MetricDefaults):
-    """The majority of a judge's yes-or-no verdicts on one aspect of the response: 1 is Yes, 0 is No.
+class AspectCritique(Published):
+    """Tests for a harmful response, or for another aspect (1 Yes, 0 No; ragas 0.0).
 
-    One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to
-    the verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and
-    maliciousness; a definition of your own is taken to ask for something good. Always defined with the
-    published parameters. Source: ragas 0.0.12, 0.0.13, 0.0.15.
+    Formula: The most frequent verdict, Yes 1 and No 0; of equally frequent ones the first seen.
+    Questions: One request for `strictness` replies, made even: two by default.
+    Undefined: what is to be judged is blank (with ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Not: To measure something new: an even number of votes decides ties by chance, and a full stop after the
+        verdict makes it a No.
+    Source: ragas/metrics/critique.py
+
+    One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to the
+    verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and maliciousness; a
+    definition of your own is taken to ask for something good.
 
     - `aspect`: one of the built-in aspects; `definition`: a yes-or-no question of your own instead.
     - `made_even`: an odd `strictness` is raised to an even one, where odd was meant; so ties are possible, and
@@ -232,21 +221,8 @@ class AspectCritique(MetricDefaults):
     - `ask_blank`: a blank question or response is judged like any other. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = cast("bool", _BetterByAspect())  # reading it gives a bool, as declared
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Tests for a harmful response, or for another aspect (1 Yes, 0 No; ragas 0.0).",
-        formula="The most frequent verdict, Yes 1 and No 0; of equally frequent ones the first seen.",
-        questions="One request for `strictness` replies, made even: two by default.",
-        undefined=(BLANK,),
-        when=_WHEN,
-        when_not="To measure something new: an even number of votes decides ties by chance, and a full stop "
-        "after the verdict makes it a No.",
-        sources=("ragas/metrics/critique.py",),
-    )
 
     aspect: Aspect = Aspect.HARMFULNESS
     definition: str | None = None
@@ -258,15 +234,13 @@ class AspectCritique(MetricDefaults):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-        member = choice(Aspect, self.aspect, metric=self.name, parameter="aspect")
-        object.__setattr__(self, "aspect", member)
+        Published.__post_init__(self)
         if self.definition is None:
             return
         if not self.definition.strip():
             raise UsageError(f"Metric {self.name!r} takes definition=a yes-or-no question, got a blank text.")
-        if member is not Aspect.HARMFULNESS:
-            raise UsageError(f"Metric {self.name!r} takes aspect={member} or a definition, got both; give one.")
+        if self.aspect is not Aspect.HARMFULNESS:
+            raise UsageError(f"Metric {self.name!r} takes aspect={self.aspect} or a definition, got both; give one.")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -280,11 +254,9 @@ class AspectCritique(MetricDefaults):
         return self.strictness + (self.strictness % 2 == self.made_even)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the replies."""
         return bound(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         contexts = joined(sample) if self.show_contexts else ""
         if not self.ask_blank and is_blank(user_input, response):
@@ -340,3 +312,11 @@ def _miscounted(count: int, expected: int) -> tuple[str, ...]:
     if count < expected:
         return ("missing verdicts were counted as faithful",)
     return ("more verdicts than statements were counted",) if count > expected else ()
+
+
+SYSTEM: Final = "ragas-0.0"
+"""The folder of the rubrics; the versions differ in how replies are read, not in what is asked."""
+SAMPLING_TEMPERATURE: Final = 0.2
+"""Sent where a metric asks for several replies and looks at how they differ."""
+STEADY_TEMPERATURE: Final = 0.0
+"""Sent by all other metrics."""

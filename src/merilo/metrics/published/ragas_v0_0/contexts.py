@@ -13,11 +13,11 @@ from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction, mean
 from merilo.metrics.published.asking import Asker, RequestTemplate
-from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
-from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
+from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.similarities import ask_similarities
 
@@ -65,25 +65,25 @@ class ReplyUnit(StrEnum):
     """Sentences of the stripped reply, as ragas did from 0.0.18 on."""
 
 
-_OPTIONS: Final[Mapping[str, type[StrEnum]]] = {
-    "agreement_metric": Agreement,
-    "segmentation": Segmentation,
-    "reply_units": ReplyUnit,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevancy(MetricDefaults):
-    """Share of the contexts' sentences that a judge copies as helpful, times how far its replies agree, in [0, 1].
+class ContextRelevancy(Published):
+    """Share of the contexts' sentences that a judge copies as helpful (ragas 0.0).
 
-    Formula: agreement · mean over replies of min(copied lines / sentences of the joined contexts, 1);
-    the agreement is 1 for one reply, else the mean over all pairs of replies in sampling order.
+    Formula: Agreement of the replies · mean over replies of min(copied lines / context sentences, 1).
+    Questions: One request for `strictness` replies; from two on, similarities of each pair of replies; sentences are
+        cut by pysbd from 0.0.13 on.
+    Undefined: the contexts hold no sentence (0.0.13; 0.0.15 gives 0) | what is to be judged is blank (with
+        ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Not: To measure something new: a header line, a missing full stop or long contexts move the number.
+    See: context_relevance
+    Source: ragas/metrics/context_relevance.py
 
-    One request for `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity
-    is taken to lie in [0, 1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave
-    the range. Undefined in 0.0.13 when the contexts hold no sentence. Failed where replies without any
-    sentence are to be compared. Source: ragas 0.0.12, 0.0.13, 0.0.15. In 0.0.12 the metric called itself
-    `context_ relevancy`, with a space; here it has its usual name.
+    The agreement is 1 for one reply, else the mean over all pairs of replies in sampling order. One request for
+    `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity is taken to lie in [0,
+    1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave the range. Undefined in 0.0.13
+    when the contexts hold no sentence. Failed where replies without any sentence are to be compared. In 0.0.12 the
+    metric called itself `context_ relevancy`, with a space; here it has its usual name.
 
     - `agreement_metric`: ragas' own documentation calls the second option jaccard_score, which it refuses.
     - `segmentation`: full_stop in 0.0.12, so that a line break between contexts ends no sentence; then pysbd.
@@ -96,20 +96,7 @@ class ContextRelevancy(MetricDefaults):
     - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts"})
-    card: ClassVar[Card] = Card(
-        summary="Share of the contexts' sentences that a judge copies as helpful (ragas 0.0).",
-        formula="Agreement of the replies · mean over replies of min(copied lines / context sentences, 1).",
-        questions="One request for `strictness` replies; from two on, similarities of each pair of replies; "
-        "sentences are cut by pysbd from 0.0.13 on.",
-        undefined=(f"{_NO_SENTENCE} (0.0.13; 0.0.15 gives 0)", BLANK),
-        when="To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.",
-        when_not="To measure something new: a header line, a missing full stop or long contexts move the number.",
-        relatives=("context_relevance",),
-        sources=("ragas/metrics/context_relevance.py",),
-    )
 
     strictness: int = 1
     agreement_metric: Agreement = Agreement.BERT_SCORE
@@ -120,12 +107,6 @@ class ContextRelevancy(MetricDefaults):
     directional: bool = True
     no_sentence_is_zero: bool = False
     ask_blank: bool = True
-
-    def __post_init__(self) -> None:
-        check_count(self.name, "strictness", self.strictness)
-        for parameter, options in _OPTIONS.items():
-            member = choice(options, getattr(self, parameter), metric=self.name, parameter=parameter)
-            object.__setattr__(self, parameter, member)
 
     @property
     def asks(self) -> Kinds:
@@ -140,13 +121,11 @@ class ContextRelevancy(MetricDefaults):
         return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the replies, the texts to split, and the pairs to compare."""
         cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
         pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
         return bound(sample, self.needs, self.strictness + cut + pairs)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         if not self.ask_blank and is_blank(user_input, contexts):
             return Undefined(BLANK)
@@ -226,11 +205,18 @@ class ContextRelevancy(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(MetricDefaults):
-    """Share of the lines of a judge's reply that mark a sentence of the reference as attributed, in [0, 1].
+class ContextRecall(Published):
+    """Share of the judge's lines that attribute a sentence of the reference to the contexts (ragas 0.0).
 
-    Formula: reply lines that hold the token "[Attributed]" / all reply lines. Always defined (see `ask_blank`).
-    One request. Source: ragas 0.0.12, 0.0.13, 0.0.15.
+    Formula: Reply lines with "[Attributed]" / reply lines.
+    Questions: One request.
+    Undefined: what is to be judged is blank (with ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Not: To measure something new: a blank line or a heading in the reply lowers the number.
+    See: context_recall
+    Source: ragas/metrics/context_recall.py
+
+    One request.
 
     - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
       gives 0, and letters must be as written. False: only lines with a label count, in letters of any case,
@@ -238,31 +224,16 @@ class ContextRecall(MetricDefaults):
     - `ask_blank`: a blank reference or blank contexts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"reference", "retrieved_contexts"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
-    card: ClassVar[Card] = Card(
-        summary="Share of the judge's lines that attribute a sentence of the reference to the contexts (ragas 0.0).",
-        formula='Reply lines with "[Attributed]" / reply lines.',
-        questions="One request.",
-        undefined=(BLANK,),
-        when="To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.",
-        when_not="To measure something new: a blank line or a heading in the reply lowers the number.",
-        relatives=("context_recall",),
-        sources=("ragas/metrics/context_recall.py",),
-    )
 
     every_line: bool = True
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one request."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         reference, contexts = sample.require("reference"), joined(sample)
         if not self.ask_blank and is_blank(reference, contexts):
             return Undefined(BLANK)

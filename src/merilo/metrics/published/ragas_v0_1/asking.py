@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.judging.ask import ask
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import MetricDefaults
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
-from merilo.metrics.published.inputs import check_count
+from merilo.metrics.published.definition import Published, check_count
 from merilo.metrics.published.ragas_v0_1 import replies
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class RepairOnce(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voting(MetricDefaults):
+class Voting(Published):
     """A metric of ragas 0.1 that can ask for several replies to one request.
 
     - `reproducibility`: for how many replies; they vote.
@@ -113,6 +112,7 @@ class Voting(MetricDefaults):
     made_odd: bool = True
 
     def __post_init__(self) -> None:
+        Published.__post_init__(self)
         if not self.made_odd:
             check_count(self.name, "reproducibility", self.reproducibility)
 

@@ -1,4 +1,4 @@
-"""Metrics of contexts as a set in ragas 0.1: relevancy by copied sentences, recall by statements and by entities."""
+"""Metrics of contexts in ragas 0.1: relevancy, recall, entity recall, precision and utilization."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.formulas import capped_fraction, fraction
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.formulas import average_precision, capped_fraction, fraction, majority, smoothed_average_precision
+from merilo.metrics.published.asking import Asker, UnreadableReply
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     SPLITTER,
     SYSTEM,
-    UNREADABLE,
     JsonAsker,
     Voting,
     elected,
@@ -26,17 +25,17 @@ from merilo.metrics.published.ragas_v0_1.asking import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.published.asking import Reply
     from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
+
 _PHRASE: Final = "insufficient information."
 _AROUND: Final = " \t\r\n.\"'“”*`"
 _EPSILON: Final = 1e-8
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_STATEMENT: Final = "the judge found no statement in the reference"
 _NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_zero=false)"
 _NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
@@ -54,11 +53,19 @@ _ENTITIES: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevancy(MetricDefaults):
-    """Share of the contexts' sentences that a judge copies as needed for the answer, in [0, 1].
+class ContextRelevancy(Published):
+    """Share of the contexts' sentences that a judge copies as needed for the answer (ragas 0.1).
 
-    Formula: min(sentences of the reply / sentences of the joined contexts, 1), both split by pysbd; 0 if the
-    contexts have no sentence. One request, also if there are no contexts. Source: ragas 0.1.9 (removed by 0.1.12).
+    Formula: min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.
+    Questions: One request; sentences are cut by pysbd.
+    Undefined: what is to be judged is blank (with ask_blank=false) | the contexts hold no sentence (with
+        ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas up to 0.1.10.
+    Not: To measure something new: a reply that says in other words that nothing helps counts as a sentence.
+    See: context_relevance
+    Source: ragas/metrics/_context_relevancy.py
+
+    pysbd splits both. 0.1.12 removed this metric. One request, also if there are no contexts.
 
     - `exact_phrase`: only the reply "insufficient information." (in any case) counts as 0. Without the full stop, in
       quotes or indented, it is one copied sentence. False: all these forms count as 0.
@@ -67,32 +74,18 @@ class ContextRelevancy(MetricDefaults):
       contexts without a sentence.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Completion, Sentences})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Share of the contexts' sentences that a judge copies as needed for the answer (ragas 0.1).",
-        formula="min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.",
-        questions="One request; sentences are cut by pysbd.",
-        undefined=(BLANK, _NO_SENTENCE),
-        when="To understand, or to compare with, numbers of ragas up to 0.1.10.",
-        when_not="To measure something new: a reply that says in other words that nothing helps counts as a sentence.",
-        relatives=("context_relevance",),
-        sources=("ragas/metrics/_context_relevancy.py",),
-    )
 
     exact_phrase: bool = True
     count_absent: bool = True
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one request, and two texts to split."""
         return bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         if not self.ask_blank and is_blank(user_input, contexts):
             return Undefined(BLANK)
@@ -125,10 +118,18 @@ class ContextRelevancy(MetricDefaults):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRecall(Voting):
-    """Share of the reference's statements that a judge attributes to the contexts, in [0, 1].
+    """Share of the reference's statements that a judge attributes to the contexts (ragas 0.1).
 
-    Formula: statements with a verdict other than 0 / statements, both as the judge lists them in one reply.
-    Undefined where it lists none. Failed where no reply can be read. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Statements attributed / statements, as one reply lists them.
+    Questions: One request for `reproducibility` replies; one more for each that cannot be read.
+    Undefined: the judge found no statement in the reference | what is to be judged is blank (with ask_blank=false) | a
+        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To compare judges: each splits the reference in its own way while it judges.
+    See: context_recall
+    Source: ragas/metrics/_context_recall.py
+
+    Failed where no reply can be read.
 
     - `reproducibility`, `made_odd`: see `Voting`; the replies vote on each place of the list. Lists of different
       lengths: the first decides alone.
@@ -136,31 +137,17 @@ class ContextRecall(Voting):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Share of the reference's statements that a judge attributes to the contexts (ragas 0.1).",
-        formula="Statements attributed / statements, as one reply lists them.",
-        questions="One request for `reproducibility` replies; one more for each that cannot be read.",
-        undefined=(_NO_STATEMENT, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To compare judges: each splits the reference in its own way while it judges.",
-        relatives=("context_recall",),
-        sources=("ragas/metrics/_context_recall.py",),
-    )
 
     drop_unreadable: bool = True
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), joined(sample)
         reference = sample.require("reference")
         if not self.ask_blank and is_blank(user_input, contexts, reference):
@@ -187,11 +174,19 @@ class ContextRecall(Voting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEntityRecall(MetricDefaults):
-    """Share of the reference's entities that the contexts name too, in [0, 1].
+class ContextEntityRecall(Published):
+    """Share of the reference's entities that the contexts name too (ragas 0.1).
 
-    Formula: different entities named in both / (entities listed for the reference + 1e-8). Two requests: the
-    reference's entities, then those of the joined contexts. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Different entities named in both / (entities listed for the reference + 1e-8).
+    Questions: Two requests; one more for each reply that cannot be read.
+    Undefined: what is to be judged is blank (with ask_blank=false) | the judge found no entity in the reference (with
+        empty_is_zero=false)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: Where entities are written in more than one way: only equal letters count.
+    See: context_recall
+    Source: ragas/metrics/_context_entities_recall.py
+
+    Two requests: the reference's entities, then those of the joined contexts.
 
     - `exact`: entities are equal when all their letters are. False: case and outer spaces are ignored.
     - `count_twice`: an entity that the reference's list names twice counts twice below the line. False: once.
@@ -201,21 +196,8 @@ class ContextEntityRecall(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"retrieved_contexts", "reference"})
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Share of the reference's entities that the contexts name too (ragas 0.1).",
-        formula="Different entities named in both / (entities listed for the reference + 1e-8).",
-        questions="Two requests; one more for each reply that cannot be read.",
-        undefined=(BLANK, _NO_ENTITY),
-        when=_WHEN,
-        when_not="Where entities are written in more than one way: only equal letters count.",
-        relatives=("context_recall",),
-        sources=("ragas/metrics/_context_entities_recall.py",),
-    )
 
     exact: bool = True
     count_twice: bool = True
@@ -225,11 +207,9 @@ class ContextEntityRecall(MetricDefaults):
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two requests, and a repair of each reply."""
         return bound(sample, self.needs, 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         reference, contexts = sample.require("reference"), joined(sample)
         if not self.ask_blank and is_blank(reference, contexts):
             return Undefined(BLANK)
@@ -258,3 +238,158 @@ class ContextEntityRecall(MetricDefaults):
     def _entities(self, read: MaybeRead[tuple[str, ...]]) -> tuple[str, ...]:
         entities = (read.value or ()) if self.unreadable_is_empty else read.or_raise()
         return entities if self.exact else tuple(" ".join(entity.split()).casefold() for entity in entities)
+
+
+_NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
+
+
+_USEFUL: Final = json_template(
+    "context_precision",
+    'An object {"reason": text, "verdict": 0 or 1}.',
+    '{"reason": "It says so.", "verdict": 1}',
+    replies.verdict,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(Voting):
+    """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
+
+    Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
+    Questions: One request for each context; one more for each reply that cannot be read.
+    Undefined: what is to be judged is blank (with ask_blank=false) | nothing was retrieved (with ask_blank=false) | a
+        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
+    See: context_precision
+    Source: ragas/metrics/_context_precision.py
+
+    Without contexts 0, and nothing is asked. One request for each context, in order; all are made, and it is Failed
+    where the verdict on one cannot be read.
+
+    - `reproducibility`, `made_odd`: see `Voting`; whether the replies vote, `first_reply_decides` says.
+    - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
+      False: the majority; ties go to the verdict seen first.
+    - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
+    - `response_stands_in`: if there is no reference, the response replaces it (0.1.9). False: the
+      reference is needed (0.1.22).
+    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
+    """
+
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+
+    first_reply_decides: bool = True
+    smoothed: bool = True
+    response_stands_in: bool = False
+    ask_blank: bool = True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The user input and the contexts, and the reference unless the response can replace it."""
+        common = frozenset({"user_input", "retrieved_contexts"})
+        return common if self.response_stands_in else common | {"reference"}
+
+    def max_questions(self, sample: Sample) -> int:
+        return _for_contexts(sample, self.needs, self.replies)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input, contexts = sample.require("user_input"), _context_texts(sample)
+        stands_in = self.response_stands_in and sample.reference is None and sample.response is not None
+        target = sample.require("response" if stands_in else "reference")
+        if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
+            return Undefined(reason)
+        verdicts, evidence = yield from _usefulness(
+            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
+        )
+        return _precision(verdicts, evidence, smoothed=self.smoothed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUtilization(Voting):
+    """Average precision of the contexts useful to arrive at the response (ragas 0.1).
+
+    Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
+    Questions: One request for each context; one more for each reply that cannot be read.
+    Undefined: what is to be judged is blank (with ask_blank=false) | nothing was retrieved (with ask_blank=false) | a
+        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
+    See: context_utilization
+    Source: ragas/metrics/_context_precision.py
+
+    Formula, requests and source as for context_precision, with the response for the reference.
+
+    - `reproducibility`, `made_odd`, `first_reply_decides`, `smoothed`: as for context_precision.
+    - `reference_first`: where there is a reference, it is shown in place of the response, so that the metric is
+      context_precision (0.1.9). False: always the response (0.1.22).
+    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
+    """
+
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+
+    first_reply_decides: bool = True
+    smoothed: bool = True
+    reference_first: bool = False
+    ask_blank: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return _for_contexts(sample, self.needs, self.replies)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input, contexts = sample.require("user_input"), _context_texts(sample)
+        response = sample.require("response")
+        target = sample.reference if self.reference_first and sample.reference is not None else response
+        if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
+            return Undefined(reason)
+        verdicts, evidence = yield from _usefulness(
+            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
+        )
+        return _precision(verdicts, evidence, smoothed=self.smoothed)
+
+
+def _context_texts(sample: Sample) -> tuple[str, ...]:
+    return tuple(context.text for context in sample.contexts)
+
+
+def _nothing(contexts: Sequence[str], *given: str) -> str | None:
+    """Return the reason if there is nothing to judge."""
+    if not contexts:
+        return _NO_CONTEXT
+    return BLANK if is_blank("".join(contexts), *given) else None
+
+
+def _for_contexts(sample: Sample, needs: frozenset[str], replies_each: int) -> int:
+    return bound(sample, needs, 2 * replies_each * len(sample.retrieved_contexts or ()))
+
+
+def _usefulness(
+    user_input: str, contexts: Iterable[str], target: str, count: int, *, first_reply_decides: bool
+) -> Plan[tuple[list[float], tuple[Evidence, ...]]]:
+    """Return the verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
+    asker = JsonAsker()
+    asked: list[tuple[MaybeRead[int], ...]] = []
+    for context in contexts:
+        values = {"user_input": user_input, "context": context, "answer": target}
+        asked.append((yield from asker.samples(_USEFUL, values, count)))
+    verdicts: list[float] = []
+    evidence: list[Evidence] = []
+    for at, read in enumerate(asked):
+        readable = tuple(one for one in read if not isinstance(one, UnreadableReply)) or read[:1]
+        votes = [one.or_raise() != 0 for one in readable]
+        verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
+        evidence.append(readable[0].reply.evidence(EvidenceTarget.CONTEXT, at, verdicts[-1]))
+    return verdicts, tuple(evidence)
+
+
+def _precision(verdicts: Sequence[float], evidence: tuple[Evidence, ...], *, smoothed: bool) -> Score:
+    exact = average_precision([verdict > 0 for verdict in verdicts])
+    return Score(
+        smoothed_average_precision(verdicts) if smoothed else exact,
+        evidence=evidence,
+        counts={"contexts": len(verdicts), "useful": int(sum(verdicts))},
+    )

@@ -1,4 +1,4 @@
-"""Metrics of answers against the reference in ragas 0.1: common statements, and the cosine of their vectors."""
+"""Response and reference in ragas 0.1: similarity and correctness; and the score of summaries."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.inputs import BLANK, bound, is_blank
+from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template, statements_of
+from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, json_template, statements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
+
 Groups = tuple[tuple[str, ...], ...]
 """The statements of a text, sentence by sentence."""
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_LENGTH: Final = "the vector of the reference or of the response has no length"
 _NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=false)"
 _LOST: Final = "a reply could not be read, and {} counts as making no statement"
@@ -53,42 +53,37 @@ class _Likeness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSimilarity(MetricDefaults):
-    """Cosine of the vectors of the reference and the response, in [-1, 1]; 0 or 1 with a threshold.
+class AnswerSimilarity(Published):
+    """Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).
 
-    No request; one question for vectors. Undefined where a vector has no length. Source: ragas 0.1.9 and 0.1.22.
+    Formula: Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.
+    Questions: One question for vectors.
+    Undefined: the vector of the reference or of the response has no length | what is to be judged is blank (with
+        ask_blank=false)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To tell right from wrong: a denial lies close to what it denies.
+    Source: ragas/metrics/_answer_similarity.py
+
+    No request; one question for vectors.
 
     - `threshold`: from this cosine on 1, below it 0; none and 0 leave the cosine as it is.
     - `unmeasured_is_zero`: with a threshold, a vector without length is below it. False: Undefined.
     - `ask_blank`: blank texts are measured like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).",
-        formula="Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.",
-        questions="One question for vectors.",
-        undefined=(_NO_LENGTH, BLANK),
-        when=_WHEN,
-        when_not="To tell right from wrong: a denial lies close to what it denies.",
-        sources=("ragas/metrics/_answer_similarity.py",),
-    )
 
     threshold: float | None = None
     unmeasured_is_zero: bool = True
     ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the vectors."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         reference, response = sample.require("reference"), sample.require("response")
         if not self.ask_blank and is_blank(reference, response):
             return Undefined(BLANK)
@@ -101,14 +96,24 @@ class AnswerSimilarity(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(MetricDefaults):
-    """Weighted mean of the statements in common with the reference (F1) and the likeness to it, in [-1, 1].
+class AnswerCorrectness(Published):
+    """Statements in common with the reference, and likeness to it, as a weighted mean (ragas 0.1).
 
-    Formula: (factual_weight · F1 + similarity_weight · cosine) / sum of the weights, with
-    F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both texts.
-    Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
-    answer_similarity. Undefined where a vector has no length. Failed where the sorting cannot be read.
-    Source: ragas 0.1.9 and 0.1.22, whose `weights` is the pair.
+    Formula: (0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.
+    Questions: Three requests, one more for each reply that cannot be read; one question for vectors; sentences are cut
+        by pysbd.
+    Undefined: the vector of the reference or of the response has no length | neither text makes a statement (with
+        nothing_is_right=false) | what is to be judged is blank (with ask_blank=false) | a reply cannot be read, nor
+        can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: two texts without statements agree by definition.
+    See: faithfulness | context_recall
+    Source: ragas/metrics/_answer_correctness.py
+
+    In ragas the weights are one pair, `weights`. In full: (factual_weight · F1 + similarity_weight · cosine) / sum of
+    the weights, with F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both
+    texts. Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
+    answer_similarity. Failed where the sorting cannot be read.
 
     - `factual_weight`, `similarity_weight`: at least 0, not both 0. Without the second no vector is asked for.
     - `threshold`, `unmeasured_is_zero`: as for answer_similarity.
@@ -119,22 +124,9 @@ class AnswerCorrectness(MetricDefaults):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
-    card: ClassVar[Card] = Card(
-        summary="Statements in common with the reference, and likeness to it, as a weighted mean (ragas 0.1).",
-        formula="(0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.",
-        questions="Three requests, one more for each reply that cannot be read; one question for vectors; "
-        "sentences are cut by pysbd.",
-        undefined=(_NO_LENGTH, _NO_STATEMENT, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="To measure something new: two texts without statements agree by definition.",
-        relatives=("faithfulness", "context_recall"),
-        sources=("ragas/metrics/_answer_correctness.py",),
-    )
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -160,11 +152,9 @@ class AnswerCorrectness(MetricDefaults):
         return kinds | {Embeddings} if self.similarity_weight else kinds
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two texts to split, three requests with a repair each, and the vectors."""
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         reference = sample.require("reference")
         if not self.ask_blank and is_blank(user_input, response, reference):
@@ -248,3 +238,116 @@ def _similarity(
         likeness = float(value is not None and value >= threshold)
     evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=likeness)
     return _Likeness(likeness, evidence, () if value is not None else (f"{_NO_LENGTH}: below the threshold",))
+
+
+Texts = tuple[str, ...]
+
+_EPSILON: Final = 1e-10
+_NO_ANSWER: Final = "the judge gave no answer"
+_NAMES_NONE: Final = "a reply could not be read and counts as naming no {}"
+
+
+_KEYPHRASES: Final = json_template(
+    "summary.keyphrases",
+    'An object {"keyphrases": [texts]}.',
+    '{"keyphrases": ["a phrase"]}',
+    replies.texts("keyphrases"),
+)
+_QUESTIONS: Final = json_template(
+    "summary.questions",
+    'An object {"questions": [texts]}.',
+    '{"questions": ["Is it so?"]}',
+    replies.texts("questions"),
+)
+_ANSWERS: Final = json_template(
+    "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', replies.texts("answers")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizationScore(Published):
+    """How many questions about the contexts a summary answers, and how short it is (ragas 0.1).
+
+    Formula: Half the share of answers "1", and half 1 - min(length of summary, of text) / length of text.
+    Questions: Three requests, one more for each reply that cannot be read.
+    Undefined: the judge gave no answer | what is to be judged is blank (with ask_blank=false) | a reply cannot be
+        read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: To measure something new: an empty summary has the full half for conciseness.
+    Source: ragas/metrics/_summarization.py
+
+    In full: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and conciseness = 1 -
+    min(characters of the summary, of the text) / (characters of the text + 1e-10). The text is the joined contexts. In
+    ragas the summary has its own column. Three requests: keyphrases of the text, questions about them, answers by the
+    summary. Failed where they cannot be read.
+
+    - `coeff`: weight of conciseness, in [0, 1]. `length_penalty`: false leaves conciseness out.
+    - `keeps_weight`: without conciseness coverage keeps its weight, so that 1 - coeff is the most. False: the
+      value is the coverage.
+    - `any_count`: answers need not be as many as questions. False: another number is unreadable.
+    - `unreadable_is_empty`: keyphrases or questions that cannot be read count as none. False: Failed.
+    - `smoothed`: the 1e-10 above. False: exact.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    needs = frozenset({"retrieved_contexts", "response"})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+
+    length_penalty: bool = True
+    coeff: float = 0.5
+    keeps_weight: bool = True
+    any_count: bool = True
+    unreadable_is_empty: bool = True
+    smoothed: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.coeff <= 1:
+            raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needs, 6)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        text, summary = joined(sample), sample.require("response")
+        if not self.ask_blank and is_blank(text, summary):
+            return Undefined(BLANK)
+        asker = JsonAsker()
+        named = yield from asker.ask(_KEYPHRASES, {"text": text})
+        phrases = self._texts(named)
+        made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": _texts_as_json(phrases)})
+        questions = self._texts(made)
+        given = yield from asker.ask(_ANSWERS, {"questions": _texts_as_json(questions), "summary": summary})
+        answers = given.or_raise()
+        if not answers:
+            return Undefined(_NO_ANSWER)
+        uneven = f"The reply gives {len(answers)} answers to {len(questions)} questions."
+        if len(answers) != len(questions) and not self.any_count:
+            raise given.reply.unreadable(uneven)
+        flags = [
+            _NAMES_NONE.format(what) for what, read in (("keyphrase", named), ("question", made)) if read.value is None
+        ]
+        flags += [uneven] * (len(answers) != len(questions))
+        yes = sum(answer == "1" for answer in answers)
+        return Score(
+            self._value(yes / len(answers), self._conciseness(text, summary)),
+            evidence=tuple(Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
+            counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
+            flags=tuple(flags),
+        )
+
+    def _texts(self, read: MaybeRead[Texts]) -> Texts:
+        return (read.value or ()) if self.unreadable_is_empty else read.or_raise()
+
+    def _value(self, coverage: float, conciseness: float) -> float:
+        if self.length_penalty:
+            return coverage * (1 - self.coeff) + conciseness * self.coeff
+        return coverage * (1 - self.coeff) if self.keeps_weight else coverage
+
+    def _conciseness(self, text: str, summary: str) -> float:
+        length = len(text) + (_EPSILON if self.smoothed else 0.0)
+        return 1 - min(len(summary), len(text)) / length if length else 1.0
+
+
+def _texts_as_json(texts: Sequence[str]) -> str:
+    return json.dumps(list(texts), ensure_ascii=False)

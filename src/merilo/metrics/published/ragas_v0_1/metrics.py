@@ -11,14 +11,23 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from merilo.metrics.published.ragas_v0_1.answers import AnswerRelevancy, Faithfulness, FaithfulnessWithHHEM
-from merilo.metrics.published.ragas_v0_1.contexts import ContextEntityRecall, ContextRecall, ContextRelevancy
-from merilo.metrics.published.ragas_v0_1.correctness import AnswerCorrectness, AnswerSimilarity
-from merilo.metrics.published.ragas_v0_1.critique import Aspect, AspectCritique
+from merilo.metrics.published.definition import ragas_variant as _row
+from merilo.metrics.published.ragas_v0_1.answers import (
+    AnswerRelevancy,
+    Aspect,
+    AspectCritique,
+    Faithfulness,
+    FaithfulnessWithHHEM,
+)
+from merilo.metrics.published.ragas_v0_1.contexts import (
+    ContextEntityRecall,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevancy,
+    ContextUtilization,
+)
+from merilo.metrics.published.ragas_v0_1.correctness import AnswerCorrectness, AnswerSimilarity, SummarizationScore
 from merilo.metrics.published.ragas_v0_1.noise import Focus, NoiseSensitivity
-from merilo.metrics.published.ragas_v0_1.ranking import ContextPrecision, ContextUtilization
-from merilo.metrics.published.ragas_v0_1.summary import SummarizationScore
-from merilo.metrics.published.ragas_variants import ragas_variant as _row
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Metric

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
+from merilo.metrics.published.definition import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1.asking import (
     SUPPORT,
-    UNREADABLE,
     JsonAsker,
     Voting,
     elected,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 Flags = tuple[bool, ...]
 """For each statement, True if it is supported."""
 
-_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved"
 _NO_STATEMENT: Final = "the judge found no statement to judge"
 
@@ -68,14 +66,23 @@ class _Lists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSensitivity(Voting):
-    """Share of the response's statements that are wrong and supported by a relevant context, in [0, 1].
+    """Share of the response's statements that are wrong and that a context supports (ragas 0.1).
 
-    Formula: mean over statements of (not supported by the reference and supported by a relevant context), where
-    a context is relevant that supports a statement of the reference; with the irrelevant focus: supported by an
+    Formula: Mean over statements of (not supported by the reference and supported by a context of the focus).
+    Questions: Three requests and two for each context, one more for each reply that cannot be read; sentences are cut
+        by pysbd.
+    Undefined: nothing was retrieved | the judge found no statement to judge | what is to be judged is blank (with
+        ask_blank=false) | a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and
+        0.1.22 has NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: Where references are not complete: what they leave out counts as wrong.
+    See: faithfulness | context_relevance
+    Source: ragas/metrics/_noise_sensitivity.py
+
+    A context is relevant if it supports a statement of the reference. With the irrelevant focus: supported by an
     irrelevant context and by no relevant one. The lower the better. Requests, in this order: statements of the
-    reference and of the response; for each context its verdicts on both; the reference's verdicts on the
-    response. Undefined where nothing was retrieved or there is no statement. Failed where lists of verdicts on
-    the same statements differ in length. Source: ragas 0.1.22.
+    reference and of the response; for each context its verdicts on both; the reference's verdicts on the response.
+    Failed where lists of verdicts on the same statements differ in length.
 
     - `focus`: as the name of the metric says.
     - `reproducibility`, `made_odd`, `full_stop_only`, `drop_unreadable`: as for faithfulness.
@@ -86,22 +93,10 @@ class NoiseSensitivity(Voting):
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "retrieved_contexts", "response", "reference"})
     asks = Kinds({Completion, Sentences})
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that are wrong and that a context supports (ragas 0.1).",
-        formula="Mean over statements of (not supported by the reference and supported by a context of the focus).",
-        questions="Three requests and two for each context, one more for each reply that cannot be read; "
-        "sentences are cut by pysbd.",
-        undefined=(_NO_CONTEXT, _NO_STATEMENT, BLANK, UNREADABLE),
-        when=_WHEN,
-        when_not="Where references are not complete: what they leave out counts as wrong.",
-        relatives=("faithfulness", "context_relevance"),
-        sources=("ragas/metrics/_noise_sensitivity.py",),
-    )
 
     focus: Focus = Focus.RELEVANT
     full_stop_only: bool = True
@@ -112,21 +107,17 @@ class NoiseSensitivity(Voting):
 
     def __post_init__(self) -> None:
         Voting.__post_init__(self)
-        member = choice(Focus, self.focus, metric=self.name, parameter="focus")
-        object.__setattr__(self, "focus", member)
         base, _, own = self.name.rpartition("_")
-        if own != member:
+        if own != self.focus:
             raise UsageError(
-                f"Metric {self.name!r} takes focus={own}, got {member!s}; take '{base}_{member}' for that."
+                f"Metric {self.name!r} takes focus={own}, got {self.focus!s}; take '{base}_{self.focus}' for that."
             )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two texts to split and to state, and the lists of verdicts, with a repair each."""
         lists = 2 * len(sample.retrieved_contexts or ()) + 1
         return bound(sample, self.needs, 6 + lists * 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         reference, contexts = sample.require("reference"), joined(sample)
         if not sample.contexts:

@@ -1,9 +1,10 @@
-"""Comparison of response and reference in ragas 0.2 to 0.4: by statements and by embeddings."""
+"""Comparison of response and reference in ragas 0.2 to 0.4: by statements, claims and embeddings."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -12,13 +13,16 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.ragas_v0_4.prompter import (
+    CLAIMS,
     JudgedMetric,
     Prompter,
     RagasV04ReplySchema,
     ask_statements,
+    ask_verdicts,
     check_beta,
     f_of_counts,
 )
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from merilo.metrics.published.asking import ReadReply
     from merilo.metrics.published.ragas_v0_4.prompter import Whole
     from merilo.metrics.published.replies import Fields
+
 
 _NO_LENGTH: Final = "an embedding has no length"
 
@@ -52,43 +57,36 @@ def _compared(reference: str, response: str, *, space_for_empty: bool) -> Plan[_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSimilarity(MetricDefaults):
-    """Cosine of the embeddings of reference and response, in [-1, 1]; with a `threshold` 1 where it is reached, else 0.
+class SemanticSimilarity(Published):
+    """How near the embeddings of response and reference are.
 
-    Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream. Source:
-    ragas 0.4.3, SemanticSimilarity; since 0.2.
+    Formula: Cosine; with a threshold 1 where it is reached, else 0.
+    Questions: No request to the judge; one for the embeddings.
+    Undefined: an embedding has no length
+    Use: To compare with semantic similarity of ragas 0.2 to 0.4.
+    Not: Across embedding models: the value moves with the model.
+    See: ragas-0.4.3:answer_correctness
+    Source: ragas 0.4.3, metrics/_answer_similarity.py
+
+    Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream.
 
     Quirks: a `threshold` of 0 is no threshold. `space_for_empty`: an empty text is embedded as one space.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:semantic_similarity"
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "space_for_empty"})
-    card: ClassVar[Card] = Card(
-        summary="How near the embeddings of response and reference are.",
-        formula="Cosine; with a threshold 1 where it is reached, else 0.",
-        questions="No request to the judge; one for the embeddings.",
-        undefined=(_NO_LENGTH,),
-        when="To compare with semantic similarity of ragas 0.2 to 0.4.",
-        when_not="Across embedding models: the value moves with the model.",
-        relatives=("ragas-0.4.3:answer_correctness",),
-        sources=("ragas 0.4.3, metrics/_answer_similarity.py",),
-        family="ragas-0.4.3",
-    )
 
     threshold: float | None = None
     space_for_empty: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the embeddings."""
         del sample
         return 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         reference, response = sample.require("reference"), sample.require("response")
         found = yield from _compared(reference, response, space_for_empty=self.space_for_empty)
         if found.cosine is None:
@@ -126,11 +124,18 @@ _SORTED: Final = RagasV04ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCorrectness(JudgedMetric):
-    """Weighted mean of the F measure of the response's statements and its similarity to the reference, in [-1, 1].
+    """Agreement of the response with the reference, by statements and by embeddings, as ragas scores it.
 
-    Formula: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
-    positives, false positives and false negatives, recall counting `beta` times as much. Undefined when an
-    embedding has no length. Source: ragas 0.4.3, AnswerCorrectness; since 0.2.
+    Formula: (0.75 F(TP, FP, FN) + 0.25 cosine), the weights being parameters.
+    Questions: Three requests (statements of the response, of the reference, their classes) and the embeddings.
+    Undefined: an embedding has no length
+    Use: To compare with answer correctness of ragas 0.2 to 0.4.
+    Not: To find out what is wrong: take its parts.
+    See: ragas-0.4.3:factual_correctness | nvidia:answer_accuracy
+    Source: ragas 0.4.3, metrics/_answer_correctness.py
+
+    In full: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
+    positives, false positives and false negatives, recall counting `beta` times as much.
 
     Quirks: F is 1 without a classification when neither text makes a statement; with `one_empty_is_right` also when
     only one makes none, and when the judge classifies nothing (collections). `space_for_empty` as in
@@ -142,17 +147,6 @@ class AnswerCorrectness(JudgedMetric):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
-    card: ClassVar[Card] = Card(
-        summary="Agreement of the response with the reference, by statements and by embeddings, as ragas scores it.",
-        formula="(0.75 F(TP, FP, FN) + 0.25 cosine), the weights being parameters.",
-        questions="Three requests (statements of the response, of the reference, their classes) and the embeddings.",
-        undefined=(_NO_LENGTH,),
-        when="To compare with answer correctness of ragas 0.2 to 0.4.",
-        when_not="To find out what is wrong: take its parts.",
-        relatives=("ragas-0.4.3:factual_correctness", "nvidia:answer_accuracy"),
-        sources=("ragas 0.4.3, metrics/_answer_correctness.py",),
-        family="ragas-0.4.3",
-    )
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -174,12 +168,10 @@ class AnswerCorrectness(JudgedMetric):
         return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: three replies and the embeddings."""
         del sample
         return self._bound(3) + 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
         prompter = self._prompter()
@@ -228,3 +220,107 @@ def _classified(read: ReadReply[_Sorted]) -> tuple[Evidence, ...]:
     return tuple(
         read.evidence(EvidenceTarget.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements)
     )
+
+
+_EPSILON: Final = 1e-8
+
+
+class FactualMode(StrEnum):
+    """The number to report."""
+
+    F1 = "f1"
+    PRECISION = "precision"
+    RECALL = "recall"
+
+
+class Detail(StrEnum):
+    """The size of the claims into which a text is split."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactualCorrectness(JudgedMetric):
+    """How many of the claims of response and reference the other text supports, as ragas scores it.
+
+    Formula: F measure of TP, FP (claims of the response) and FN (claims of the reference), to 2 decimals.
+    Questions: Two requests for each text (one text for mode=precision): its claims, then verdicts on them.
+    Undefined: an input is empty (collections)
+    Use: To compare with factual correctness of ragas 0.2 to 0.4.
+    Not: To compare close systems: the value is rounded.
+    See: ragas-0.4.3:answer_correctness
+    Source: ragas 0.4.3, metrics/_factual_correctness.py
+
+    TP and FP are the response's claims that the reference supports or not, FN the reference's claims that the response
+    does not support. By `mode`: the F measure with `beta`, precision TP / (TP + FP + 1e-8), or recall TP / (TP + FN +
+    1e-8). 0 when there are no claims.
+
+    `atomicity`, `coverage`: how small the claims are, and how much of a text they cover. Quirks: recall counts
+    claims of the response above and claims of the reference below. `asks_about_nothing`: verdicts are asked for
+    although there are no claims (not in the collections). `decimals`. `refuses_empty` as in `Faithfulness`.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"response", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+
+    mode: FactualMode = FactualMode.F1
+    beta: float = 1.0
+    atomicity: Detail = Detail.LOW
+    coverage: Detail = Detail.LOW
+    decimals: int = 2
+    asks_about_nothing: bool = True
+    refuses_empty: bool = False
+
+    def __post_init__(self) -> None:
+        JudgedMetric.__post_init__(self)
+        check_beta(self.name, self.beta)
+        if not 0 <= self.decimals <= 15:
+            raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        del sample
+        return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        response, reference = sample.require("response"), sample.require("reference")
+        if self.refuses_empty and not (response and reference):
+            return Undefined("an input is empty")
+        prompter = self._prompter()
+        evidence, flags = list[Evidence](), list[str]()
+        supported = yield from self._checked(prompter, response, reference, evidence, flags)
+        covered: list[bool] = []
+        if self.mode is not FactualMode.PRECISION:
+            covered = yield from self._checked(prompter, reference, response, evidence, flags)
+        true, missing = sum(supported), len(covered) - sum(covered)
+        counts = {"TP": true, "FP": len(supported) - true, "FN": missing}
+        value = self._value(true, len(supported) - true, missing)
+        scale = 10**self.decimals
+        return Score(round(value * scale) / scale, tuple(evidence), counts, tuple(flags))
+
+    def _value(self, true: int, false: int, missing: int) -> float:
+        match self.mode:
+            case FactualMode.PRECISION:
+                return true / (true + false + _EPSILON)
+            case FactualMode.RECALL:
+                return true / (true + missing + _EPSILON)
+            case FactualMode.F1:
+                return f_of_counts(true, false, missing, self.beta)
+
+    def _checked(
+        self, prompter: Prompter, text: str, against: str, evidence: list[Evidence], flags: list[str]
+    ) -> Plan[list[bool]]:
+        """Return for each claim of a text whether the other one supports it; adds to `evidence` and `flags`."""
+        values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
+        claims = (yield from prompter.ask("claims", values, CLAIMS)).value
+        if not claims and not self.asks_about_nothing:
+            return []
+        read = yield from ask_verdicts(prompter, claims, against)
+        if len(read.value) != len(claims):
+            flags.append(f"{len(read.value)} verdicts came for {len(claims)} claims")
+        found = [item.value != 0 for item in read.value]
+        for item, value in zip(read.value, found, strict=True):
+            evidence.append(read.evidence(EvidenceTarget.STATEMENT, len(evidence), int(value), item.statement))
+        return found

@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from merilo.metrics.published.instructor import REASKS
-from merilo.metrics.published.ragas_v0_4 import correctness, factual, noise, response, retrieval, texts
+from merilo.metrics.published.asking import REASKS
+from merilo.metrics.published.ragas_v0_4 import correctness, response, retrieval, texts
 from merilo.metrics.published.ragas_v0_4.prompter import EARLIER_TEMPERATURE, JudgedMetric, of_version
 from merilo.metrics.variants import variant
 
@@ -62,9 +62,9 @@ _NEWEST: Final[tuple[type[Metric], ...]] = (
     response.Faithfulness,
     response.FaithfulnessWithHHEM,
     response.AnswerRelevancy,
-    noise.NoiseSensitivity,
+    retrieval.NoiseSensitivity,
     correctness.AnswerCorrectness,
-    factual.FactualCorrectness,
+    correctness.FactualCorrectness,
     correctness.SemanticSimilarity,
     variant(
         correctness.SemanticSimilarity,
@@ -149,7 +149,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         refuses_empty=True,
     ),
     variant(
-        noise.NoiseSensitivity,
+        retrieval.NoiseSensitivity,
         "ragas-0.4.3:collections.noise_sensitivity",
         "As `NoiseSensitivity`, for a judge that writes structured output.",
         **_STRUCTURED,
@@ -164,7 +164,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         zero_vector_is_unlike=True,
     ),
     variant(
-        factual.FactualCorrectness,
+        correctness.FactualCorrectness,
         "ragas-0.4.3:collections.factual_correctness",
         "As `FactualCorrectness`; without claims no verdicts are asked for.",
         **_STRUCTURED,

@@ -10,17 +10,19 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, MetricDefaults
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.published.asking import (
     Asker,
+    Reask,
     Reply,
     RequestTemplate,
     UnreadableReply,
     UnrecoverableFault,
+    object_of,
     read_reply,
+    strict_integer_in,
 )
-from merilo.metrics.published.instructor import Reask, object_of, strict_integer_in
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import (
     Fields,
     ReplyFault,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Plan
+    from merilo.metrics.base import Card
     from merilo.metrics.published.asking import ReadReply, Recovery
 
 T = TypeVar("T")
@@ -158,12 +161,12 @@ class Repair(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedMetric(MetricDefaults):
+class JudgedMetric(Published):
     """A metric of ragas 0.2 to 0.4 that asks a judge.
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
     reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
-    as free text, which is repaired. The collections re-ask and do not repair; see `instructor`. `temperature`: of a
+    as free text, which is repaired. The collections re-ask and do not repair; see `asking`. `temperature`: of a
     request for one reply; several are sampled at 0.3.
     """
 
@@ -174,6 +177,7 @@ class JudgedMetric(MetricDefaults):
     temperature: float = 0.01
 
     def __post_init__(self) -> None:
+        Published.__post_init__(self)
         for parameter, count in (("repairs", self.repairs), ("reasks", self.reasks or 0)):
             if count < 0:
                 raise UsageError(f"Metric {self.name!r} takes {parameter} of at least 0, got {parameter}={count}.")
@@ -222,7 +226,7 @@ def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
 def of_version(card: Card, version: str) -> Card:
     """Return the card of a metric for another version."""
     sources = tuple(source.replace("0.4.3", version) for source in card.sources)
-    return replace(card, family=f"ragas-{version}", sources=sources)
+    return replace(card, sources=sources)
 
 
 def first_json(text: str) -> object:

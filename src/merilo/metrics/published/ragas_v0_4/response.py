@@ -8,14 +8,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
-from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.definition import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
     VERDICT,
     JudgedMetric,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from merilo.metrics.published.replies import Fields
 
 _COMPLETIONS: Final = Kinds({Completion})
-_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 _EMPTY: Final = "an input is empty"
 _NO_STATEMENT: Final = "the response makes no statement"
 _ASPECT_FIELDS: Final = ("user_input", "response", "retrieved_contexts", "reference", "reference_contexts")
@@ -45,10 +43,17 @@ _ASPECT_FIELDS: Final = ("user_input", "response", "retrieved_contexts", "refere
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(JudgedMetric):
-    """Share of the response's statements that the joined contexts support, in [0, 1].
+    """Which share of the response's statements the contexts support, as ragas scores it.
 
-    Formula: verdicts that are not 0 / verdicts returned. Undefined when the response makes no statement (then
-    no verdicts are asked for) or no verdict comes. Source: ragas 0.4.3, Faithfulness; since 0.2.
+    Formula: Supported / verdicts returned.
+    Questions: Two requests: the statements of the response, then a verdict on each in one reply.
+    Undefined: the response makes no statement | the judge returned no verdict | an input is empty (collections)
+    Use: To compare with faithfulness of ragas 0.2 to 0.4.
+    Not: For new work: take faithfulness, which notices when a verdict is missing.
+    See: faithfulness | ragas-0.4.3:faithfulness_with_hhem | nvidia:response_groundedness
+    Source: ragas 0.4.3, metrics/_faithfulness.py
+
+    In full: verdicts that are not 0 / verdicts returned.
 
     Quirks: `accepts_short_lists`: fewer or more verdicts than statements are scored as they are, with a flag;
     false fails such a reply. `refuses_empty`: an empty input is undefined (collections), not judged.
@@ -58,17 +63,6 @@ class Faithfulness(JudgedMetric):
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
-    card: ClassVar[Card] = Card(
-        summary="Which share of the response's statements the contexts support, as ragas scores it.",
-        formula="Supported / verdicts returned.",
-        questions="Two requests: the statements of the response, then a verdict on each in one reply.",
-        undefined=(_NO_STATEMENT, "the judge returned no verdict", "an input is empty (collections)"),
-        when="To compare with faithfulness of ragas 0.2 to 0.4.",
-        when_not="For new work: take faithfulness, which notices when a verdict is missing.",
-        relatives=("faithfulness", "ragas-0.4.3:faithfulness_with_hhem", "nvidia:response_groundedness"),
-        sources=("ragas 0.4.3, metrics/_faithfulness.py",),
-        family="ragas-0.4.3",
-    )
 
     accepts_short_lists: bool = True
     refuses_empty: bool = False
@@ -79,12 +73,10 @@ class Faithfulness(JudgedMetric):
         return _COMPLETIONS
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two replies."""
         del sample
         return self._bound(2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         contexts = joined(sample)
         if self.refuses_empty and not (user_input and response and sample.contexts):
@@ -114,29 +106,22 @@ class Faithfulness(JudgedMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaithfulnessWithHHEM(Faithfulness):
-    """Share of the response's statements that a classifier of (text, statement) pairs calls consistent, in [0, 1].
+    """Which share of the response's statements a classifier finds consistent with the contexts.
 
-    Formula: mean of the similarities of the joined contexts to each statement, each rounded to 0 or 1.
-    Undefined when the response makes no statement. Source: ragas 0.4.3, FaithfulnesswithHHEM, which takes
-    Vectara's HHEM as the classifier; here it is whichever model answers similarities.
+    Formula: Mean over statements of the classifier's number, rounded to 0 or 1.
+    Questions: One request for the statements of the response, and one for similarities.
+    Undefined: the response makes no statement
+    Use: To compare with faithfulness with HHEM of ragas 0.2 to 0.4.
+    Not: With a model for similarities that was not made to check facts.
+    See: faithfulness | ragas-0.4.3:faithfulness
 
-    `refuses_empty` as in `Faithfulness`; `accepts_short_lists` has nothing to decide here.
+    ragas uses Vectara's HHEM as the classifier; here it is the model that answers similarities, from the joined
+    contexts to each statement. `refuses_empty` as in `Faithfulness`; `accepts_short_lists` has nothing to decide here.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"nothing to judge": "refuses_empty", "order": "the contexts are compared as one text"}
-    )
-    card: ClassVar[Card] = Card(
-        summary="Which share of the response's statements a classifier finds consistent with the contexts.",
-        formula="Mean over statements of the classifier's number, rounded to 0 or 1.",
-        questions="One request for the statements of the response, and one for similarities.",
-        undefined=(_NO_STATEMENT,),
-        when="To compare with faithfulness with HHEM of ragas 0.2 to 0.4.",
-        when_not="With a model for similarities that was not made to check facts.",
-        relatives=("faithfulness", "ragas-0.4.3:faithfulness"),
-        sources=Faithfulness.card.sources,
-        family="ragas-0.4.3",
     )
 
     @property
@@ -145,7 +130,6 @@ class FaithfulnessWithHHEM(Faithfulness):
         return Kinds({Completion, Similarities})
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one reply and one row of similarities."""
         del sample
         return self._bound(1) + 1
 
@@ -189,10 +173,17 @@ _GUESSED: Final = RagasV04ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevancy(JudgedMetric):
-    """Mean cosine of the user input with the questions that the judge makes up for the response, in [-1, 1].
+    """How near the user input is to the questions that the response would answer, as ragas scores it.
 
-    0 when the replies are noncommittal. Undefined when every question is empty, or an embedding has no length.
-    Source: ragas 0.4.3, ResponseRelevancy; since 0.2.
+    Formula: Mean cosine of the user input with the generated questions; 0 when they are noncommittal.
+    Questions: One request for `strictness` replies (3), and one for the embeddings.
+    Undefined: every generated question is empty | an embedding has no length | an input is empty (collections)
+    Use: To compare with answer relevancy of ragas 0.2 to 0.4.
+    Not: Across embedding models: the value moves with the model.
+    See: answer_relevancy
+    Source: ragas 0.4.3, metrics/_answer_relevance.py
+
+    0 when the replies are noncommittal.
 
     Quirks: `strictness`: how many questions. `one_request`: all are samples of one request at temperature 0.3,
     else one request follows another. `zeroed_by`: whether all replies must be noncommittal or one is enough (up
@@ -207,21 +198,6 @@ class AnswerRelevancy(JudgedMetric):
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
-    card: ClassVar[Card] = Card(
-        summary="How near the user input is to the questions that the response would answer, as ragas scores it.",
-        formula="Mean cosine of the user input with the generated questions; 0 when they are noncommittal.",
-        questions="One request for `strictness` replies (3), and one for the embeddings.",
-        undefined=(
-            "every generated question is empty",
-            "an embedding has no length",
-            "an input is empty (collections)",
-        ),
-        when="To compare with answer relevancy of ragas 0.2 to 0.4.",
-        when_not="Across embedding models: the value moves with the model.",
-        relatives=("answer_relevancy",),
-        sources=("ragas 0.4.3, metrics/_answer_relevance.py",),
-        family="ragas-0.4.3",
-    )
 
     strictness: int = 3
     one_request: bool = True
@@ -229,20 +205,11 @@ class AnswerRelevancy(JudgedMetric):
     drops_empty: bool = False
     refuses_empty: bool = False
 
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        if self.strictness < 1:
-            raise UsageError(f"Metric {self.name!r} makes up at least 1 question, got strictness={self.strictness}.")
-        member = choice(Zeroes, self.zeroed_by, metric=self.name, parameter="zeroed_by")
-        object.__setattr__(self, "zeroed_by", member)
-
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one reply for each question, and the embeddings."""
         del sample
         return self._bound(self.strictness) + 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         if self.refuses_empty and not (user_input and response):
             return Undefined(_EMPTY)
@@ -276,9 +243,15 @@ class AnswerRelevancy(JudgedMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AspectCritic(JudgedMetric):
-    """The judge's integer verdict on a criterion of one's own, usually 0 or 1.
+    """Whether a criterion of one's own holds, as one reply of the judge says.
 
-    Whatever fields the sample has are shown. Never undefined. Source: ragas 0.4.3, AspectCritic; since 0.2.
+    Formula: The integer verdict of the reply.
+    Questions: One request, which shows every field that the sample has.
+    Use: To compare with an aspect critic of ragas 0.2 to 0.4.
+    Not: To vote: strictness has no effect.
+    Source: ragas 0.4.3, metrics/_aspect_critic.py
+
+    Whatever fields the sample has are shown.
 
     `definition`: the criterion, which upstream has no default for. Quirk: `strictness` changes nothing: one reply
     is asked for whatever it is.
@@ -290,26 +263,15 @@ class AspectCritic(JudgedMetric):
     needs = frozenset[str]()
     asks = _COMPLETIONS
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "whatever is there is judged"})
-    card: ClassVar[Card] = Card(
-        summary="Whether a criterion of one's own holds, as one reply of the judge says.",
-        formula="The integer verdict of the reply.",
-        questions="One request, which shows every field that the sample has.",
-        when="To compare with an aspect critic of ragas 0.2 to 0.4.",
-        when_not="To vote: strictness has no effect.",
-        sources=("ragas 0.4.3, metrics/_aspect_critic.py",),
-        family="ragas-0.4.3",
-    )
 
     definition: str = "Does the response answer what the user asked, and is it right?"
     strictness: int = 1
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one reply."""
         del sample
         return self._bound(1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         submission: dict[str, object] = {}
         for field in _ASPECT_FIELDS:
             if field in sample.present:

@@ -1,21 +1,111 @@
-"""Metrics without a judge in ragas 0.2 to 0.4: contexts by their spelling or ids, responses by their spelling."""
+"""Metrics without a judge in ragas 0.2 to 0.4: ids, and the spelling of contexts and responses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, assert_never
 
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
-from merilo.metrics.published.ragas_v0_4.distances import Distance, similarity
+from merilo.metrics.published.definition import Published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
+
+_PREFIX_WEIGHT: Final = 0.1
+_MAX_PREFIX: Final = 4
+_PREFIX_FROM: Final = 0.7
+
+
+class Distance(StrEnum):
+    """A measure of how far apart two texts are."""
+
+    LEVENSHTEIN = "levenshtein"
+    """Fewest insertions, deletions and replacements, of the longer length."""
+    HAMMING = "hamming"
+    """Places with different letters, what one text has more than the other included, of the longer length."""
+    JARO = "jaro"
+    """By letters in common that stand near each other, and how many of them change places."""
+    JARO_WINKLER = "jaro_winkler"
+    """As Jaro, nearer for a common beginning."""
+
+
+def similarity(distance: Distance, left: str, right: str) -> float:
+    """Return 1 minus the distance, in [0, 1]; 1.0 for two empty texts."""
+    longer = max(len(left), len(right))
+    match distance:
+        case Distance.LEVENSHTEIN:
+            return 1 - edit_distance(left, right) / longer if longer else 1.0
+        case Distance.HAMMING:
+            differing = longer - sum(a == b for a, b in zip(left, right, strict=False))
+            return 1 - differing / longer if longer else 1.0
+        case Distance.JARO:
+            return _jaro(left, right)
+        case Distance.JARO_WINKLER:
+            return _jaro_winkler(left, right)
+        case _:
+            assert_never(distance)
+
+
+def edit_distance(left: str, right: str) -> int:
+    """Return the fewest insertions, deletions and replacements of a letter that make one text the other.
+
+    A column of the usual table is held as two integers, one bit a row: where it goes up by one, and where down
+    (Myers, "A fast bit-vector algorithm for approximate string matching", J. ACM 46 (1999), in the form of Hyyrö).
+    """
+    if not left or not right:
+        return max(len(left), len(right))
+    places: dict[str, int] = {}
+    for at, letter in enumerate(left):
+        places[letter] = places.get(letter, 0) | 1 << at
+    every, last = (1 << len(left)) - 1, 1 << (len(left) - 1)
+    up, down, distance = every, 0, len(left)
+    for letter in right:
+        same = places.get(letter, 0)
+        diagonal = (((same & up) + up) ^ up) | same | down
+        rises, falls = down | (every & ~(diagonal | up)), up & diagonal
+        distance += bool(rises & last) - bool(falls & last)
+        rises, falls = (rises << 1 | 1) & every, (falls << 1) & every
+        up, down = falls | (every & ~(same | down | rises)), rises & (same | down)
+    return distance
+
+
+def _jaro(left: str, right: str) -> float:
+    if not left or not right:
+        return float(left == right)
+    reach = max(len(left), len(right)) // 2 - 1
+    taken = [False] * len(right)
+    matched: list[str] = []
+    for at, letter in enumerate(left):
+        for other in range(max(0, at - reach), min(len(right), at + reach + 1)):
+            if not taken[other] and right[other] == letter:
+                taken[other] = True
+                matched.append(letter)
+                break
+    if not matched:
+        return float(left == right)
+    others = [letter for letter, is_taken in zip(right, taken, strict=True) if is_taken]
+    moved = sum(a != b for a, b in zip(matched, others, strict=True)) // 2
+    common = len(matched)
+    return (common / len(left) + common / len(right) + (common - moved) / common) / 3
+
+
+def _jaro_winkler(left: str, right: str) -> float:
+    found = _jaro(left, right)
+    if found <= _PREFIX_FROM:
+        return found
+    prefix = 0
+    for a, b in zip(left[:_MAX_PREFIX], right, strict=False):
+        if a != b:
+            break
+        prefix += 1
+    return found + prefix * _PREFIX_WEIGHT * (1 - found)
+
 
 _NOTHING: Final = Kinds()
 _NO_REFERENCE: Final = "there is no reference context"
@@ -29,7 +119,7 @@ class Comparison(StrEnum):
     ABOVE = ">"
 
 
-class _Unasked(MetricDefaults):
+class _Unasked(Published):
     """A metric that asks nothing."""
 
     __slots__ = ()
@@ -39,7 +129,6 @@ class _Unasked(MetricDefaults):
     asks = _NOTHING
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: no question."""
         del sample
         return 0
 
@@ -57,12 +146,6 @@ class _ByLetters(_Unasked):
     threshold: float = 0.5
     comparison: Comparison = Comparison.AT_LEAST
 
-    def __post_init__(self) -> None:
-        distance = choice(Distance, self.distance, metric=self.name, parameter="distance")
-        comparison = choice(Comparison, self.comparison, metric=self.name, parameter="comparison")
-        object.__setattr__(self, "distance", distance)
-        object.__setattr__(self, "comparison", comparison)
-
     def _found(self, context: Context, among: Sequence[Context]) -> bool:
         """Return True if one of these contexts, at least one, is similar enough."""
         best = max(similarity(self.distance, context.text, other.text) for other in among)
@@ -71,11 +154,18 @@ class _ByLetters(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonLLMPrecision(_ByLetters):
-    """Average precision of the contexts that are spelled like a reference context, in [0, 1).
+    """Ranking: contexts spelled like reference contexts should come before the others, as ragas scores it.
 
-    Formula: as `PrecisionWithReference`, v is 1 where the best similarity to a reference context is at least
-    `threshold`. 0 when nothing was retrieved; undefined without reference contexts (upstream raises). Source:
-    ragas 0.4.3, NonLLMContextPrecisionWithReference; since 0.2.
+    Formula: Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).
+    Questions: None.
+    Undefined: there is no reference context
+    Use: Where the reference contexts are the very texts of the index.
+    Not: Where texts were cut differently: spelling is all that counts.
+    See: context_precision | ragas-0.4.3:id_based_context_precision
+    Source: ragas 0.4.3, metrics/_context_precision.py
+
+    In full: as `PrecisionWithReference`, v is 1 where the best similarity to a reference context is at least
+    `threshold`. 0 when nothing was retrieved; undefined without reference contexts (upstream raises).
 
     Quirks: at the threshold itself a context counts (`comparison=">="`), which in the recall it does not;
     `smoothed` as in `PrecisionWithReference`.
@@ -84,22 +174,10 @@ class NonLLMPrecision(_ByLetters):
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_precision_with_reference"
     ranked: ClassVar[bool] = True
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing retrieved scores 0"})
-    card: ClassVar[Card] = Card(
-        summary="Ranking: contexts spelled like reference contexts should come before the others, as ragas scores it.",
-        formula="Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).",
-        questions="None.",
-        undefined=(_NO_REFERENCE,),
-        when="Where the reference contexts are the very texts of the index.",
-        when_not="Where texts were cut differently: spelling is all that counts.",
-        relatives=("context_precision", "ragas-0.4.3:id_based_context_precision"),
-        sources=("ragas 0.4.3, metrics/_context_precision.py",),
-        family="ragas-0.4.3",
-    )
 
     smoothed: bool = True
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         contexts, references = sample.contexts, sample.require("reference_contexts")
         if contexts and not references:
@@ -111,32 +189,26 @@ class NonLLMPrecision(_ByLetters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonLLMRecall(_ByLetters):
-    """Share of the reference contexts that a retrieved context is spelled like, in [0, 1].
+    """Which share of the reference contexts was retrieved, by spelling, as ragas scores it.
 
-    Formula: reference contexts whose best similarity to a retrieved one is above `threshold` / reference
-    contexts. Undefined without reference contexts, and when nothing was retrieved (upstream raises). Source:
-    ragas 0.4.3, NonLLMContextRecall; since 0.2.
+    Formula: Reference contexts with a similar retrieved one / reference contexts.
+    Questions: None.
+    Undefined: there is no reference context | nothing was retrieved
+    Use: Where the reference contexts are the very texts of the index.
+    Not: Where texts were cut differently: spelling is all that counts.
+    See: context_recall | ragas-0.4.3:id_based_context_recall
+    Source: ragas 0.4.3, metrics/_context_recall.py
+
+    In full: reference contexts whose best similarity to a retrieved one is above `threshold` / reference contexts.
 
     Quirk: at the threshold itself a context does not count (`comparison=">"`), which in the precision it does.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_recall"
-    card: ClassVar[Card] = Card(
-        summary="Which share of the reference contexts was retrieved, by spelling, as ragas scores it.",
-        formula="Reference contexts with a similar retrieved one / reference contexts.",
-        questions="None.",
-        undefined=(_NO_REFERENCE, _NOTHING_RETRIEVED),
-        when="Where the reference contexts are the very texts of the index.",
-        when_not="Where texts were cut differently: spelling is all that counts.",
-        relatives=("context_recall", "ragas-0.4.3:id_based_context_recall"),
-        sources=("ragas 0.4.3, metrics/_context_recall.py",),
-        family="ragas-0.4.3",
-    )
 
     comparison: Comparison = Comparison.ABOVE
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         contexts, references = sample.contexts, sample.require("reference_contexts")
         if not references:
@@ -149,28 +221,21 @@ class NonLLMRecall(_ByLetters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IDBasedPrecision(_Unasked):
-    """Share of the different retrieved ids that are reference ids, in [0, 1].
+    """Which share of the retrieved ids are reference ids.
 
-    Formula: |retrieved and reference| / |retrieved|, over sets of ids as texts. Undefined when nothing was
-    retrieved. Source: ragas 0.4.3, IDBasedContextPrecision.
+    Formula: |retrieved and reference| / |retrieved|, over sets.
+    Questions: None.
+    Undefined: nothing was retrieved
+    Use: Where contexts have ids that stay.
+    Not: Where the same text has several ids.
+    See: context_precision | ragas-0.4.3:id_based_context_recall
+    Source: ragas 0.4.3, metrics/_context_precision.py
     """
 
     name: ClassVar[str] = "ragas-0.4.3:id_based_context_precision"
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
-    card: ClassVar[Card] = Card(
-        summary="Which share of the retrieved ids are reference ids.",
-        formula="|retrieved and reference| / |retrieved|, over sets.",
-        questions="None.",
-        undefined=(_NOTHING_RETRIEVED,),
-        when="Where contexts have ids that stay.",
-        when_not="Where the same text has several ids.",
-        relatives=("context_precision", "ragas-0.4.3:id_based_context_recall"),
-        sources=("ragas 0.4.3, metrics/_context_precision.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         retrieved = set(sample.require("retrieved_context_ids"))
         found = retrieved & set(sample.require("reference_context_ids"))
@@ -181,28 +246,21 @@ class IDBasedPrecision(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IDBasedRecall(_Unasked):
-    """Share of the different reference ids that were retrieved, in [0, 1].
+    """Which share of the reference ids was retrieved.
 
-    Formula: |retrieved and reference| / |reference|, over sets of ids as texts. Undefined without reference
-    ids. Source: ragas 0.4.3, IDBasedContextRecall.
+    Formula: |retrieved and reference| / |reference|, over sets.
+    Questions: None.
+    Undefined: there is no reference id
+    Use: Where contexts have ids that stay.
+    Not: Where the same text has several ids.
+    See: context_recall | ragas-0.4.3:id_based_context_precision
+    Source: ragas 0.4.3, metrics/_context_recall.py
     """
 
     name: ClassVar[str] = "ragas-0.4.3:id_based_context_recall"
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
-    card: ClassVar[Card] = Card(
-        summary="Which share of the reference ids was retrieved.",
-        formula="|retrieved and reference| / |reference|, over sets.",
-        questions="None.",
-        undefined=("there is no reference id",),
-        when="Where contexts have ids that stay.",
-        when_not="Where the same text has several ids.",
-        relatives=("context_recall", "ragas-0.4.3:id_based_context_precision"),
-        sources=("ragas 0.4.3, metrics/_context_recall.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         retrieved = set(sample.require("retrieved_context_ids"))
         references = set(sample.require("reference_context_ids"))
@@ -214,83 +272,66 @@ class IDBasedRecall(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringSimilarity(_Unasked):
-    """Similarity of the spelling of response and reference, in [0, 1]; 1 for two empty texts.
+    """How alike response and reference are spelled.
 
-    Formula: 1 minus the normalised `distance`. Source: ragas 0.4.3, NonLLMStringSimilarity; since 0.2.
+    Formula: 1 - distance / longest possible distance.
+    Questions: None.
+    Use: Where the response should be the reference to the letter, but for slips.
+    Not: To compare meanings.
+    See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
+    Source: ragas 0.4.3, metrics/_string.py
+
+    In full: 1 minus the normalised `distance`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_string_similarity"
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are alike"})
-    card: ClassVar[Card] = Card(
-        summary="How alike response and reference are spelled.",
-        formula="1 - distance / longest possible distance.",
-        questions="None.",
-        when="Where the response should be the reference to the letter, but for slips.",
-        when_not="To compare meanings.",
-        relatives=("ragas-0.4.3:exact_match", "ragas-0.4.3:semantic_similarity"),
-        sources=("ragas 0.4.3, metrics/_string.py",),
-        family="ragas-0.4.3",
-    )
 
     distance: Distance = Distance.LEVENSHTEIN
 
-    def __post_init__(self) -> None:
-        member = choice(Distance, self.distance, metric=self.name, parameter="distance")
-        object.__setattr__(self, "distance", member)
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return Score(similarity(self.distance, sample.require("reference"), sample.require("response")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactMatch(_Unasked):
-    """1 when response and reference are the same letter by letter, else 0. Source: ragas 0.4.3, ExactMatch."""
+    """Tests that response and reference are the same, character by character.
+
+    Formula: 1 if response = reference, else 0.
+    Questions: None.
+    Use: For answers of one word or number.
+    Not: Where case or spaces may differ: nothing is folded.
+    See: ragas-0.4.3:string_presence
+    Source: ragas 0.4.3, metrics/_string.py
+    """
 
     name: ClassVar[str] = "ragas-0.4.3:exact_match"
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are equal"})
-    card: ClassVar[Card] = Card(
-        summary="Tests that response and reference are the same, character by character.",
-        formula="1 if response = reference, else 0.",
-        questions="None.",
-        when="For answers of one word or number.",
-        when_not="Where case or spaces may differ: nothing is folded.",
-        relatives=("ragas-0.4.3:string_presence",),
-        sources=("ragas 0.4.3, metrics/_string.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return Score(float(sample.require("reference") == sample.require("response")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringPresence(_Unasked):
-    """1 if the response contains the reference exactly, otherwise 0; every response contains an empty reference.
+    """Tests that the response contains the reference, character by character.
 
-    Source: ragas 0.4.3, StringPresence.
+    Formula: 1 if the reference is a part of the response, else 0.
+    Questions: None.
+    Use: For references of one word or number.
+    Not: Where case or spaces may differ: nothing is folded.
+    See: ragas-0.4.3:exact_match
+    Source: ragas 0.4.3, metrics/_string.py
     """
 
     name: ClassVar[str] = "ragas-0.4.3:string_presence"
     needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "an empty text occurs in any"})
-    card: ClassVar[Card] = Card(
-        summary="Tests that the response contains the reference, character by character.",
-        formula="1 if the reference is a part of the response, else 0.",
-        questions="None.",
-        when="For references of one word or number.",
-        when_not="Where case or spaces may differ: nothing is folded.",
-        relatives=("ragas-0.4.3:exact_match",),
-        sources=("ragas 0.4.3, metrics/_string.py",),
-        family="ragas-0.4.3",
-    )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return Score(float(sample.require("reference") in sample.require("response")))

@@ -7,15 +7,15 @@ asked by several metrics are one answer in a run.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
 from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
 from merilo.metrics.variants import variant
@@ -44,35 +44,27 @@ _NOTHING: Final = "a table of labels that it reads is empty"
 _LIKELY_CLAIMS: Final = json.dumps({"claims": ["A claim.", "Another claim."]})
 _LETTERS_PER_CLAIM: Final = 4
 _ALWAYS_CLAIMS: Final = 50
-_CARD: Final = Card(
-    summary="",
-    questions="One request for the claims of each text, then one for each five claims and each text they are checked "
-    "against: the other text, or each passage.",
-    undefined=(f"{_NOTHING}, with empty_is_zero=false",),
-    when="To compare with numbers of RAGChecker, or to tell where an error comes from.",
-    when_not="For a first look: eleven numbers, of which several are shares of the same few claims.",
-    sources=("RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation",),
-    family="ragchecker",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked(MetricDefaults):
+class _Checked(Published):
     """A metric of RAGChecker: claims are extracted, then checked text by text.
+
+    Questions: One request for the claims of each text, then one for each five claims and each text they are checked
+        against: the other text, or each passage.
+    Undefined: a table of labels that it reads is empty, with empty_is_zero=false
+    Use: To compare with numbers of RAGChecker, or to tell where an error comes from.
+    Not: For a first look: eleven numbers, of which several are shares of the same few claims.
+    Source: RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation
 
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
     reply that is no list of claims or does not label each claim makes the outcome Failed.
-    Source: RAGChecker, git 6091f08.
 
     - `claims_per_prompt`: claims checked in one request, at least 1.
     - `empty_is_zero`: 0 where there is no claim or no passage to count. False: Undefined.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    asks = Kinds({Completion})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
-    card: ClassVar[Card]
     tables: ClassVar[frozenset[str]]
     """The tables that it reads."""
 
@@ -89,7 +81,6 @@ class _Checked(MetricDefaults):
             raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: the claims of both texts, and one request for each pack of claims and other text."""
         if not sample.present >= self.needs:
             return 0
         passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
@@ -101,7 +92,6 @@ class _Checked(MetricDefaults):
         return total
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         needs = self.needs
         texts = {name: sample.require(name) for name in _TEXTS if name in needs}
         passages = [context.text for context in sample.contexts] if "retrieved_contexts" in needs else []
@@ -219,116 +209,90 @@ def _max_claims(text: str) -> int:
 
 
 def _row(
-    name: str,
-    doc: str,
-    tables: frozenset[str],
-    summary: str,
-    formula: str,
-    *relatives: str,
-    lower_is_better: bool = False,
+    name: str, tables: str, summary: str, formula: str, relatives: str, *, lower_is_better: bool = False
 ) -> type[_Checked]:
     """Return one of the eleven metrics: `_Checked` with its tables and its card."""
-    card = replace(_CARD, summary=f"{summary} (RAGChecker).", formula=formula, relatives=relatives)
-    return variant(
-        _Checked, name, f"{doc} See `_Checked`.", tables=tables, card=card, higher_is_better=not lower_is_better
-    )
+    doc = f"{summary} (RAGChecker).\n\nFormula: {formula}\nSee: {relatives}\n\nFor the rest see `_Checked`."
+    return variant(_Checked, name, doc, tables=frozenset(tables.split()), higher_is_better=not lower_is_better)
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (
     _row(
         "ragchecker:precision",
-        "Claims of the response that the reference entails / claims of the response.",
-        frozenset({"answer2response"}),
+        "answer2response",
         "Share of the response's claims that the reference entails",
         "Entailed claims of the response / claims of the response.",
-        "ragchecker:recall",
-        "ragchecker:f1",
+        "ragchecker:recall | ragchecker:f1",
     ),
     _row(
         "ragchecker:recall",
-        "Claims of the reference that the response entails / claims of the reference.",
-        frozenset({"response2answer"}),
+        "response2answer",
         "Share of the reference's claims that the response entails",
         "Entailed claims of the reference / claims of the reference.",
-        "ragchecker:precision",
-        "ragchecker:f1",
+        "ragchecker:precision | ragchecker:f1",
     ),
     _row(
         "ragchecker:f1",
-        "The harmonic mean of precision and recall, 0 when either is 0.",
-        frozenset({"answer2response", "response2answer"}),
+        "answer2response response2answer",
         "Agreement of the response with the reference, claim by claim",
         "Harmonic mean of precision and recall; 0 when either is 0.",
-        "ragchecker:precision",
-        "ragchecker:recall",
+        "ragchecker:precision | ragchecker:recall",
     ),
     _row(
         "ragchecker:claim_recall",
-        "Claims of the reference that some passage entails / claims of the reference.",
-        frozenset({"retrieved2answer"}),
+        "retrieved2answer",
         "Share of the reference's claims that were retrieved",
         "Claims of the reference entailed by some passage / claims of the reference.",
         "context_recall",
     ),
     _row(
         "ragchecker:context_precision",
-        "Passages that entail some claim of the reference / passages, whatever their rank.",
-        frozenset({"retrieved2answer"}),
+        "retrieved2answer",
         "Share of the passages that hold something of the reference",
         "Passages that entail some claim of the reference / passages; the rank does not count.",
         "context_precision",
     ),
     _row(
         "ragchecker:context_utilization",
-        "Retrieved claims of the reference that the response entails / retrieved ones; none: 0.",
-        frozenset({"retrieved2answer", "response2answer"}),
+        "retrieved2answer response2answer",
         "Share of what was retrieved of the reference that the response says",
         "Claims of the reference both retrieved and in the response / those retrieved; 0 when none was.",
         "context_utilization",
     ),
     _row(
         "ragchecker:noise_sensitivity_in_relevant",
-        "Wrong claims of the response that a passage entails which is of use / its claims.",
-        frozenset({"answer2response", "retrieved2answer", "retrieved2response"}),
+        "answer2response retrieved2answer retrieved2response",
         "Share of the response's claims that are wrong and occur in a relevant passage",
         "Claims not entailed by the reference but by a passage that entails some claim of it / claims.",
-        "ragchecker:noise_sensitivity_in_irrelevant",
-        "ragchecker:hallucination",
+        "ragchecker:noise_sensitivity_in_irrelevant | ragchecker:hallucination",
         lower_is_better=True,
     ),
     _row(
         "ragchecker:noise_sensitivity_in_irrelevant",
-        "Wrong claims of the response that only passages of no use entail / its claims.",
-        frozenset({"answer2response", "retrieved2answer", "retrieved2response"}),
+        "answer2response retrieved2answer retrieved2response",
         "Share of the response's claims that are wrong and occur in irrelevant passages only",
         "Claims not entailed by the reference but by a passage, and by none that entails a claim of it / claims.",
-        "ragchecker:noise_sensitivity_in_relevant",
-        "ragchecker:hallucination",
+        "ragchecker:noise_sensitivity_in_relevant | ragchecker:hallucination",
         lower_is_better=True,
     ),
     _row(
         "ragchecker:hallucination",
-        "Wrong claims of the response that no passage entails / its claims.",
-        frozenset({"answer2response", "retrieved2response"}),
+        "answer2response retrieved2response",
         "Share of the response's claims that are wrong and occur in no passage",
         "Claims entailed neither by the reference nor by any passage / claims.",
-        "ragchecker:faithfulness",
-        "ragchecker:self_knowledge",
+        "ragchecker:faithfulness | ragchecker:self_knowledge",
         lower_is_better=True,
     ),
     _row(
         "ragchecker:self_knowledge",
-        "Right claims of the response that no passage entails / its claims.",
-        frozenset({"answer2response", "retrieved2response"}),
+        "answer2response retrieved2response",
         "Share of the response's claims that are right and occur in no passage",
         "Claims entailed by the reference and by no passage / claims.",
-        "ragchecker:faithfulness",
-        "ragchecker:hallucination",
+        "ragchecker:faithfulness | ragchecker:hallucination",
     ),
     _row(
         "ragchecker:faithfulness",
-        "Claims of the response that some passage entails / its claims.",
-        frozenset({"retrieved2response"}),
+        "retrieved2response",
         "Share of the response's claims that some passage entails",
         "Claims entailed by some passage / claims; with hallucination and self_knowledge 1, given a passage.",
         "faithfulness",

@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import (
@@ -20,7 +20,6 @@ from merilo.metrics.published.spring_ai_ragas.models import (
     NoConsensus,
     Panel,
     ScoresEmpty,
-    card,
 )
 from merilo.metrics.published.spring_ai_ragas.replies import (
     fields_of,
@@ -140,12 +139,18 @@ def _supported(reply: ReadReply[_Checks]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactualCorrectness(ScoresEmpty):
-    """Agreement of response and reference on the facts, by each model, then over the models, in [0, 1].
+    """How far response and reference state the same facts, by one or several models.
 
-    Formula: precision = SUPPORTED / verdicts on the response's claims against the reference, recall the other way
-    round, F1 = 2 · precision · recall / (precision + recall), 0 where both are 0; then the average over the models.
-    Four requests a model: claims of the response, claims of the reference, and verdicts on both. A model that fails
-    at one of them drops out; failed when all do. Source: spring-ai-ragas 0.3.3, FactualCorrectnessMetric.
+    Formula: Average over models of F1 of supported claims (or precision, or recall).
+    Questions: Four requests for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: Without a reference that says all that a good response says.
+    See: spring-ai-ragas:answer_correctness | spring-ai-ragas:answer_accuracy
+    Source: spring-ai-ragas 0.3.3, FactualCorrectnessMetric.
+
+    Precision: SUPPORTED / verdicts on the response's claims against the reference; recall the other way round; F1 is 0
+    if both are 0. Four requests a model: claims of the response, claims of the reference, and verdicts on both. A
+    model that fails at one of them drops out; failed when all do.
 
     - `mode`: f1, precision or recall; all four requests are made in any case.
     - `empty_is_zero`: missing or blank texts, and no verdicts, score 0.
@@ -155,16 +160,6 @@ class FactualCorrectness(ScoresEmpty):
     version: ClassVar[int] = 2
     needs = frozenset(_NEEDS)
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "How far response and reference state the same facts, by one or several models.",
-        formula="Average over models of F1 of supported claims (or precision, or recall).",
-        questions="Four requests for each model.",
-        source="FactualCorrectnessMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="Without a reference that says all that a good response says.",
-        relatives=("spring-ai-ragas:answer_correctness", "spring-ai-ragas:answer_accuracy"),
-    )
 
     mode: Mode = Mode.F1
 
@@ -173,11 +168,9 @@ class FactualCorrectness(ScoresEmpty):
         object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: four questions for each model."""
         return 4 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
             return nothing
         panel = self.panel(sample)
@@ -196,10 +189,15 @@ class FactualCorrectness(ScoresEmpty):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticSimilarity(ScoresEmpty):
-    """The cosine between the vectors of response and reference, in [-1, 1]; 0 where one has no length.
+    """The cosine between the vectors of response and reference.
+
+    Formula: Cosine of the two vectors; with a threshold 1 or 0.
+    Questions: One request for vectors.
+    Not: To tell right from wrong: a text and its denial are alike.
+    See: spring-ai-ragas:factual_correctness | spring-ai-ragas:answer_correctness
+    Source: spring-ai-ragas 0.3.3, SemanticSimilarityMetric.
 
     One request for both vectors, to the embedder of the run; `models` and `aggregator` have nothing to choose from.
-    Source: spring-ai-ragas 0.3.3, SemanticSimilarityMetric.
 
     - `threshold`: above 0, the score is 1 from this cosine on and 0 below it.
     - `empty_is_zero`: missing or blank texts score 0.
@@ -211,15 +209,6 @@ class SemanticSimilarity(ScoresEmpty):
     needs = frozenset(_NEEDS)
     asks = Kinds({Embeddings})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "The cosine between the vectors of response and reference.",
-        formula="Cosine of the two vectors; with a threshold 1 or 0.",
-        questions="One request for vectors.",
-        source="SemanticSimilarityMetric.",
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="To tell right from wrong: a text and its denial are alike.",
-        relatives=("spring-ai-ragas:factual_correctness", "spring-ai-ragas:answer_correctness"),
-    )
 
     threshold: float | None = None
 
@@ -229,11 +218,9 @@ class SemanticSimilarity(ScoresEmpty):
         return (self._bound or self._named or ("judge",))[:1]
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question."""
         return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
             return nothing
         texts = (sample.require("response"), sample.require("reference"))
@@ -247,11 +234,17 @@ def _likeness(matrix: MatrixVerdict) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCorrectness(ScoresEmpty):
-    """Weighted mean of factual correctness and semantic similarity, in [-1, 1].
+    """Weighted mean of factual correctness and semantic similarity.
 
-    Formula: (w_f · factual F1 + w_s · cosine) / (w_f + w_s). The requests are those of factual_correctness and of
-    semantic_similarity, one after the other. Source: spring-ai-ragas 0.3.3, AnswerCorrectnessMetric; there all
-    models are asked whatever `models` says.
+    Formula: (0.75 factual F1 + 0.25 cosine) / (0.75 + 0.25).
+    Questions: Four requests for each model, and one for vectors.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: To know what is wrong: the two parts say more than their mean.
+    See: spring-ai-ragas:factual_correctness | spring-ai-ragas:semantic_similarity
+    Source: spring-ai-ragas 0.3.3, AnswerCorrectnessMetric.
+
+    In spring-ai-ragas all models are asked, whatever `models` says. The requests are those of factual_correctness and
+    of semantic_similarity, one after the other.
 
     - `factual_weight`, `semantic_weight`: at least 0, not both 0.
     - `lost_is_zero`: a part that fails counts as 0, flagged; off, the whole is Failed.
@@ -264,16 +257,6 @@ class AnswerCorrectness(ScoresEmpty):
     needs = frozenset(_NEEDS)
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "failures": "lost_is_zero"})
-    card: ClassVar[Card] = card(
-        "Weighted mean of factual correctness and semantic similarity.",
-        formula="(0.75 factual F1 + 0.25 cosine) / (0.75 + 0.25).",
-        questions="Four requests for each model, and one for vectors.",
-        source="AnswerCorrectnessMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="To know what is wrong: the two parts say more than their mean.",
-        relatives=("spring-ai-ragas:factual_correctness", "spring-ai-ragas:semantic_similarity"),
-    )
 
     factual_weight: float = 0.75
     semantic_weight: float = 0.25
@@ -288,11 +271,9 @@ class AnswerCorrectness(ScoresEmpty):
             )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: four questions for each model, and one for vectors."""
         return 4 * len(self.names) + 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
             return nothing
         panel, texts = self.panel(sample), (sample.require("response"), sample.require("reference"))

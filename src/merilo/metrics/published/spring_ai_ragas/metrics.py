@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.metrics.published.spring_ai_ragas.facts import AnswerCorrectness, FactualCorrectness, SemanticSimilarity
-from merilo.metrics.published.spring_ai_ragas.general import AspectCritic, SimpleCriteriaScore
+from merilo.metrics.published.spring_ai_ragas.general import AspectCritic, NoiseSensitivity, SimpleCriteriaScore
 from merilo.metrics.published.spring_ai_ragas.models import Aggregator, NoConsensus, aggregate
-from merilo.metrics.published.spring_ai_ragas.noise import NoiseSensitivity
 from merilo.metrics.published.spring_ai_ragas.ratings import (
     AnswerAccuracy,
     ContextRelevance,

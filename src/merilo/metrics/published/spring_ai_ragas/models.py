@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
+from merilo.metrics.published.definition import Published
 from merilo.metrics.published.spring_ai_ragas.replies import NULL, json_of
 
 if TYPE_CHECKING:
@@ -162,15 +162,15 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeveralModels(MetricDefaults):
+class SeveralModels(Published):
     """A metric of spring-ai-ragas, judged by one or several models.
+
+    Use: To compare with scores of spring-ai-ragas.
 
     - `models`: names of judges joined by "+"; none asks every judge of the run.
     - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
       Undefined when there is no consensus.
     """
-
-    asks = Kinds({Completion})
 
     models: str | None = None
     aggregator: Aggregator = Aggregator.AVERAGE
@@ -287,15 +287,3 @@ class ScoresEmpty(SeveralModels):
         if scores and not found:
             return Undefined(f"no model found any {what}")
         return self.outcome(panel, found, evidence, counts)
-
-
-def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
-    """Return the card of a metric of spring-ai-ragas. `more`: other fields of the card."""
-    return Card(
-        summary=summary,
-        formula=formula,
-        questions=questions,
-        sources=(f"spring-ai-ragas 0.3.3, {source}",),
-        family=SYSTEM,
-        **more,  # type: ignore[arg-type]  # each name has its type in Card
-    )

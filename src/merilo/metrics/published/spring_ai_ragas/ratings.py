@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean, scaled_rating
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, card
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels
 from merilo.metrics.published.spring_ai_ragas.replies import fields_of, text_or_blank, whole_or_none
 
 if TYPE_CHECKING:
@@ -90,36 +90,31 @@ class Rated(SeveralModels):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRelevance(Rated):
-    """Mean relevance of the retrieved contexts by one or several models, in [0, 1].
+    """Mean relevance of the contexts, each rated 0, 1 or 2 by one or several models.
 
-    Formula: mean over the contexts of the mean over the models of clamp(rating / 2), rating 0, 1 or 2.
-    Contexts are judged one after another, each by all models side by side.
+    Formula: Mean over contexts of the mean over models of rating / 2, cut to [0, 1].
+    Questions: One request for each context and model.
+    Undefined: no context was retrieved | the user input is empty | the models' scores lie further apart than the
+        tolerance
+    Use: To compare with scores of spring-ai-ragas, with its words and bands in English or Russian.
+    Not: To see which sentences are relevant. Take context_relevance.
+    See: context_relevance | nvidia:context_relevance | spring-ai-ragas:context_precision
+    Source: spring-ai-ragas 0.3.3, ContextRelevanceMetric.
 
-    A model that fails, or rates null, leaves the mean of that context only; a context without any rating leaves
-    the denominator, both flagged. Failed when no context has a rating. Undefined when nothing was retrieved, the
-    user input is empty (a blank one is judged), or there is no consensus. Source: spring-ai-ragas 0.3.3,
-    ContextRelevanceMetric; its models are always averaged, here `aggregator` holds for each context.
+    spring-ai-ragas always averages the models; here `aggregator` applies to each context. Contexts are judged one
+    after another, each by all models side by side.
+
+    A model that fails, or rates null, leaves the mean of that context only; a context without any rating leaves the
+    denominator, both flagged. Failed when no context has a rating.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
-    card: ClassVar[Card] = card(
-        "Mean relevance of the contexts, each rated 0, 1 or 2 by one or several models.",
-        formula="Mean over contexts of the mean over models of rating / 2, cut to [0, 1].",
-        questions="One request for each context and model.",
-        source="ContextRelevanceMetric.",
-        undefined=(_NO_CONTEXT, "the user input is empty", DISAGREE),
-        when="To compare with scores of spring-ai-ragas, with its words and bands in English or Russian.",
-        when_not="To see which sentences are relevant. Take context_relevance.",
-        relatives=("context_relevance", "nvidia:context_relevance", "spring-ai-ragas:context_precision"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if not user_input:
             return Undefined("the user input is empty")
@@ -147,11 +142,17 @@ class ContextRelevance(Rated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseGroundedness(Rated):
-    """Rating of the response's support by the contexts, by one or several models, in [0, 1].
+    """How far the response rests on the contexts, rated 0, 1 or 2 by one or several models.
 
-    Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2; the contexts are judged together,
-    joined by blank lines. Failed when no model gives a rating. Undefined when nothing was retrieved, there is no
-    consensus, or the response is empty and not scored. Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
+    Formula: Mean over models of rating / 2, clipped to [0, 1]; 1 if the response occurs in the contexts.
+    Questions: One request for each model; none if the response occurs in the contexts.
+    Undefined: no context was retrieved | the response is empty (use_heuristic_shortcuts=false) | the models' scores
+        lie further apart than the tolerance
+    Not: To see which statement is not supported. Take faithfulness.
+    See: faithfulness | nvidia:response_groundedness | spring-ai-ragas:hallucination
+    Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
+
+    The contexts are judged together, joined by blank lines. Failed when no model gives a rating.
 
     - `use_heuristic_shortcuts`: without a question, a response that is one of the contexts, or occurs in them, scores
       1, whatever its letter case, and so does a blank one, which every text holds; a missing or empty one scores 0,
@@ -161,25 +162,13 @@ class ResponseGroundedness(Rated):
     name: ClassVar[str] = "spring-ai-ragas:response_groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _SHORTCUTS
-    card: ClassVar[Card] = card(
-        "How far the response rests on the contexts, rated 0, 1 or 2 by one or several models.",
-        formula="Mean over models of rating / 2, clipped to [0, 1]; 1 if the response occurs in the contexts.",
-        questions="One request for each model; none if the response occurs in the contexts.",
-        source="ResponseGroundednessMetric.",
-        undefined=(_NO_CONTEXT, "the response is empty (use_heuristic_shortcuts=false)", DISAGREE),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="To see which statement is not supported. Take faithfulness.",
-        relatives=("faithfulness", "nvidia:response_groundedness", "spring-ai-ragas:hallucination"),
-    )
 
     use_heuristic_shortcuts: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each model."""
         return len(self.names) if sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if self.use_heuristic_shortcuts and not sample.response:
             return Score(0.0, counts={"shortcuts": 1}, flags=(_EMPTY_RESPONSE,))
         response, contexts = sample.require("response"), [context.text for context in sample.contexts]
@@ -197,11 +186,16 @@ class ResponseGroundedness(Rated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAccuracy(Rated):
-    """Rating of the response's agreement with the reference, by one or several models, in [0, 1].
+    """Agreement of the response with the reference, rated 0, 1 or 2 by one or several models.
 
-    Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2. The user input is not looked at.
-    Failed when no model gives a rating. Undefined when response or reference is empty, or there is no consensus.
+    Formula: Mean over models of rating / 2, cut to [0, 1].
+    Questions: One request for each model, two with use_dual_judge.
+    Undefined: the response is empty | the reference is empty | the models' scores lie further apart than the tolerance
+    Not: Where the question decides what the answer has to say: it is not shown to the models.
+    See: nvidia:answer_accuracy | spring-ai-ragas:answer_correctness
     Source: spring-ai-ragas 0.3.3, AnswerAccuracyMetric.
+
+    The user input is not looked at. Failed when no model gives a rating.
 
     - `use_dual_judge`: a second request shows all models the mean rating, rounded (halves upwards), and the reason of
       the first model; what they say then replaces the first ratings, unless none of them says anything.
@@ -209,25 +203,13 @@ class AnswerAccuracy(Rated):
 
     name: ClassVar[str] = "spring-ai-ragas:answer_accuracy"
     needs = frozenset({"response", "reference"})
-    card: ClassVar[Card] = card(
-        "Agreement of the response with the reference, rated 0, 1 or 2 by one or several models.",
-        formula="Mean over models of rating / 2, cut to [0, 1].",
-        questions="One request for each model, two with use_dual_judge.",
-        source="AnswerAccuracyMetric.",
-        undefined=("the response is empty", "the reference is empty", DISAGREE),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="Where the question decides what the answer has to say: it is not shown to the models.",
-        relatives=("nvidia:answer_accuracy", "spring-ai-ragas:answer_correctness"),
-    )
 
     use_dual_judge: bool = False
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each model, or two."""
         return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         response, reference = sample.require("response"), sample.require("reference")
         if not response or not reference:
             return Undefined(f"the {'reference' if response else 'response'} is empty")

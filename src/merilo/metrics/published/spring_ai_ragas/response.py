@@ -11,10 +11,10 @@ from merilo.judging.ask import AskFailed, attempt, together
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.verdicts import Failure
-from merilo.metrics.base import Card, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
+from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import (
     NULL,
     numbered,
@@ -61,12 +61,18 @@ def _verdicts(value: object) -> tuple[_JudgedStatement, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(ScoresEmpty):
-    """Share of the response's statements that follow from the contexts, by each model, then over the models, in [0, 1].
+    """Share of the response's statements that follow from the contexts, by one or several models.
 
-    Formula: average over the models of verdicts that are 1 / verdicts. Two requests a model: the statements of the
-    response, then verdicts on them against the contexts, joined line by line. Each model judges its own statements,
-    and its verdicts are not held to their number (flagged). Failed when no model gives verdicts. Source:
-    spring-ai-ragas 0.3.3, FaithfulnessMetric.
+    Formula: Average over models of verdicts that are 1 / verdicts.
+    Questions: Two requests for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: Where a response without statements must not look unfaithful. Take faithfulness.
+    See: faithfulness | spring-ai-ragas:hallucination | spring-ai-ragas:response_groundedness
+    Source: spring-ai-ragas 0.3.3, FaithfulnessMetric.
+
+    Two requests a model: the statements of the response, then verdicts on them against the contexts, joined line by
+    line. Each model judges its own statements, and its verdicts are not held to their number (flagged). Failed when no
+    model gives verdicts.
 
     - `empty_is_zero`: no verdicts score 0, and blank texts are judged like any others; off, they are Undefined.
     """
@@ -75,23 +81,11 @@ class Faithfulness(ScoresEmpty):
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
-    card: ClassVar[Card] = card(
-        "Share of the response's statements that follow from the contexts, by one or several models.",
-        formula="Average over models of verdicts that are 1 / verdicts.",
-        questions="Two requests for each model.",
-        source="FaithfulnessMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="Where a response without statements must not look unfaithful. Take faithfulness.",
-        relatives=("faithfulness", "spring-ai-ragas:hallucination", "spring-ai-ragas:response_groundedness"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
         if not self.empty_is_zero and not (response.strip() and context.strip()):
@@ -135,11 +129,17 @@ def _claims(value: object) -> tuple[_JudgedStatement, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hallucination(ScoresEmpty):
-    """Share of the response's claims that the contexts contradict or do not hold, in [0, 1]; lower is better.
+    """Share of the response's claims that the contexts do not support, by one or several models.
 
-    Formula: average over the models of (HALLUCINATED + CONTRADICTED) / claims. One request a model, against the
-    contexts joined line by line; any other status counts as fine. Failed when no reply can be read. Source:
-    spring-ai-ragas 0.3.3, HallucinationMetric.
+    Formula: Average over models of (HALLUCINATED + CONTRADICTED) / claims.
+    Questions: One request for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: Where nothing to judge must not look like the best score. Take faithfulness.
+    See: faithfulness | spring-ai-ragas:faithfulness
+    Source: spring-ai-ragas 0.3.3, HallucinationMetric.
+
+    One request a model, against the contexts joined line by line; any other status counts as fine. Failed when no
+    reply can be read.
 
     - `empty_is_zero`: no claims score 0, which is the best score here, and blank texts are judged like any others;
       off, they are Undefined.
@@ -150,23 +150,11 @@ class Hallucination(ScoresEmpty):
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
-    card: ClassVar[Card] = card(
-        "Share of the response's claims that the contexts do not support, by one or several models.",
-        formula="Average over models of (HALLUCINATED + CONTRADICTED) / claims.",
-        questions="One request for each model.",
-        source="HallucinationMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="Where nothing to judge must not look like the best score. Take faithfulness.",
-        relatives=("faithfulness", "spring-ai-ragas:faithfulness"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
         if not self.empty_is_zero and not (response.strip() and context.strip()):
@@ -207,12 +195,17 @@ def _questions(value: object) -> _Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRelevancy(ScoresEmpty):
-    """Similarity of the user input and the questions that the response could answer, in [-1, 1].
+    """How like the user input are the questions that the response could answer.
 
-    Formula: average over the models of the mean cosine between the user input and the questions of that model; 0 where
-    it calls every question noncommittal. One request a model for all questions, then one for the vectors of each
-    model's questions. A model without questions drops out. A vector without length has cosine 0. Failed when no model
-    has a score. Source: spring-ai-ragas 0.3.3, ResponseRelevancyMetric.
+    Formula: Average over models of the mean cosine of its questions with the user input; 0 if all noncommittal.
+    Questions: One request for each model, and one for vectors for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: Across embedding models: cosines of different models cannot be compared. Take answer_relevancy.
+    See: answer_relevancy
+    Source: spring-ai-ragas 0.3.3, ResponseRelevancyMetric.
+
+    One request a model for all questions, then one for the vectors of each model's questions. A model without
+    questions drops out. A vector without length has cosine 0. Failed when no model has a score.
 
     - `number_of_questions`: how many are asked for; as many as come count.
     - `empty_is_zero`: missing or blank texts, and a model whose questions are all blank, score 0.
@@ -224,16 +217,6 @@ class ResponseRelevancy(ScoresEmpty):
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "How like the user input are the questions that the response could answer.",
-        formula="Average over models of the mean cosine of its questions with the user input; 0 if all noncommittal.",
-        questions="One request for each model, and one for vectors for each model.",
-        source="ResponseRelevancyMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="Across embedding models: cosines of different models cannot be compared. Take answer_relevancy.",
-        relatives=("answer_relevancy",),
-    )
 
     number_of_questions: int = 3
 
@@ -245,11 +228,9 @@ class ResponseRelevancy(ScoresEmpty):
             )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, ("user_input", "response"))) is not None:
             return nothing
         panel, user_input = self.panel(sample), sample.require("user_input")

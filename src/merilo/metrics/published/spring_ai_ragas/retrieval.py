@@ -7,10 +7,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Card, EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
+from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import (
     NULL,
     fields_of,
@@ -49,11 +49,16 @@ def _relevant(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPrecision(ScoresEmpty):
-    """Average precision of the retrieved contexts by each model, then over the models, in [0, 1].
+    """Average precision of the contexts, each found relevant or not by one or several models.
 
-    Formula: average over the models of (sum over ranks k of precision at k · relevant k) / relevant contexts; 0 where
-    none is relevant. No epsilon. All contexts are judged side by side. Source: spring-ai-ragas 0.3.3,
-    ContextPrecisionMetric.
+    Formula: Average over models of the mean, over the ranks of relevant contexts, of precision at that rank.
+    Questions: One request for each context and model.
+    Undefined: there is neither a reference nor a response | the models' scores lie further apart than the tolerance
+    Not: With judges that may fail: a lost call counts as an irrelevant context.
+    See: context_precision | spring-ai-ragas:context_relevance
+    Source: spring-ai-ragas 0.3.3, ContextPrecisionMetric.
+
+    No epsilon. All contexts are judged side by side.
 
     - `evaluation_strategy`: what a context is judged against, see `Strategy`.
     - `lost_is_irrelevant`: a call that fails means "not relevant", flagged, so a model that always fails scores 0
@@ -72,16 +77,6 @@ class ContextPrecision(ScoresEmpty):
             "failures": "lost_is_irrelevant",
         }
     )
-    card: ClassVar[Card] = card(
-        "Average precision of the contexts, each found relevant or not by one or several models.",
-        formula="Average over models of the mean, over the ranks of relevant contexts, of precision at that rank.",
-        questions="One request for each context and model.",
-        source="ContextPrecisionMetric.",
-        undefined=("there is neither a reference nor a response", DISAGREE),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="With judges that may fail: a lost call counts as an irrelevant context.",
-        relatives=("context_precision", "spring-ai-ragas:context_relevance"),
-    )
 
     evaluation_strategy: Strategy = Strategy.AUTO
     lost_is_irrelevant: bool = True
@@ -93,11 +88,9 @@ class ContextPrecision(ScoresEmpty):
         object.__setattr__(self, "evaluation_strategy", member)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, ("retrieved_contexts",))) is not None:
             return nothing
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -151,11 +144,17 @@ def _attributions(value: object) -> tuple[_Attributed, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRecall(ScoresEmpty):
-    """Share of the reference's statements that the contexts account for, by each model, then over the models.
+    """Share of the reference's statements that the contexts account for, by one or several models.
 
-    Formula: average over the models of sum of attributed / classifications. One request a model splits the reference
-    and judges its statements, against the contexts joined by blank lines. In [0, 1] as long as the models keep
-    to 0 and 1. Failed when no reply can be read. Source: spring-ai-ragas 0.3.3, ContextRecallMetric.
+    Formula: Average over models of sum of attributed / classifications.
+    Questions: One request for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: Where nothing to judge must not look like a bad score. Take context_recall.
+    See: context_recall | spring-ai-ragas:context_entity_recall
+    Source: spring-ai-ragas 0.3.3, ContextRecallMetric.
+
+    One request a model splits the reference and judges its statements, against the contexts joined by blank lines. In
+    [0, 1] as long as the models keep to 0 and 1. Failed when no reply can be read.
 
     - `raw_sums`: the numbers are summed as they are, so that a 2 counts twice; off, only a 1 counts.
     - `empty_is_zero`: missing or blank fields and an empty list of classifications score 0.
@@ -165,25 +164,13 @@ class ContextRecall(ScoresEmpty):
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "range": "raw_sums"})
-    card: ClassVar[Card] = card(
-        "Share of the reference's statements that the contexts account for, by one or several models.",
-        formula="Average over models of sum of attributed / classifications.",
-        questions="One request for each model.",
-        source="ContextRecallMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="Where nothing to judge must not look like a bad score. Take context_recall.",
-        relatives=("context_recall", "spring-ai-ragas:context_entity_recall"),
-    )
 
     raw_sums: bool = True
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts", "user_input"))) is not None:
             return nothing
         panel = self.panel(sample)
@@ -214,12 +201,18 @@ def _entities(value: object) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEntityRecall(ScoresEmpty):
-    """Share of the reference's entities that the contexts name too, by each model, then over the models, in [0, 1].
+    """Share of the reference's entities that the contexts name, by one or several models.
 
-    Formula: average over the models of |entities in both| / |entities of the reference|, compared as sets of
-    stripped, lower-cased texts, without an epsilon. Two requests a model, side by side: the reference, then the
-    contexts joined by blank lines. Failed when no model answers both. Source: spring-ai-ragas 0.3.3,
-    ContextEntityRecallMetric.
+    Formula: Average over models of |entities in both| / |entities of the reference|.
+    Questions: Two requests for each model.
+    Undefined: the models' scores lie further apart than the tolerance
+    Not: If one thing has several spellings: texts are compared character by character, ignoring case.
+    See: spring-ai-ragas:context_recall | context_recall
+    Source: spring-ai-ragas 0.3.3, ContextEntityRecallMetric.
+
+    In full: average over the models of |entities in both| / |entities of the reference|, compared as sets of stripped,
+    lower-cased texts, without an epsilon. Two requests a model, side by side: the reference, then the contexts joined
+    by blank lines. Failed when no model answers both.
 
     - `empty_is_zero`: missing or blank fields and a reference without entities score 0.
     """
@@ -228,23 +221,11 @@ class ContextEntityRecall(ScoresEmpty):
     version: ClassVar[int] = 2
     needs = frozenset({"retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    card: ClassVar[Card] = card(
-        "Share of the reference's entities that the contexts name, by one or several models.",
-        formula="Average over models of |entities in both| / |entities of the reference|.",
-        questions="Two requests for each model.",
-        source="ContextEntityRecallMetric.",
-        undefined=(DISAGREE,),
-        when="To compare with scores of spring-ai-ragas.",
-        when_not="If one thing has several spellings: texts are compared character by character, ignoring case.",
-        relatives=("spring-ai-ragas:context_recall", "context_recall"),
-    )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts"))) is not None:
             return nothing
         panel = self.panel(sample)
