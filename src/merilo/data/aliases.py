@@ -73,7 +73,7 @@ class Aliases:
 
 def letters(name: str) -> str:
     """Return a name in lower case without anything but letters and digits."""
-    return "".join(char for char in name.casefold() if char.isalnum())
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 @cache

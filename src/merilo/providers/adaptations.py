@@ -96,7 +96,7 @@ def structured(name: str, *values: str) -> Form:
         name,
         tuple(Step(value, f"JSON is now requested {how[value]}") for value in values),
         _words(
-            r"response_?format|json(?!\W*(?:payload|body|decod|pars))|schema|structured.?output|guided|grammar|output_?(?:config|format)|text_?format"
+            r"response_?format|json(?!\W*(?:payload|body|dec(?:ode|oding)|pars))|schema|structured.?output|guided|grammar|output_?(?:config|format)|text_?format"
             r"|mime_?type|\bformat\b"
         ),
         _words(r"response_?format|json_?(?:schema|object)|json mode|structured output|guided|grammar|\bformat\b"),
