@@ -20,7 +20,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.database import MAX_VALUE, connected, read_only
 from merilo.runs.files import LEDGER, MAX_JSON_BYTES, OUTCOMES
 from merilo.runs.lock import RunLock
-from merilo.runs.run import MANIFEST, STORE, SUMMARY, Run
+from merilo.runs.run import MANIFEST, STORE, SUMMARY, Run, read_manifest
 from merilo.runs.schema import STORE_SCHEMA
 from merilo.runs.store import Store
 
@@ -201,11 +201,13 @@ def test_a_schema_that_merilo_does_not_write_is_refused(name: str, whole: merilo
 
 
 @pytest.mark.parametrize("writing", [False, True])
-def test_endless_rows_are_interrupted(writing: bool, whole: merilo.Run) -> None:
-    """A statement takes no more steps than the size of the file explains; a damaged file of 1 kB may have endless
-    rows.
+def test_endless_rows_are_interrupted(writing: bool, whole: merilo.Run, tmp_path: Path) -> None:
+    """A statement takes no more steps than the file explains by its bytes on the disk; a damaged file of 1 kB may have
+    endless rows, and holes may make it long.
     """
-    store = whole.path / STORE
+    store = tmp_path / STORE
+    shutil.copy(whole.path / STORE, store)
+    os.truncate(store, 2**30 - 4_096)
     db = connected(store, wait_s=0, schema=STORE_SCHEMA) if writing else read_only(store, STORE_SCHEMA)
     with closing(db), pytest.raises(sqlite3.OperationalError, match="interrupted"):
         db.execute(f"SELECT count(*) FROM ({ENDLESS.format('')})").fetchone()  # noqa: S608  our own
@@ -264,6 +266,12 @@ def test_files_of_any_size_take_little(whole: merilo.Run, tmp_path: Path, monkey
         Run.open(tmp_path / "run")
     path.write_bytes(text)
     run = Run.open(tmp_path / "run")
+    monkeypatch.setattr("merilo.data.json_records.MAX_VALUES", 20)
+    with pytest.raises(RunError, match=r"manifest\.json cannot be read \(it has more than 20 values\)"):
+        read_manifest(path)
+    with pytest.raises(RunError, match=r"outcomes\.jsonl is damaged \(it has more than 20 values\)"):
+        list(run.records())
+    monkeypatch.undo()
     monkeypatch.setattr("merilo.runs.files.MAX_LINE_BYTES", 100)
     with pytest.raises(RunError, match=r"outcomes\.jsonl is damaged \(a line has more than 100 bytes\)"):
         list(run.records())

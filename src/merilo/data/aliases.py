@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ LIST_FIELDS: Final = frozenset(FIELDS) - TEXT_FIELDS
 
 _PART = re.compile(r"(.+?)(?:\.(\d{1,9})|\[(\d{1,9})\])")  # contexts.0, contexts[0]
 _NUMBERED = re.compile(r"(.+?)[_ -]?(\d{1,4})")  # chunk_1, Passage 1, doc1
+_SIGNS = re.compile(r"[\W_]+")
 _MAX_PLANS = 1000  # data whose columns change with every record must not fill the memory
 
 
@@ -71,9 +72,10 @@ class Aliases:
         return self.fields.get(name) or self.usual.get(name)
 
 
+@lru_cache(maxsize=2**15)  # the columns of two records of the largest size, each of which is looked up several times
 def letters(name: str) -> str:
     """Return a name in lower case without anything but letters and digits."""
-    return "".join(filter(str.isalnum, name.casefold()))
+    return _SIGNS.sub("", name.casefold())
 
 
 @cache

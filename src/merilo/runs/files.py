@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import IO, TYPE_CHECKING, Final
 
+from merilo.data import json_records
 from merilo.errors import RunError
 from merilo.runs.publish import PART
 
@@ -78,7 +79,9 @@ def read_json_bytes(path: Path) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_JSON_BYTES:
             raise ValueError(f"it has {size:,} bytes, more than {MAX_JSON_BYTES:,}")
-        return file.read()
+        content = file.read()
+    check_values(content)
+    return content
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -86,4 +89,13 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
     for line in iter(partial(file.readline, MAX_LINE_BYTES + 1), b""):
         if len(line) > MAX_LINE_BYTES:
             raise ValueError(f"a line has more than {MAX_LINE_BYTES:,} bytes")
+        check_values(line)
         yield line
+
+
+def check_values(content: bytes | str) -> None:
+    """Raise ValueError for JSON whose values would take many times its size: each empty list takes 64 bytes."""
+    if len(content) > json_records.MAX_VALUES:
+        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+        if json_records.has_too_many_values(text):
+            raise ValueError(f"it has more than {json_records.MAX_VALUES:,} values")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.runs import shapes
-from merilo.runs.files import MAX_LINE_BYTES, TABLE, bounded_lines
+from merilo.runs.files import MAX_LINE_BYTES, TABLE, bounded_lines, check_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -93,6 +93,7 @@ def _lines_of_blocks(path: Path) -> Iterator[bytes]:
         if len(rest) > MAX_LINE_BYTES:
             raise ValueError(f"a line has more than {MAX_LINE_BYTES:,} bytes")
         for line in lines:
+            check_values(line)
             yield line + b"\n"
     if rest:
         yield rest

@@ -30,6 +30,7 @@ from merilo.runs.database import (
     row_seal,
     seal,
 )
+from merilo.runs.files import check_values
 from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.partial_replies import PartialReplies, SavedReplies
@@ -238,6 +239,8 @@ class Store:
         while rows := self._page(page, last):
             for _, sample_id, record, sealed in rows:
                 self._check_row(sealed, sample_id, record)
+                with self._error_context:
+                    check_values(record)
                 yield record
             last = rows[-1][0]
 

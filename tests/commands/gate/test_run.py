@@ -632,6 +632,21 @@ def forged_value(run: Path) -> Path:
     return run
 
 
+def forged_twice(run: Path) -> Path:
+    """Give each outcome two values: a reader of the beginning of a line sees the first, JSON has the last."""
+    path = run / OUTCOMES
+    path.write_text(re.sub(r'"value":([0-9.]+)(.*)}', r'"value":1.0\2,"value":\1}', path.read_text("utf-8")), "utf-8")
+    return run
+
+
+def forged_undefined(run: Path) -> Path:
+    """Give each outcome two kinds, as above."""
+    path = run / OUTCOMES
+    lines = path.read_text("utf-8")
+    path.write_text(lines.replace('"outcome":"score"', '"outcome":"undefined","outcome":"score"', 1), "utf-8")
+    return run
+
+
 def forged_direction(run: Path) -> Path:
     path = run / MANIFEST
     text = path.read_text("utf-8")
@@ -666,7 +681,10 @@ def forged_answers(run: Path) -> Path:
     return merilo.replay(run, out=run.with_name("replayed")).run.path
 
 
-@pytest.mark.parametrize("forge", [forged_value, forged_direction, forged_judge, removed_sample, forged_answers])
+@pytest.mark.parametrize(
+    "forge",
+    [forged_value, forged_twice, forged_undefined, forged_direction, forged_judge, removed_sample, forged_answers],
+)
 @pytest.mark.parametrize("as_baseline", [False, True])
 def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: bool, tmp_path: Path) -> None:
     """Values, samples, directions, names of judges and answers follow from something else, whatever the digests say."""
@@ -681,6 +699,32 @@ def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: boo
     with pytest.raises(MeriloError, match=r"does not follow|not comparable|another scale"):
         gate_run(run, suite, baseline=baseline)
     assert gate_run(runs[0], suite, baseline=runs[0] if as_baseline else None).passed
+
+
+def test_answers_that_cannot_be_compared_with_their_replies_are_said(tmp_path: Path) -> None:
+    """A run of another merilo, or of a judge that cannot be built here, may have edited answers; a note says so."""
+    with JudgeServer() as server:
+        options = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False, "metrics": [METRIC]}
+        run = merilo.evaluate(rows(12), out=tmp_path / "run", **options).path
+    assert gate_run(run, Suite(minimums={METRIC: 0.0})).notes == ()
+    text = (run / MANIFEST).read_text("utf-8")
+    for pattern, new in ((r'"merilo": "[^"]*"', '"merilo": "0.0.9"'), (r'"judge": "', '"judge": "other ')):
+        (run / MANIFEST).write_text(re.sub(pattern, new, text, count=1), "utf-8")
+        with closing(sqlite3.connect(run / STORE)) as db, db:
+            db.execute("UPDATE meta SET value = ? WHERE name = ?", ((run / MANIFEST).read_text("utf-8"), MANIFEST))
+        seal_again(run)
+        (note,) = gate_run(run, Suite(minimums={METRIC: 0.0})).notes
+        assert "were not compared with their raw replies" in note
+
+
+def test_a_run_that_could_stop_early_has_the_first_samples(tmp_path: Path) -> None:
+    """A sample that was taken out of such a run is missing, although it need not have all samples of the data."""
+    rivers = [{**row, "reference_context_ids": ["a"], "retrieved_context_ids": ["a"]} for row in rows(40)]
+    stop = Suite(minimums={"reciprocal_rank": 0.5})
+    run = merilo.evaluate(rivers, out=tmp_path / "run", metrics=["reciprocal_rank"], until_decided=stop).path
+    seal_again(removed_sample(run))
+    with pytest.raises(RunError, match="its samples are not those of the store"):
+        gate_run(run, Suite(minimums={"reciprocal_rank": 0.1}))
 
 
 def test_a_sample_of_a_large_run_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

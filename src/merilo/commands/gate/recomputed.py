@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from itertools import groupby
+from itertools import groupby, islice
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from merilo.commands.replay.run import Replaying, as_asked, trail_of
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure
 from merilo.rendering.overview import command
+from merilo.results.basis import judged_by_embedded
 from merilo.runs.files import read_json_bytes
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, open_store
 from merilo.runs.scales import scales_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from merilo.results.scores import RunScores
     from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.store import Store
+    from merilo.stats.column import Column
 
 MAX_SAMPLES: Final = 1_000
 """Samples that are recomputed. If 0.5 % of the values are forged, a random 1,000 miss all of them in 0.7 % of draws."""
@@ -90,6 +92,7 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     _check_scales(scores, wanted)
     chosen = frozenset(scores.ids if len(scores.ids) <= MAX_SAMPLES else SystemRandom().sample(scores.ids, MAX_SAMPLES))
     work = Replaying(run, run.path, run.path, None, None, kept=False)
+    places, found = {each: place for place, each in enumerate(scores.ids)}, 0
     for sample_id, records in groupby(run.records_of(chosen), key=_sample_of):
         sample = store.sample(sample_id)
         if sample is None:
@@ -97,9 +100,14 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
         for record in records:
             text = record["metric"]
             trail = recorded.trail(trail_of(record))
-            if text in wanted and not _same(work.result(wanted[text], text, sample, trail), record):
-                raise _different(run.path, f"{text} of sample {sample_id!r} has another value")
+            if text in wanted:
+                found += 1
+                now = work.result(wanted[text], text, sample, trail)
+                if not _same(now, scores.columns[text], places[sample_id]):
+                    raise _different(run.path, f"{text} of sample {sample_id!r} has another value")
         recorded.forget()
+    if found != len(chosen) * len(wanted):
+        raise _different(run.path, "it has not one outcome of each metric for each sample")
     if forged.answers:
         raise _different(run.path, f"{forged.answers:,} stored answers are not what their replies say")
     notes = [
@@ -107,6 +115,9 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
         for text, (stored, here) in versions.items()
         if text not in wanted
     ]
+    if wanted and not judged_by_embedded(run.manifest) and (not current or forged.unread):
+        which = f"{forged.unread:,}" if current else f"The (merilo {run.manifest.merilo})"
+        notes.append(f"{which} stored answers of {run.path} were not compared with their raw replies.")
     if wanted and len(chosen) < len(scores.ids):
         notes.append(
             f"{len(chosen):,} of {len(scores.ids):,} samples of {run.path}, drawn at random, were recomputed from the "
@@ -118,7 +129,9 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
 def _check_manifest(scores: RunScores, store: Store) -> None:
     """Raise RunError if samples are missing or were added, or if the manifest is not that of the store."""
     run = scores.run
-    if run.manifest.until is None and not run.done == run.manifest.samples == store.sample_count():
+    whole = run.manifest.until is not None or run.done == run.manifest.samples == store.sample_count()
+    # A run that could stop early has the first samples, so none between them is missing.
+    if not whole or not set(scores.ids) <= set(islice(store.sample_ids(), run.done)):
         raise _different(run.path, "its samples are not those of the store")
     copy = store.remark(MANIFEST)
     if copy is not None and json.loads(copy) != json.loads(read_json_bytes(run.file(MANIFEST))):
@@ -140,17 +153,18 @@ class _Forged(Reread):
 
     def count(self, key: bytes, stored: Answer, now: Answer | None) -> None:
         """Count one question."""
-        del key
+        super().count(key, stored, now)
         verdicts = now is not None and not isinstance(now, Failure) and not isinstance(stored, Failure)
         self.answers += verdicts and now != stored
 
 
-def _same(result: Result, record: OutcomeRecord) -> bool:
+def _same(result: Result, column: Column, place: int) -> bool:
+    """Return True if a result is what the gate decides on, whatever else a line of outcomes says."""
     now = result.record()
-    mine, theirs = now.get("value"), record.get("value")
-    if now["outcome"] != record["outcome"] or (mine is None) is not (theirs is None):
+    if now["outcome"] != ("score" if column.scored[place] else "failed" if column.failed[place] else "undefined"):
         return False
-    return mine is None or theirs is None or abs(mine - theirs) <= _SLACK * max(1.0, abs(mine))
+    mine, theirs = now.get("value"), float(column.values[place])
+    return mine is None or abs(mine - theirs) <= _SLACK * max(1.0, abs(mine))
 
 
 def _sample_of(record: OutcomeRecord) -> str:
