@@ -18,8 +18,9 @@ from judged_rivers import Evaluate, canonical, rows
 from server import JudgeServer, bare, says
 
 import merilo
+from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance
-from merilo.metrics.base import Card, MetricDefaults, Score
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, MetricDefaults, Score
 from merilo.runs.run import STORE
 
 if TYPE_CHECKING:
@@ -58,13 +59,14 @@ RETURNED: dict[str, Any] = {
     "score of nan": Score(float("nan")),
     "score beyond the range": Score(5.0),
     "score of text": Score("1"),  # type: ignore[arg-type]  # that is the point
+    "evidence of 65 MiB": Score(0.5, (Evidence(EvidenceTarget.TEXT, 0, CompletionVerdict("x" * 2**20)),) * 65),
     "counts of shares": Score(0.5, counts={"a": 0.5}),  # type: ignore[dict-item]  # that is the point
 }
 
 
 @pytest.mark.parametrize("returned", RETURNED)
 def test_what_is_no_outcome_is_a_failure(evaluated: Evaluate, returned: str) -> None:
-    """A metric that returns no outcome, or a value outside its range, fails on that sample: no NaN, nothing lost."""
+    """A metric fails on a sample if it returns no outcome, a value outside its range, or evidence without bound."""
     run = evaluated(rows(1), metrics=[Odd(returned)])
     assert run.metrics["odd"].failed == 1
     assert "NaN" not in (run.path / "outcomes.jsonl").read_text()

@@ -22,6 +22,7 @@ from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
+from merilo.metrics.published.similarities import ask_similarities
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
 from merilo.metrics.synthetic import SyntheticAnswers
 
@@ -290,6 +291,12 @@ def test_similarities_that_are_no_share_are_told(name: str) -> None:
     liar = Liar(lambda _: replies.get(name[:9], "c."), numbers=(0.0, -7.0))
     with pytest.raises(AskFailed, match="gave -7, where a number from 0 to 1"):
         drive(metric(name).plan(sample), liar)
+
+
+def test_more_than_a_million_pairs_are_not_compared() -> None:
+    """Similarities of two replies of a thousand lines each fail in a sentence: more of them fit into no store."""
+    with pytest.raises(AskFailed, match="too many texts to compare: 1,001 and 1,000"):
+        drive(ask_similarities([Similarities(("a",) * 1_001, ("b",) * 1_000)]), Liar(lambda _: "c."))
 
 
 @pytest.mark.parametrize("told", ["٣", "²", "1" * 5000, 10**16, 1e300])

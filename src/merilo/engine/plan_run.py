@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from merilo.data.sample import PIPELINE_ERROR
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
+from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.registry import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, Failed, Score, Undefined, plan_of
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("merilo")
 _ROUNDING = 1e-9
+_MAX_EVIDENCE = 64 * 2**20
+"""Maximum characters of replies in the evidence of one score, where each piece repeats the reply that it is from."""
 
 
 @dataclass(slots=True)
@@ -106,10 +109,17 @@ class PlanRun:
         fault = _fault(outcome, self.metric.range)
         if fault is not None:
             outcome = Failed(Failure(FailureKind.BROKEN, f"{self.text} returned {fault}."))
+        elif isinstance(outcome, Score) and _evidence_size(outcome) > _MAX_EVIDENCE:
+            why = f"The replies are too long and list too many items: {len(outcome.evidence):,} pieces of evidence."
+            outcome = Failed(Failure(FailureKind.UNREADABLE, why))
         self._outcome = cast("Outcome", outcome)  # a fault would have been found
         self.step = None
         if self._reject is not None and isinstance(outcome, Failed) and outcome.error not in self._held:
             self._reject(self._trail)
+
+
+def _evidence_size(outcome: Score) -> int:
+    return sum(len(piece.verdict.text) for piece in outcome.evidence if isinstance(piece.verdict, CompletionVerdict))
 
 
 def _fault(outcome: object, span: tuple[float, float]) -> str | None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from merilo.judging.matrix import MatrixVerdict
 
 _ROUNDING: Final = 1e-6
+_MAX_PAIRS: Final = 1_000_000
+"""Maximum pairs of texts in one question. Two replies of thousands of lines have tens of millions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,14 @@ class SimilarityRows:
 def ask_similarities(questions: Iterable[Similarities]) -> Plan[tuple[SimilarityRows, ...]]:
     """Return the similarities for each question in order.
 
-    Raises AskFailed if there are none, or if a number is outside 0 to 1: a cosine or a logit is not a probability.
+    Raises AskFailed if there are none, for more than a million pairs, or if a number is outside 0 to 1: a cosine or a
+    logit is not a probability.
     """
     asked = tuple(questions)
+    for each in asked:
+        if len(each.left) * len(each.right) > _MAX_PAIRS:
+            what = f"The replies list too many texts to compare: {len(each.left):,} and {len(each.right):,}."
+            raise AskFailed(each, Failure(FailureKind.UNREADABLE, what))
     matrices = yield from ask_each(asked)
     return tuple(_checked(*each) for each in zip(asked, matrices, strict=True))
 
