@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -15,7 +14,7 @@ from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, Reply, RequestTemplate
 from merilo.metrics.published.definition import Published, bound
-from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.published.replies import ReplyFault, json_array
 from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
@@ -129,8 +128,8 @@ class AllScore(Published):
             return labels[: len(window)]
 
         texts = [nugget.text for nugget in window]
-        values = {"count": str(len(window)), "query": query, "passage": passage, "nuggets": _written(texts)}
-        template = RequestTemplate("assign", _written([_SUPPORT] * len(window)), read)
+        values = {"count": str(len(window)), "query": query, "passage": passage, "nuggets": json_array(texts)}
+        template = RequestTemplate("assign", json_array([_SUPPORT] * len(window)), read)
         asker = Asker("autonuggetizer", temperature=_TEMPERATURE)
         return (yield from asker.read(template, values, recovery=_Reask(self.tries - 1, read)))
 
@@ -158,10 +157,6 @@ def _labels_in(reply: str) -> list[str]:
     if items is None or not all(isinstance(item, str) for item in items):
         raise ReplyFault("The reply is not a list of labels.")
     return [str(item).lower() for item in items]
-
-
-def _written(texts: Sequence[str]) -> str:
-    return json.dumps(list(texts), ensure_ascii=False)
 
 
 def _counts(labels: Sequence[str]) -> Mapping[str, int | None]:

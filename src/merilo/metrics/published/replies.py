@@ -46,6 +46,11 @@ class Listed(str):
         return made
 
 
+def json_array(texts: Sequence[str]) -> str:
+    """Return texts as a JSON array, so that their limits stay visible."""
+    return json.dumps(list(texts), ensure_ascii=False)
+
+
 def without_halves(text: str) -> str:
     """Replace each JSON escape that is half of a character, which no request or file can hold, by U+FFFD."""
     if "\\u" not in text:

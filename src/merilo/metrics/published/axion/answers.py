@@ -24,13 +24,13 @@ from merilo.metrics.published.axion.steps import (
     RelevancyReply,
     StatementsReply,
     blank,
-    listed,
     model_template,
     relevancy_of,
     sent_texts,
     statements_in,
 )
 from merilo.metrics.published.definition import Published
+from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,7 +190,7 @@ class AnswerRelevancy(AxionMetric):
         counts = {"statements": len(claims), "counted": total, "relevant": relevant}
         if self.explain:
             reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
-            values = {"user_input": asked, "reasons": listed(reasons), "score": repr(value)}
+            values = {"user_input": asked, "reasons": json_array(reasons), "score": repr(value)}
             explanation = yield from asker.read(_EXPLANATION, values)
             evidence = (*evidence, explanation.evidence(EvidenceTarget.TEXT, 0))
         return Score(value, evidence, counts, notes.flags)
@@ -281,7 +281,7 @@ class FactualAccuracy(Published):
                 return Undefined(_NO_STATED)
             return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
         sent = sent_texts(statements, empty=self.empty_texts_sent)
-        values = {"user_input": user_input, "statements": listed(sent), "reference": sample.require("reference")}
+        values = {"user_input": user_input, "statements": json_array(sent), "reference": sample.require("reference")}
         likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in sent]}
         found = yield from asker.read(model_template("facts_checked", FactReplies, likely), values)
         return self._score(statements, found)

@@ -22,7 +22,6 @@ from merilo.metrics.published.axion.steps import (
     RelevancyReply,
     Strategy,
     blank,
-    listed,
     model_template,
     no_context,
     read_batch,
@@ -30,6 +29,7 @@ from merilo.metrics.published.axion.steps import (
     sent_texts,
 )
 from merilo.metrics.published.definition import joined
+from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -267,7 +267,7 @@ class ContextualUtilization(_ChunkMetric):
         found = yield from read_batch(
             asker,
             model_template("utilization_batch", UtilizationReplies, {"verdicts": [likely for _ in sent]}),
-            {"contexts": listed(sent), "response": response},
+            {"contexts": json_array(sent), "response": response},
             split=lambda whole: whole.verdicts,
             single=model_template("utilization", UtilizationReply, likely),
             singles=[{"context": text, "response": response} for text in texts],

@@ -25,7 +25,6 @@ from merilo.metrics.published.axion.steps import (
     StatementsReply,
     Strategy,
     blank,
-    listed,
     max_statements,
     model_template,
     read_batch,
@@ -33,6 +32,7 @@ from merilo.metrics.published.axion.steps import (
     statements_in,
 )
 from merilo.metrics.published.definition import joined
+from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,7 +159,7 @@ def _supported(
         yield from read_batch(
             asker,
             model_template("recall_batch", SupportReplies, {"verdicts": [likely for _ in sent]}),
-            {"statements": listed(sent), "context": context},
+            {"statements": json_array(sent), "context": context},
             split=lambda whole: whole.verdicts,
             single=model_template("recall", SupportReply, likely),
             singles=[{"statement": text, "context": context} for text in statements],
@@ -295,7 +295,7 @@ def _carried(
         yield from read_batch(
             asker,
             model_template("faithfulness_batch", FaithReplies, {"verdicts": [likely for _ in sent]}),
-            {"claims": listed(sent), "context": context},
+            {"claims": json_array(sent), "context": context},
             split=lambda whole: whole.verdicts,
             single=model_template("faithfulness", FaithReply, likely),
             singles=[{"claim": claim, "context": context} for claim in claims],

@@ -14,7 +14,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
 from merilo.metrics.published.definition import Published
-from merilo.metrics.published.replies import ReplyFault, object_in
+from merilo.metrics.published.replies import ReplyFault, json_array, object_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,11 +95,6 @@ def sent_texts(texts: Sequence[str], *, empty: bool) -> list[str]:
     return [text for text in texts if text or empty]
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Write texts as a JSON array, so that their limits stay visible."""
-    return json.dumps(list(texts), ensure_ascii=False)
-
-
 def max_statements(text: str | None) -> int:
     """Return the maximum number of statements of a text to ask about one by one: generous, but bounded."""
     return 0 if text is None else 8 + len(text) // 4
@@ -163,7 +158,7 @@ def relevancy_of(
 ) -> Plan[ReadReply[RelevancyReplies] | AskFailed]:
     """Return verdicts on texts from one request, which is the same for contexts and statements and all metrics."""
     likely = {"verdicts": [{"verdict": "yes", "reason": ""} for _ in texts]}
-    values = {"user_input": user_input, "texts": listed(texts)}
+    values = {"user_input": user_input, "texts": json_array(texts)}
     return (yield from asker.try_read(model_template(f"relevancy_{mode}", RelevancyReplies, likely), values))
 
 

@@ -18,9 +18,10 @@ from merilo.metrics.formulas import cosine
 from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, json_template, statements_of
+from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -315,9 +316,9 @@ class SummarizationScore(Published):
         asker = JsonAsker()
         named = yield from asker.ask(_KEYPHRASES, {"text": text})
         phrases = self._texts(named)
-        made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": _texts_as_json(phrases)})
+        made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": json_array(phrases)})
         questions = self._texts(made)
-        given = yield from asker.ask(_ANSWERS, {"questions": _texts_as_json(questions), "summary": summary})
+        given = yield from asker.ask(_ANSWERS, {"questions": json_array(questions), "summary": summary})
         answers = given.or_raise()
         if not answers:
             return Undefined(_NO_ANSWER)
@@ -347,7 +348,3 @@ class SummarizationScore(Published):
     def _conciseness(self, text: str, summary: str) -> float:
         length = len(text) + (_EPSILON if self.smoothed else 0.0)
         return 1 - min(len(summary), len(text)) / length if length else 1.0
-
-
-def _texts_as_json(texts: Sequence[str]) -> str:
-    return json.dumps(list(texts), ensure_ascii=False)
