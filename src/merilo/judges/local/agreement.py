@@ -1,4 +1,4 @@
-"""`agreement.json`: how well a local model agrees with human labels, as `merilo judge fetch` measured it.
+"""`agreement.json`: how well a local model agrees with human labels, as `merilo judge check` measured it.
 
 The file is the record of `merilo judge check` without `usage`. It is stored next to `judge.lock`, or in the model's
 folder. It counts only for the judge whose fingerprint it contains: the same files, card and versions.
