@@ -29,14 +29,15 @@ NOT_SHOWN: Final = frozenset(
     {"accuracy", "ac1", "alpha", "annotators", "confusion", "grades", "systems_tau_b", "usage", "items"}
 )
 """Figures of a check that the card does not use."""
+TASKS: Final = ("--task", "chunk_relevance", "--task", "sentence_relevance")
 STEPS: Final = {
     "blind": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/blind.jsonl"],
     "controls": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/controls.jsonl"],
     "pairs": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/dev.jsonl"],
     "copied": ["python", "benchmarks/copied_sentences.py"],
     "stuffed": ["python", "benchmarks/stuffed_texts.py", "--seed", "2"],
-    "languages": [MERILO, "judge", "check", "--labels", LABELS, "--source", "xquad", "--include-constructed"],
-    "probe": [MERILO, "judge", "probe", "--labels", LABELS, "--sample", "400"],
+    "languages": [MERILO, "judge", "check", "--labels", LABELS, "--source", "xquad", "--include-constructed", *TASKS],
+    "probe": [MERILO, "judge", "check", "--labels", LABELS, "--task", "edits", "--number", "400"],
     "speed": ["python", "benchmarks/embedded.py"],
     "encoder": ["python", "benchmarks/encoder.py"],
 }
@@ -90,7 +91,8 @@ def _runnable(command: list[str]) -> list[str]:
     if program != MERILO:
         return [sys.executable, *arguments]
     labels = [str(path) for path in sorted((ROOT / LABELS).glob("*.jsonl.gz")) if ".more." not in path.name]
-    expanded = [each for argument in arguments for each in (labels if argument == LABELS else [argument])]
+    named = [word for path in labels for word in ("--labels", path)][1:]
+    expanded = [each for argument in arguments for each in (named if argument == LABELS else [argument])]
     return [sys.executable, "-m", "merilo", *expanded, "--json", "--quiet"]
 
 

@@ -112,7 +112,7 @@ def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -
         "gate": ("gate", run, "--min", f"{metric}=0.3"),
         "gate --baseline": ("gate", other, "--baseline", run, "--max-drop", 0.5),
         "label": ("label", run, "--metric", metric, "-o", folder / "tasks.jsonl", "--sample", 4),
-        "judge agree": ("judge", "agree", run, other),
+        "judge check": ("judge", "check", run, other),
         "replay": ("replay", run),
         "plan": ("plan", "--power", run, "--difference", 0.1),
     }

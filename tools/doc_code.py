@@ -32,7 +32,7 @@ def commands() -> str:
 
 
 def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as above
-    """Yield every visible command below a group, with its full name such as "judge test", in the app's order."""
+    """Yield every visible command below a group, with its full name such as "judge check", in the app's order."""
     for name, found in group.commands.items():
         if found.hidden:
             continue

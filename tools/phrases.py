@@ -27,7 +27,6 @@ PHRASES, CEILING = ROOT / "tools" / "phrases.txt", ROOT / "tools" / "phrases.jso
 DATA = (
     "judges/lexical_words.py",
     "judges/slot_words.py",
-    "commands/probe/texts.py",
     "metrics/published/",
     "rubrics/",
     "examples/",

@@ -16,20 +16,17 @@ from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
 from merilo.commands.option import with_options, with_options_only
 from merilo.commands.plan.options import PlanOptions
-from merilo.commands.probe.options import ProbeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from merilo.commands.agree.run import JudgesAgreement
     from merilo.commands.calibrate.run import Calibrated
-    from merilo.commands.check.run import Check
+    from merilo.commands.check.run import JudgeCheck
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
     from merilo.commands.power.result import Power
-    from merilo.commands.probe.run import ProbeReport
     from merilo.commands.replay.run import Replay
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
@@ -474,8 +471,8 @@ def calibrate(
 
 
 @with_options_only(CheckOptions)
-def judge_check(options: CheckOptions) -> Check:
-    """Measure how well a judge agrees with human labels, by task and source.
+def judge_check(options: CheckOptions) -> JudgeCheck:
+    """Try a judge, compare it with human labels, and edit its input where the effect on the verdict is known.
 
     Takes the arguments of `evaluate` about the judge, requests, limits and results, and:
 
@@ -486,49 +483,3 @@ def judge_check(options: CheckOptions) -> Check:
     from merilo.commands.check.run import run_check
 
     return run_blocking(run_check(options))
-
-
-@with_options_only(ProbeOptions)
-def judge_probe(options: ProbeOptions) -> ProbeReport:
-    """Test a judge's robustness: apply edits whose effect on the verdict is known, and measure how often it is wrong.
-
-    Edits are for instance shuffled contexts, changed facts and injected instructions.
-    Takes the arguments of `evaluate` about the judge, requests, limits and results, and:
-
-    {own}
-
-    Raises what `evaluate` raises.
-    """
-    from merilo.commands.probe.run import run_probes
-
-    return run_blocking(run_probes(options))
-
-
-def judge_agree(
-    runs: Sequence[Run | str | PathLike[str]],
-    *,
-    cluster: str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-) -> JudgesAgreement:
-    """Measure how well the judges of finished runs agree with each other, on the questions that they all answered.
-
-    `pairs` of the result holds each pair of judges. By kind of question it has the table of labels, accuracy, kappa
-    (weighted for grades), Krippendorff's alpha and Gwet's AC1, each with an interval. Runs of the same judge are
-    pooled. If two judges both judged five or more systems (data sets), `rankings` has Kendall's tau of their means by
-    metric. Neither judge is taken as correct.
-
-    Args:
-        runs: two or more runs or their directories. If all have the same judge, its agreement with itself.
-        cluster: as in `evaluate`. None: the cluster field of the first run, otherwise the sample.
-        level: confidence level of the intervals.
-        seed: seed of the bootstrap.
-
-    Raises:
-        UsageError: an argument cannot be used, or a run has no verdicts.
-        DataError: no question was answered in two of the runs, or samples are in no cluster.
-        RunError: a run cannot be read.
-    """
-    from merilo.commands.agree.run import judges_agreement
-
-    return judges_agreement(runs, cluster=cluster, level=level, seed=seed)

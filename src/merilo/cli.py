@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from merilo.commands.agree.cli import COMMAND as JUDGE_AGREE
 from merilo.commands.cache.cli import INFO, PRUNE
 from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
-from merilo.commands.card.cli import COMMAND as JUDGE_CARD
 from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
@@ -28,17 +26,13 @@ from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
 from merilo.commands.export.cli import COMMAND as EXPORT
-from merilo.commands.fetch.cli import COMMAND as JUDGE_FETCH
-from merilo.commands.fit.cli import COMMAND as JUDGE_FIT
 from merilo.commands.gate.cli import COMMAND as GATE
 from merilo.commands.imports.cli import COMMAND as IMPORT
-from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
 from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.merge.cli import COMMAND as MERGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
-from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
 from merilo.commands.replay.cli import COMMAND as REPLAY
 from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS
@@ -70,13 +64,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     GATE,
     LABEL,
     CALIBRATE,
-    JUDGE_TEST,
     JUDGE_CHECK,
-    JUDGE_PROBE,
-    JUDGE_AGREE,
-    JUDGE_CARD,
-    JUDGE_FETCH,
-    JUDGE_FIT,
     REPLAY,
     VERIFY,
     CONFIG,
@@ -88,7 +76,16 @@ _GROUPS: Final = {"judge": "Test judges and compare them with people.", "cache":
 """Help of the words that several commands begin with."""
 
 
+_JUDGE_WORDS: Final = {
+    "agree": "RUN RUN",
+    "card": "local:FOLDER",
+    "fetch": "local:NAME",
+    "fit": "local:MODEL --fit --labels FILE",
+    "probe": "SPEC --task edits",
+    "test": "SPEC --task trial",
+}
 _RENAMED: Final = {
+    **{f"judge {old}": f"merilo judge {old} is now: merilo judge check {new}" for old, new in _JUDGE_WORDS.items()},
     "lineage": "merilo lineage is now: merilo metrics context_relevance --on DATA",
     "migrate": "merilo migrate is gone: change the import line of a script (merilo.compat), or import old scores with "
     "merilo import FILE --source ragas-0.4.3 and compare them",
@@ -174,8 +171,13 @@ def _collected(commands: Sequence[Command]) -> typer.Typer:
 
 
 def _group(context: typer.Context) -> None:
-    """Print the help of a group if no command of it is named."""
-    _help_alone(context)
+    """Print the help of a group, or of its only command, if no command of it is named."""
+    commands = getattr(context.command, "commands", {})
+    if context.invoked_subcommand is None and len(commands) == 1:
+        name, command = next(iter(commands.items()))
+        typer.echo(command.get_help(context.__class__(command, info_name=name, parent=context)))
+    else:
+        _help_alone(context)
 
 
 app = _collected(COMMANDS)

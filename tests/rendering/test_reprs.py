@@ -13,9 +13,7 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
 from merilo import api
-from merilo.commands.check.run import Check
-from merilo.commands.probe.options import ProbeOptions
-from merilo.commands.probe.run import ProbeReport
+from merilo.commands.check.run import JudgeCheck
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.short_repr import LIMIT, short_repr
 
@@ -80,10 +78,9 @@ def test_a_representation_is_short(results: dict[str, object]) -> None:
 def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
     """The labels and trials, which may be thousands, are not in the representation."""
     judge, many = EmbeddedJudge(), {"task": [HOSTILE] * 5_000}
-    check = Check(judge, (), (), None, 0, many, {}, sentences_alone=False, resampling=None, items=many)  # type: ignore[arg-type]
-    probe = ProbeReport(judge, ProbeOptions(), (), 5_000, (), {}, many)
-    assert repr(check) == "Check(judge='EmbeddedJudge', files=<0 items>, tasks=<0 items>, left_out=<1 item>)"
-    assert repr(probe) == "ProbeReport(verdict='pass', judge='EmbeddedJudge', cases=5000, results=<0 items>)"
+    check = JudgeCheck(judge, (), {}, None, (), None, 0, 5_000, (), many, many, items=many)  # type: ignore[arg-type]
+    shown = "files=<0 items>, tasks=<0 items>, edits=<0 items>"
+    assert repr(check) == f"JudgeCheck(judge='EmbeddedJudge', {shown})"
 
 
 @pytest.mark.parametrize("name", ["run", "sample", "result", "plan", "compare", "gate", "plot"])

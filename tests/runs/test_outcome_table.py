@@ -26,7 +26,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 METRIC = "context_relevance"
 ROWS_OF_DATA = [*contexts_rows(20), {"id": 'say "ä\\', "user_input": "What is 21?", "retrieved_contexts": []}]
-READERS = ("show --sample", "show --worst", "compare", "gate --baseline", "label", "judge agree")
+READERS = ("show --sample", "show --worst", "compare", "gate --baseline", "label", "judge check")
 RESULTS = ("manifest.json", "summary.json", "outcomes.jsonl")
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from merilo.stats.agreement import kendall_tau_b
 from merilo.stats.agreement_intervals import (
     Agreement,
     agreement,
@@ -17,7 +16,6 @@ from merilo.stats.agreement_intervals import (
     clustered_share,
     grade_agreement,
     mean_of,
-    system_agreement,
 )
 from merilo.stats.agreement_tables import aurocs, aurocs_without
 from merilo.stats.intervals import Interval, Method
@@ -211,29 +209,6 @@ def test_annotators_who_rated_nothing() -> None:
     assert "no item has a rating" in annotator_agreement([]).alpha.interval.note
     assert "no item has two" in annotator_agreement([[1, None], [2, None]]).alpha.interval.note
     assert "every rating is the same" in annotator_agreement([[1, 1]] * 9).alpha.interval.note
-
-
-def ranked(systems: int) -> tuple[list[str], list[float], list[float]]:
-    """Systems of rising quality, forty items each, and a judge that sees it with noise."""
-    source = random.Random(7)
-    names = [f"s{number}" for number in range(systems) for _ in range(40)]
-    people = [float(source.random() < 0.2 + 0.1 * int(name[1:])) for name in names]
-    return names, people, [each if source.random() < 0.8 else 1 - each for each in people]
-
-
-def test_tau_over_systems() -> None:
-    """Tau is that of the systems' means, with an interval; below five systems it cannot be told."""
-    names, people, judge = ranked(6)
-    found = system_agreement(names, people, judge, resampling=QUICK)
-    means = [
-        [sum(v for n, v in zip(names, values, strict=True) if n == f"s{k}") / 40 for k in range(6)]
-        for values in (people, judge)
-    ]
-    expected = kendall_tau_b(*means)
-    assert expected is not None
-    assert found.value == pytest.approx(expected, abs=1e-9)
-    assert found.interval.method is Method.PERCENTILE
-    assert system_agreement(*ranked(4)).interval.note == "cannot tell from 4 systems; at least 5 needed"
 
 
 def test_a_share_by_cluster() -> None:

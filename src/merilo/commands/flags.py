@@ -112,17 +112,6 @@ def unanswered_as(text: str) -> Unanswered:
     raise UsageError(f"--unanswered must be charged or free, got {text!r}.")
 
 
-def shares_by_name(texts: list[str], option: str) -> dict[str, float]:
-    """Names with shares, from texts of the form `name=2%`. Raises UsageError for any other form."""
-    found: dict[str, float] = {}
-    for text in texts:
-        name, sign, written = text.partition("=")
-        if not (name.strip() and sign):
-            raise UsageError(f"{option} takes NAME=SHARE, such as order=2%; got {text!r}.")
-        found[name.strip()] = share(written)
-    return found
-
-
 def _split(text: str) -> list[str]:
     parts, depth, quoted = [""], 0, False
     for sign in text:

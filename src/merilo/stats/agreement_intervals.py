@@ -31,7 +31,6 @@ from merilo.stats.agreement_tables import (
     pair_ac1s,
     pair_alphas,
     recalls,
-    taus,
 )
 from merilo.stats.intervals import Interval, Method
 from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling, Scale, of_sums
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 T = TypeVar("T", float, str)
 
 _AS_USUAL: Final = Resampling()
-
-MIN_SYSTEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,45 +213,6 @@ def annotator_agreement(
         distance=distance,
         resampling=resampling,
     )
-
-
-def system_agreement(
-    systems: Sequence[str],
-    people: Sequence[float],
-    judge: Sequence[float],
-    *,
-    clusters: Sequence[Hashable] = (),
-    resampling: Resampling = _AS_USUAL,
-) -> Measurement:
-    """Return Kendall's tau-b between the systems' mean human labels and mean judge labels, in [-1, 1].
-
-    `systems`: the system that produced each item. None for fewer than 5 systems, and if one side ranks all of them
-    equal. The interval is the plain percentile one: with few ranks the statistic has few values, and BCa does not
-    improve it. A resample without any item of a system is undefined.
-    """
-    check_pairs(systems, people)
-    check_pairs(systems, judge)
-    names = sorted({*systems})
-    if len(names) < MIN_SYSTEMS:
-        reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; at least {MIN_SYSTEMS} needed"
-        return Measurement(None, Interval(None, reason))
-    import numpy as np
-
-    group = Clusters.of(clusters or range(len(systems)), resampling)
-    place = {name: index for index, name in enumerate(names)}
-    which = np.eye(len(names))[[place[name] for name in systems]]
-    ours, theirs = (which * np.asarray(each, dtype=np.float64)[:, None] for each in (people, judge))
-    parts = group.sums(np.concatenate([which, ours, theirs], axis=1))
-
-    def tau(sums: Floats) -> Floats:
-        there, left, right = np.split(sums, 3, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = taus(np.nan_to_num(left / there), np.nan_to_num(right / there))
-        # A system without items in the resample has no mean, so the resample has no ranking.
-        found[~np.all(there > 0, axis=1)] = np.nan
-        return found
-
-    return group.measured(of_sums(parts, tau), "", accelerated=False)
 
 
 def clustered_share(

@@ -197,15 +197,3 @@ def calibration_errors(totals: Floats) -> Floats:
 
     off = np.abs(totals[:, :, 1] - totals[:, :, 2]).sum(axis=1)
     return ratio(off, totals[:, :, 0].sum(axis=1))
-
-
-def taus(left: Floats, right: Floats) -> Floats:
-    """Return Kendall's tau-b of two rankings of the same systems, shape (tables, systems); NaN if one is all ties."""
-    import numpy as np
-
-    def signs(values: Floats) -> Floats:
-        return np.sign(values[:, :, None] - values[:, None, :])
-
-    one, other = signs(left), signs(right)
-    both = (one * other).sum(axis=(1, 2))
-    return ratio(both, np.sqrt((one**2).sum(axis=(1, 2)) * (other**2).sum(axis=(1, 2))))

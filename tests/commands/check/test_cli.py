@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from server import JudgeServer
+from server import Asked, JudgeServer
 
 if TYPE_CHECKING:
     from command_line import Here
@@ -47,17 +47,20 @@ def labelled(here: Here) -> Here:
 
 def check(here: Here, *more: str) -> Any:  # Any: a finished process
     """The command with our labels."""
-    return here.merilo("judge", "check", "--judge", "scripted:script.jsonl", "--labels", "ours.jsonl", *more)
+    return here.merilo(
+        "judge", "check", "scripted:script.jsonl", "--labels", "ours.jsonl", "--task", "sufficiency", *more
+    )
 
 
 def test_the_page_and_the_exit_code_of_failures(labelled: Here) -> None:
     """The page has the table and what asking took; one failure in seventy is more than 1 %, so the status is 4."""
     done = check(labelled)
     assert done.returncode == 4
-    assert "1 of 70 records failed" in done.stderr
-    row = next(line.split() for line in done.stdout.splitlines() if line.startswith("  ours "))
-    assert row[1:4] == ["69", "34", "1.0"]
-    assert "Requests, cost and time" in done.stdout
+    assert "1 of 70 questions failed" in done.stderr
+    row = next(line.split() for line in done.stdout.splitlines() if line.startswith("sufficiency "))
+    assert row[1:4] == ["69", "69", "1.00"]
+    assert "Cost" in done.stdout
+    assert len(done.stdout.splitlines()) <= 25
 
 
 def test_json_is_one_object_with_figures_by_task_and_source(labelled: Here) -> None:
@@ -68,25 +71,18 @@ def test_json_is_one_object_with_figures_by_task_and_source(labelled: Here) -> N
     assert figures["kappa"]["value"] == 1.0
     assert figures["undefined"]["count"] == 1
     assert set(figures) >= {"kappa", "balanced_accuracy", "auroc", "ece", "undefined", "confusion"}
-    assert found["usage"]["sufficiency"]["ours"]["requests"] is not None
+    assert found["usage"]["requests"] is not None
     assert found["labels"][0]["file"] == "ours.jsonl"
 
 
 def test_a_kept_check_has_runs_that_can_be_shown(labelled: Here) -> None:
-    """--out holds check.json and a run for each task and source, whose records can be looked at one by one."""
+    """--out holds check.json and a run, whose records can be looked at one by one."""
     check(labelled, "--out", "kept", "--quiet")
     kept = json.loads((labelled.path / "kept" / "check.json").read_text(encoding="utf-8"))
     assert kept["people"]["sufficiency"]["ours"]["n"] == 69
-    shown = labelled.merilo("show", "kept/sufficiency/ours", "--sample", "n3")
+    shown = labelled.merilo("show", "kept/run", "--sample", "sufficiency/n3")
     assert shown.returncode == 0, shown.stderr
     assert "sufficient" in shown.stdout
-
-
-def test_files_may_follow_one_option(labelled: Here) -> None:
-    """--labels *.jsonl works as a shell spells it out: the files after the first belong to it too."""
-    labelled.write("more.jsonl", [{**each, "id": f"m{each['id']}", "source": "more"} for each in LABELS])
-    done = check(labelled, "more.jsonl", "--json")
-    assert set(json.loads(done.stdout)["people"]["sufficiency"]) == {"ours", "more"}
 
 
 def test_a_limit_stops_it(labelled: Here) -> None:
@@ -101,8 +97,8 @@ def test_a_limit_stops_it(labelled: Here) -> None:
     [
         (("--labels", "none.jsonl"), "No such file"),
         (("--task", "chunks"), "No task 'chunks'"),
-        (("--judge", "gpt"), "Unknown judge"),
-        (("--sample", "0"), "at least 1"),
+        (("gpt",), "Unknown judge"),
+        (("--number", "0"), "at least 1"),
     ],
 )
 def test_wrong_use(here: Here, arguments: tuple[str, ...], says: str) -> None:
@@ -118,8 +114,8 @@ def test_a_model_behind_an_address(labelled: Here) -> None:
     """
     labelled.write("two.jsonl", [{**each, "source": "ab"[n % 2]} for n, each in enumerate(LABELS)])
     with JudgeServer({"known": "sufficient", "open": "insufficient"}) as server:
-        words = ["judge", "check", "--judge", "openai:test-model", "--base-url", server.base_url]
-        words += ["--labels", "two.jsonl", "--json"]
+        words = ["judge", "check", "openai:test-model", "--base-url", server.base_url]
+        words += ["--labels", "two.jsonl", "--task", "sufficiency", "--json"]
         done = labelled.merilo(*words, "--max-requests", "50", env={"OPENAI_API_KEY": "sk-test"})
         assert done.returncode == 5, done.stderr
         assert server.count == 50
@@ -131,6 +127,118 @@ def test_a_model_behind_an_address(labelled: Here) -> None:
     assert found["tasks"]["people"]["sufficiency"]["pooled"]["kappa"]["value"] == 1.0
     assert found["people"]["sufficiency"]["a"]["auroc"]["note"] != ""
     assert found["tasks"]["people"]["sufficiency"]["pooled"]["auroc"]["note"] == "the judge gives no probability"
-    usage = found["usage"]["sufficiency"]
-    assert sum(usage[source]["requests"] for source in "ab") == 20
-    assert sum(usage[source]["cached"] for source in "ab") == 50
+    assert (found["usage"]["requests"], found["usage"]["cached"]) == (20, 50)
+
+
+# -- trial, edits and runs ----------------------------------------------------------------------------
+
+COUNT = 60
+TOWERS = [
+    {
+        "id": f"n{n}",
+        "source": "ours",
+        "task": "nli",
+        "context": f"Tower T{n}x was built in Leeds in 1{200 + n}. It is tall.",
+        "statement": f"Tower T{n}x was built in Leeds in 1{200 + n}.",
+        "label": 1,
+    }
+    for n in range(COUNT)
+]
+
+
+def literal(asked: Asked) -> object:
+    """Supported if the very statement is in a context."""
+    return "supported" if asked.about.strip() in asked.user.split("<<<statement")[0] else "not_stated"
+
+
+def edit(
+    here: Here, server: JudgeServer, *more: str, task: str = "number", number: int = COUNT
+) -> Any:  # Any: as above
+    """Edit numbers for a model at an address."""
+    here.write("towers.jsonl", TOWERS)
+    words = [
+        "judge",
+        "check",
+        "openai:test-model",
+        "--base-url",
+        server.base_url,
+        "--judged",
+        "each",
+        "--task",
+        "number",
+    ]
+    words += ["--labels", "towers.jsonl", "--number", str(number)]
+    return here.merilo(*words, *more, env={"OPENAI_API_KEY": "sk-test"})
+
+
+def test_edits_decide_the_exit_code_if_nothing_else_is_asked(here: Here) -> None:
+    """0 passes, 1 fails, 3 cannot tell; --plan sends nothing, and a limit is resumed."""
+    with JudgeServer(literal) as server:
+        planned = json.loads(edit(here, server, "--plan", "--json").stdout)
+        assert (planned["typical"]["requests"], server.count) == (2 * COUNT, 0)
+        done = edit(here, server, "--out", "kept", "--max-requests", "50")
+        assert (done.returncode, server.count) == (5, 50)
+        done = edit(here, server, "--json", "--out", "kept", "--quiet")
+        assert (done.returncode, server.count) == (0, 2 * COUNT), done.stderr
+        few = edit(here, server, number=8)
+    found = json.loads(done.stdout)["probes"]["number"]
+    assert (found["value"], found["limit"]) == (0.0, 0.2)
+    assert found["upper"] < found["limit"]
+    assert (few.returncode, "Edits: cannot tell" in few.stdout) == (3, True)
+    assert here.merilo("show", "kept/run", "--sample", "number/nli:n3").returncode == 0
+    with JudgeServer() as server:
+        yes = edit(here, server, "--no-cache")
+    assert (yes.returncode, "Edits: fail" in yes.stdout) == (1, True)
+
+
+def test_a_deterministic_judge_is_not_asked_again(here: Here) -> None:
+    """The embedded judge leaves the repeated question out with the reason; alone it is a usage error."""
+    here.write("towers.jsonl", TOWERS)
+    done = here.merilo("judge", "check", "--labels", "towers.jsonl", "--task", "repeat")
+    assert done.returncode == 2
+    assert "the judge embedded always gives the same verdict" in " ".join(done.stderr.split())
+
+
+def test_a_trial_asks_one_question_of_each_kind(here: Here) -> None:
+    """A kind that fails is named, and the exit code is 4; the embedded judge works."""
+    script = here.write(
+        "failing.jsonl", [{"kind": "relevance", "failure": {"kind": "refused", "message": "It will not."}}]
+    )
+    done = here.merilo("judge", "check", f"scripted:{script}", "--task", "trial")
+    assert done.returncode == 4, done.stderr
+    assert "relevance FAILED: " in done.stdout
+    found = here.json("judge", "check", "--task", "trial")
+    assert found["works"]
+    assert {"relevance", "support", "sufficiency"} <= found["kinds"].keys()
+
+
+def test_runs_are_compared(here: Here) -> None:
+    """Two runs show the table of their judges; one run is a usage error."""
+    rows = [{"id": f"s{n}", "user_input": f"Is {n}?", "retrieved_contexts": [f"Kind {n % 3}."]} for n in range(24)]
+    here.write("data.jsonl", rows)
+    for name, grade in (("strict", 0), ("lenient", 2)):
+        verdict = {"grade": grade, "evidence": [0] if grade else []}
+        other = {"kind": "relevance", "match": {"sentences": {"contains": "Kind 2"}}}
+        script = [{**other, "verdict": {"grade": 2, "evidence": [0]}}, {"kind": "relevance", "verdict": verdict}]
+        judge = f"scripted:{here.write(f'{name}.jsonl', script)}"
+        here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", "context_relevance", "--out", name)
+    done = here.merilo("judge", "check", "strict", "lenient")
+    assert done.returncode == 0, done.stderr
+    assert "relevance: same label on 8 of 24 questions" in done.stdout
+    (pair,) = here.json("judge", "check", "strict", "lenient")["pairs"]
+    assert pair["kinds"]["relevance"]["confusion"]["counts"] == [[0, 0, 16], [0, 0, 0], [0, 0, 8]]
+    refused = here.merilo("judge", "check", "strict")
+    assert (refused.returncode, "two or more runs, got 1" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("old", ["test", "probe", "agree", "card", "fetch", "fit"])
+def test_former_words_name_the_new_form(here: Here, old: str) -> None:
+    """One sentence and exit code 2."""
+    done = here.merilo("judge", old, "x")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"merilo judge {old} is now: merilo judge check ")
+
+
+def test_the_word_alone_prints_the_help(here: Here) -> None:
+    """`merilo judge` prints the help of `judge check`."""
+    assert "--labels" in here.merilo("judge").stdout

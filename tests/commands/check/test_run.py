@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.asking import CheckedVerdicts, sample_of
 from merilo.commands.check.items import clusters_of, items_of
 from merilo.commands.check.options import CheckOptions
+from merilo.commands.check.page import check_page
 from merilo.commands.check.record import check_record
-from merilo.commands.check.run import Check, run_check
-from merilo.commands.check.text import check_page
+from merilo.commands.check.run import JudgeCheck, run_check
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
@@ -55,7 +55,7 @@ def record(task: Task, **fields: Any) -> Labelled:  # Any: whatever the field ho
     return Labelled(**{**usual, **fields})
 
 
-def asked(of: Labelled, *, alone: bool = False) -> list[Question[Any]]:
+def asked(of: Labelled) -> list[Question[Any]]:
     """The questions that are asked about a record."""
     found: list[Question[Any]] = []
 
@@ -63,19 +63,18 @@ def asked(of: Labelled, *, alone: bool = False) -> list[Question[Any]]:
         found.append(question)
         return question.guess()
 
-    drive(JudgedAsLabelled(of.task, alone=alone).plan(sample_of(of)), answer)
+    drive(CheckedVerdicts().plan(sample_of(of)), answer)
     return found
 
 
 def test_what_is_asked_about_texts() -> None:
-    """Contexts are asked about as metrics do; sentences stay as people saw them, all in one question or each alone."""
+    """Contexts are asked about as metrics do; sentences stay as people saw them, all in one question."""
     query = "When was the tower completed?"
     split = ("The tower stands in Paris.", "It was completed in 1889.")
     assert asked(record(Task.CHUNK_RELEVANCE)) == [Relevance(query, split)]
     assert asked(record(Task.SUFFICIENCY)) == [Sufficiency(query, (CONTEXT,))]
     uncut = record(Task.SENTENCE_RELEVANCE, texts=("One. Two.", "Three."), sentence_labels=(True, False))
     assert asked(uncut) == [Relevance(query, ("One. Two.", "Three."))]
-    assert asked(uncut, alone=True) == [Relevance(query, ("One. Two.",)), Relevance(query, ("Three.",))]
 
 
 def test_what_is_asked_about_responses() -> None:
@@ -122,7 +121,7 @@ def test_a_short_answer_is_judged_with_its_question(response: str, language: str
 )
 def test_a_blank_text_is_undefined(blank: Labelled) -> None:
     """Nothing is asked about nothing."""
-    found = drive(JudgedAsLabelled(blank.task).plan(sample_of(blank)), lambda question: question.guess())
+    found = drive(CheckedVerdicts().plan(sample_of(blank)), lambda question: question.guess())
     assert found == Undefined("a text to be judged is blank")
 
 
@@ -164,14 +163,10 @@ def test_a_response_answers_when_one_sentence_does() -> None:
 
 
 def test_sentences_named_as_evidence_are_the_judges_yes() -> None:
-    """Each labelled sentence is an item; asked alone, each has its own probability."""
+    """Each labelled sentence is an item."""
     labelled = record(Task.SENTENCE_RELEVANCE, texts=("a", "b", "c"), sentence_labels=(True, False, True))
     named = Score(1.0, (Evidence(EvidenceTarget.STATEMENT, 0, RelevanceVerdict(2, (0, 1))),))
     assert [(each.people, each.judge) for each in items_of([labelled], {"r": named})] == [(1, 1), (0, 1), (1, 0)]
-    verdicts = (RelevanceVerdict(1, (0,), probability=0.8), RelevanceVerdict(0), RelevanceVerdict(0, probability=0.1))
-    each = Score(0.3, tuple(Evidence(EvidenceTarget.STATEMENT, index, one) for index, one in enumerate(verdicts)))
-    found = items_of([labelled], {"r": each}, alone=True)
-    assert [(item.judge, item.probability) for item in found] == [(1, 0.8), (0, None), (0, 0.1)]
     failed = Failed(Failure(FailureKind.REFUSED, "no"))
     assert [item.state.value for item in items_of([labelled], {"r": failed})] == ["failed"] * 3
 
@@ -193,9 +188,7 @@ def test_records_that_share_a_text_are_one_case() -> None:
 def test_evidence_names_what_it_is_about() -> None:
     """A page of a check shows the statements, and marks the sentences of a context."""
     response = drive(
-        JudgedAsLabelled(Task.GROUNDEDNESS).plan(
-            sample_of(record(Task.GROUNDEDNESS, response="One is odd. Two is even."))
-        ),
+        CheckedVerdicts().plan(sample_of(record(Task.GROUNDEDNESS, response="One is odd. Two is even."))),
         lambda question: question.guess(),
     )
     assert isinstance(response, Score)
@@ -204,18 +197,17 @@ def test_evidence_names_what_it_is_about() -> None:
         (EvidenceTarget.STATEMENT, "Two is even."),
     ]
     context = drive(
-        JudgedAsLabelled(Task.CHUNK_RELEVANCE).plan(sample_of(record(Task.CHUNK_RELEVANCE))),
+        CheckedVerdicts().plan(sample_of(record(Task.CHUNK_RELEVANCE))),
         lambda question: question.guess(),
     )
     assert isinstance(context, Score)
     assert [(piece.about, piece.index, piece.text) for piece in context.evidence] == [(EvidenceTarget.CONTEXT, 0, "")]
 
 
-@pytest.mark.parametrize("task", list(Task))
-def test_it_keeps_the_law_of_metrics(task: Task) -> None:
-    """What asks about records is a metric like any other; only sentences in one question count by their place."""
-    check_metric(JudgedAsLabelled(task, alone=task is Task.SENTENCE_RELEVANCE))
-    assert JudgedAsLabelled(task).max_questions(sample_of(record(task, response="One. Two."))) >= 1
+def test_it_keeps_the_law_of_metrics() -> None:
+    """The one metric that asks about items is a metric like any other."""
+    samples = [sample_of(record(Task.GROUNDEDNESS, id=f"r{n}", response=f"One is {n}. Two is even.")) for n in range(9)]
+    check_metric(CheckedVerdicts("support"), samples=samples)
 
 
 # -- whole checks -------------------------------------------------------------------------------------
@@ -258,9 +250,10 @@ def peeking(question: Question[Any]) -> Verdict | Failure:
 JUDGE = CallableJudge(peeking, answers=frozenset({Sufficiency}), title="peeking")
 
 
-async def checked(wanted: CheckOptions, judge: object = JUDGE, **options: Any) -> Check:
+async def checked(wanted: CheckOptions, judge: object = JUDGE, **options: Any) -> JudgeCheck:
     """A check without a cache."""
-    return await run_check(replace(wanted, judge=judge, cache=False, **options), QUICK)
+    tasks = wanted.tasks or [*Task]
+    return await run_check(replace(wanted, judge=judge, tasks=tasks, cache=False, **options), QUICK)
 
 
 async def test_figures_of_a_check(tmp_path: Path) -> None:
@@ -292,8 +285,7 @@ async def test_agreement_by_language(tmp_path: Path) -> None:
     languages = check_record(found)["tasks"]["people"]["sufficiency"]["languages"]
     assert {name: each["n"] for name, each in languages.items()} == {"de": 40, "en": 79}
     assert languages["de"]["kappa"]["value"] == 0.8
-    shown = str(check_page(found, 100))
-    assert "kappa by language: de .80 [.54, .95], en .80 [" in shown
+    assert "kappa by language: de 0.80, en 0.80." in str(check_page(found, 100, full=True))
     named = [each | {"lang": "de"} for each in RECORDS]
     alone = check_record(await checked(CheckOptions(labels=[written(tmp_path, named)])))
     assert alone["tasks"]["people"]["sufficiency"]["languages"] == {}
@@ -348,9 +340,9 @@ async def test_records_made_by_rule_are_left_out_unless_wanted(tmp_path: Path) -
 
 async def test_a_sample_is_always_the_same_and_grows(tmp_path: Path) -> None:
     """The larger sample holds the smaller one, whatever the order of the file."""
-    forward = await checked(CheckOptions(labels=[written(tmp_path, RECORDS)], sample=20))
+    forward = await checked(CheckOptions(labels=[written(tmp_path, RECORDS)], number=20))
     small = {item.record.id for item in forward.items["sufficiency"]}
-    backward = await checked(CheckOptions(labels=[written(tmp_path, RECORDS[::-1])], sample=30))
+    backward = await checked(CheckOptions(labels=[written(tmp_path, RECORDS[::-1])], number=30))
     large = {item.record.id for item in backward.items["sufficiency"]}
     assert (len(small), len(large)) == (20, 30)
     assert small < large
@@ -412,28 +404,13 @@ async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
     assert found["tasks"]["people"]["chunk_relevance>=1"]["sources"] == ["one"]
 
 
-async def test_systems_and_annotators(tmp_path: Path) -> None:
-    """With five systems there is a tau; with single votes, how far people agree among themselves."""
-    records = [
-        sufficiency(n, label=float(n % 2), meta={"model": f"m{n % 5}", "votes": [n % 2, (n // 3) % 2, n % 2]})
-        for n in range(80)
-    ]
-    found = check_record(await checked(CheckOptions(labels=[written(tmp_path, records)])))
-    figures = found["people"]["sufficiency"]["ours"]
-    assert figures["annotators"]["ratings"] == 240
-    assert "systems_tau_b" in figures
-    four = [{**each, "meta": {"model": f"m{n % 4}"}} for n, each in enumerate(records)]
-    found = check_record(await checked(CheckOptions(labels=[written(tmp_path, four)])))
-    assert "systems_tau_b" not in found["people"]["sufficiency"]["ours"]
-
-
 async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     """They are left out with the reason; a judge that answers none of them is refused."""
     other = {"id": "x", "task": "nli", "context": "c", "statement": "s", "label": 1}
     found = await checked(CheckOptions(labels=[written(tmp_path, [*RECORDS, other])]))
-    assert found.left_out == {"nli": "the judge peeking cannot answer 'support' questions"}
-    with pytest.raises(UsageError, match="can answer none of the records"):
-        await checked(CheckOptions(labels=[written(tmp_path, [other])]))
+    assert found.left_out["nli"] == ("the judge peeking cannot answer 'support' questions")
+    with pytest.raises(UsageError, match="Nothing to ask: nli: the judge peeking cannot"):
+        await checked(CheckOptions(labels=[written(tmp_path, [other])], tasks=["nli"]))
 
 
 @pytest.mark.parametrize(
@@ -441,8 +418,8 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     [
         (CheckOptions(tasks=["chunks"]), "No task 'chunks'; tasks: "),
         (CheckOptions(sources=["nobody"]), "No record is from the source 'nobody'"),
-        (CheckOptions(sources=["selqa"], tasks=["nli"]), "No labelled record has one of these tasks"),
-        (CheckOptions(sample=0), "at least 1"),
+        (CheckOptions(sources=["selqa"], tasks=["nli"]), "no labelled record has this task"),
+        (CheckOptions(number=0), "at least 1"),
     ],
 )
 async def test_what_cannot_be_chosen(wanted: CheckOptions, says: str) -> None:
@@ -460,35 +437,6 @@ async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
         await checked(CheckOptions(labels=[first, second]))
 
 
-async def test_one_progress_for_all_runs(tmp_path: Path) -> None:
-    """Whoever watches sees one beginning with the number of all records, one end, and each record once."""
-
-    class Watcher:
-        def __init__(self) -> None:
-            self.told: list[tuple[str, int]] = []
-
-        def begin(self, run: Path, samples: int) -> None:
-            del run
-            self.told.append(("begin", samples))
-
-        def advance(self, samples: int) -> None:
-            self.told.append(("advance", samples))
-
-        def note(self, text: str) -> None:
-            del text
-
-        def end(self) -> None:
-            self.told.append(("end", 0))
-
-    watcher = Watcher()
-    file = written(tmp_path, [{**each, "source": f"s{n % 3}"} for n, each in enumerate(RECORDS)])
-    await checked(CheckOptions(labels=[file]), progress=watcher)
-    assert watcher.told[0] == ("begin", 80)
-    assert watcher.told[-1] == ("end", 0)
-    assert [name for name, _ in watcher.told].count("begin") == 1
-    assert sum(number for name, number in watcher.told if name == "advance") == 80
-
-
 @pytest.mark.timeout(300)
 async def test_the_sample_in_the_package() -> None:
     """It needs no file, holds five tasks, and gives each a mean over sources; the embedded judge beats chance."""
@@ -499,10 +447,8 @@ async def test_the_sample_in_the_package() -> None:
     assert grounded.value is not None
     assert grounded.interval.ends is not None
     assert grounded.interval.ends[0] > 0.2
-    assert found.sentences_alone
     page = str(check_page(found, 80))
     assert max(map(len, page.splitlines())) <= 80
-    assert "40 rule-generated labels" in page
 
 
 def test_the_sample_is_drawn_as_its_readme_says() -> None:

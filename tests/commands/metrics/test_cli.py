@@ -1,10 +1,8 @@
-"""`merilo metrics` and `merilo judge test`."""
+"""`merilo metrics`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from server import JudgeServer, malformed, status
 
 if TYPE_CHECKING:
     from command_line import Here
@@ -72,67 +70,3 @@ def test_an_unknown_system_is_told(here: Here) -> None:
     assert done.returncode == 2
     assert "did you mean" in done.stderr
     assert "ragas-0.1.9:context_relevancy" in done.stderr
-
-
-def test_a_working_judge_passes_its_test(here: Here) -> None:
-    """The judge test asks one question of each kind, reports how the replies came, and exits with 0."""
-    with JudgeServer() as server:
-        arguments = ("judge", "test", "openai:test-model", "--base-url", server.base_url)
-        done, found = here.merilo(*arguments), here.json(*arguments)
-    assert done.returncode == 0
-    assert found["works"] is True
-    assert {each["kind"]: each["paths"] for each in found["kinds"]} == {
-        "relevance": ["json_schema"],
-        "usefulness": ["json_schema"],
-        "statements": ["json_schema"],
-        "support": ["json_schema"],
-        "sufficiency": ["json_schema"],
-        "addresses": ["json_schema"],
-        "noncommittal": ["json_schema"],
-        "parts": ["json_schema"],
-        "answered": ["json_schema"],
-        "entities": ["json_schema"],
-        "mentions": ["json_schema"],
-        "choice": ["json_schema"],
-        "passage_question": ["json_schema"],
-        "completion": ["text"],
-    }
-    assert {each["kind"]: each["questions"] for each in found["kinds"]}["support"] == 2
-    assert found["not_answered"] == ["sentences", "embeddings", "similarities"]
-
-
-def test_a_judge_that_fails_a_kind_exits_with_4(here: Here) -> None:
-    """A kind without a verdict is named with its reason, and the exit code is 4."""
-    here.write("script.jsonl", [
-        {"kind": "relevance", "verdict": {"grade": 0}},
-        {"kind": "statements", "failure": {"kind": "refused", "message": "It will not."}},
-    ])  # fmt: skip
-    done = here.merilo("judge", "test", "scripted:script.jsonl")
-    assert done.returncode == 4
-    assert "statements  no verdict (refused): It will not." in done.stdout
-
-
-def test_unreadable_replies_are_reported(here: Here) -> None:
-    """A judge that damages its replies is asked again, and the requests are counted."""
-    with JudgeServer() as server:
-        server.fail_next(malformed())
-        found = here.json("judge", "test", "openai:test-model", "--base-url", server.base_url)
-    assert found["works"] is True
-
-
-def test_a_judge_that_cannot_be_reached_exits_with_2(here: Here) -> None:
-    """A wrong key is told in one message."""
-    with JudgeServer() as server:
-        server.fail(status(401))
-        done = here.merilo("judge", "test", "openai:test-model", "--base-url", server.base_url)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-
-
-def test_the_embedded_judge_passes_its_test(here: Here) -> None:
-    """The default judge answers its judgements, vectors and similarities without a request."""
-    found = here.json("judge", "test", "embedded")
-    assert found["works"] is True
-    assert {"relevance", "embeddings", "similarities"} <= {each["kind"] for each in found["kinds"]}
-    assert {"sentences", "completion"} <= set(found["not_answered"])
-    assert {each["requests"] for each in found["kinds"]} == {0}

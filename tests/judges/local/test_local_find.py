@@ -57,20 +57,20 @@ def test_a_folder_is_used_with_its_card(tmp_path: Path) -> None:
     assert found.card.name == "rigged"
     assert found.model == folder / "model.onnx"
     (folder / "judge.toml").unlink()
-    assert refused(str(folder)) == f"{folder} has no judge.toml. Write a draft: merilo judge card {folder}."
+    assert refused(str(folder)) == f"{folder} has no judge.toml. Write a draft: merilo judge check local:{folder}."
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("", "A local judge needs a model: local:FOLDER, local:ORG/NAME[@REVISION] or local:NAME."),
-        ("nli", f"The model {MODEL} is not in the cache of the hub. Download it: merilo judge fetch nli."),
-        (MODEL, f"The model {MODEL} is not in the cache of the hub. Download it: merilo judge fetch {MODEL}."),
+        ("nli", f"The model {MODEL} is not in the cache of the hub. Download it: merilo judge check local:nli."),
+        (MODEL, f"The model {MODEL} is not in the cache of the hub. Download it: merilo judge check local:{MODEL}."),
         (
             f"{MODEL}@v2",
-            f"Revision v2 of {MODEL} is not in the cache of the hub. Download it: merilo judge fetch {MODEL} --rev",
+            f"Revision v2 of {MODEL} is not in the cache of the hub. Download it: merilo judge check local:{MODEL}@v",
         ),
-        ("somebody/model", "No card for somebody/model. Write one: merilo judge card FOLDER"),
+        ("somebody/model", "No card for somebody/model. Download the model and write a draft"),
         ("nlj", "No local model 'nlj'. Use local:FOLDER"),
         ("./none", "No such folder: none."),
         ("../../none", "No such folder: ../../none."),
@@ -131,7 +131,7 @@ def test_a_fetched_model_is_checked_against_its_lock() -> None:
     content = bytearray((home / "model.onnx").read_bytes())
     content[-1] ^= 1
     (home / "model.onnx").write_bytes(content)
-    with pytest.raises(UsageError, match=r"differs from the file that was fetched. Fetch it again: merilo judge fetch"):
+    with pytest.raises(UsageError, match=r"differs from the file that was fetched. Fetch it again: merilo judge check"):
         digests(found)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from tiny_models import nli, reranker
 
-from merilo.commands.check.options import CheckOptions
-from merilo.commands.check.run import run_check
 from merilo.commands.evaluate.local_time import time_sentence
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
@@ -21,7 +18,6 @@ from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.timing import LocalWork
 from merilo.judging.kinds.support import Support
 from merilo.providers.questions import QuestionRequest
-from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,19 +134,3 @@ async def test_a_plan_reports_it(tmp_path: Path) -> None:
     assert "local model  about 100 s on 2 threads of this machine" in str(plan_page(found, 120))
     other = await run_estimate(ROWS, Options(judge="embedded", metrics=["context_relevance"], cache=False))
     assert other.local_time is None
-
-
-@pytest.mark.usefixtures("slow")
-async def test_a_check_reports_it_once_for_all_sources(tmp_path: Path) -> None:
-    """The runs of a check report nothing themselves."""
-    labels = tmp_path / "ours.jsonl"
-    records = [
-        {"task": "nli", "source": source, "context": f"The tower {n} is in Paris.", "statement": "Paris?", "label": 1}
-        for source in ("a", "b")
-        for n in range(100, 120)
-    ]
-    labels.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
-    progress = Notes()
-    options = CheckOptions(judge=f"local:{nli(tmp_path / 'm')}", labels=[labels], cache=False, progress=progress)
-    await run_check(options, Resampling(resamples=20))
-    assert progress.texts == [f"{SENTENCE} Known answers take no time."]

@@ -1,9 +1,13 @@
-"""The questions about a labelled record, the same that merilo's metrics ask."""
+"""The items of a check as samples, and the one metric that asks about them.
+
+An item is a trial question of a kind, a labelled record, or a pair of an original and an edited judgement. The
+questions about the last two are those that merilo's metrics ask.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 from merilo.data.identification import with_identified_language
 from merilo.data.labels import Task
@@ -18,68 +22,87 @@ from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDef
 from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from merilo.commands.check.probes import Probe, ProbeTrial
     from merilo.data.labels import Labelled
+    from merilo.data.sample import JSON
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
 
     Asked = tuple[Question[Any], ...]
 
-_BLANK: Final = "a text to be judged is blank"
+TRIAL: Final = "trial"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedAsLabelled(MetricDefaults):
-    """The verdicts on one labelled record, as evidence; the value is the fraction of them that are positive.
+class CheckedVerdicts(MetricDefaults):
+    """The verdicts on one item of a check, as evidence; the value is the fraction of them that are positive.
 
-    It exists only for its verdicts: it does not measure a RAG system and is in no registry. Undefined if a text is
-    blank.
+    It exists only for its verdicts: it does not measure a RAG system and is in no registry.
     """
 
-    name: ClassVar[str] = "judged_as_labelled"
+    name: ClassVar[str] = "judge_check"
     version: ClassVar[int] = 1
-    card: ClassVar[Card] = Card(summary="Verdicts of a judge on a record with human labels.")
+    card: ClassVar[Card] = Card(summary="Verdicts of a judge on the items of a check.")
+    needs = frozenset[str]()
 
-    task: Task
-    alone: bool = False
-    """Ask about each sentence alone, instead of all in one question; for `sentence_relevance`."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The fields that `sample_of` fills for the task."""
-        return _NEEDS[self.task]
+    kinds: str = "+".join(KINDS)
+    """The kinds of question among the items, joined by `+`."""
 
     @property
     def asks(self) -> Kinds:
-        """The one kind of question that fits the task."""
-        return Kinds({KIND[self.task]})
+        """The kinds of question."""
+        return Kinds(KINDS[each] for each in self.kinds.split("+"))
 
     def max_questions(self, sample: Sample) -> int:
         """Return the number of questions that `plan` asks."""
-        return len(self.questions(sample)) if self.needs <= sample.present else 0
+        return len(questions_of(sample))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        questions = self.questions(sample)
+        questions = questions_of(sample)
         if not questions:
-            return Undefined(_BLANK)
+            return Undefined("a text to be judged is blank")
         verdicts = yield from ask_each(questions)
-        about = EvidenceTarget.CONTEXT if self.alone else _ABOUT[self.task]
+        if TRIAL in sample.metadata:
+            return Score(1.0, evidence=(Evidence(EvidenceTarget.TEXT, 0, verdicts[0]),))
+        about = _ABOUT.get(str(sample.metadata.get("task")), EvidenceTarget.STATEMENT)
         evidence = tuple(
             Evidence(about, index, verdict, question.subject or "")
             for index, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
         )
         return Score(sum(map(is_positive, verdicts)) / len(verdicts), evidence=evidence)
 
-    def questions(self, sample: Sample) -> Asked:
-        """Return the questions that `plan` asks; empty if a text is blank."""
-        texts = _each_sentence(sample) if self.alone else _TEXTS[self.task](sample)
-        kind, user_input, language = KIND[self.task], sample.user_input or "", sample.resolved_language
-        return tuple(
-            kind.of_texts(each.texts, user_input=user_input, statement=each.statement, language=language)
-            for each in texts
-        )
+
+def questions_of(sample: Sample) -> Asked:
+    """Return the questions about an item; empty if a text is blank, or for a sample of another origin."""
+    kind, task, versions = (sample.metadata.get(name) for name in (TRIAL, "task", "versions"))
+    if kind is not None:
+        first, second = KINDS[str(kind)].trial()
+        return (first, second) if sample.metadata.get("pair") else (first,)
+    if versions is not None:
+        return _edited_questions(sample, cast("list[dict[str, Any]]", versions))  # what `edit_sample` wrote
+    return () if task is None else label_questions(Task(str(task)), sample)
+
+
+def trial_sample(kind: str, *, pair: bool) -> Sample:
+    """Return the trial question of a kind as a sample; `pair`: two questions that are judged together."""
+    return Sample(f"{TRIAL}/{kind}", metadata={TRIAL: kind, "pair": pair})
+
+
+def label_questions(task: Task, sample: Sample) -> Asked:
+    """Return the questions about a labelled record; empty if a text is blank."""
+    kind, user_input, language = KIND[task], sample.user_input or "", sample.resolved_language
+    return tuple(
+        kind.of_texts(each.texts, user_input=user_input, statement=each.statement, language=language)
+        for each in _TEXTS[task](sample)
+    )
+
+
+def label_id(record: Labelled) -> str:
+    """Return `TASK/ID`, as ids are unique only within a task."""
+    return f"{record.task.value}/{record.id}"
 
 
 def sample_of(record: Labelled) -> Sample:
@@ -88,35 +111,62 @@ def sample_of(record: Labelled) -> Sample:
     Each labelled sentence becomes a separate context, so that it stays as annotators saw it.
     """
     sample = Sample(
-        record.id,
+        label_id(record),
         user_input=record.query if record.query or record.task in _WITH_QUERY else None,
         retrieved_contexts=record.texts or None,
         response=record.response if record.task in _WITH_RESPONSE else None,
         language=record.language,
+        metadata={"task": record.task.value},
     )
     return with_identified_language(sample)
 
 
+def edit_sample(probe: Probe, trial: ProbeTrial) -> Sample:
+    """Return a trial as a sample: its fields are the original case, its metadata contain every version."""
+    case, first = trial.case, trial.versions[0]
+    versions: list[JSON] = [
+        {"contexts": list(each.contexts)}
+        | ({"statement": each.statement} if each.statement else {})
+        | ({"draw": each.draw} if each.draw else {})
+        for each in trial.versions
+    ]
+    return Sample(
+        edit_id(probe, trial),
+        user_input=case.user_input or None,
+        retrieved_contexts=first.contexts,
+        response=first.statement or None,
+        language=case.language,
+        metadata={"edit": probe.name, "asks": case.asks.value, "versions": versions},
+    )
+
+
+def edit_id(probe: Probe, trial: ProbeTrial) -> str:
+    """Return `EDIT/CASE`, which is unique: an edit is applied at most once to a case."""
+    return f"{probe.name}/{trial.case.id}"
+
+
+def _edited_questions(sample: Sample, versions: Sequence[Mapping[str, Any]]) -> Asked:
+    """Return the questions of all versions, in order, as merilo's metrics would ask them."""
+    kind, language = KINDS[str(sample.metadata["asks"])], sample.resolved_language
+    return tuple(
+        kind.of_texts(
+            sentences(each["contexts"][0], language) if kind.kind == "relevance" else tuple(each["contexts"]),
+            user_input=sample.user_input or "",
+            statement=each.get("statement", ""),
+            language=language,
+        ).at(each.get("draw", 0))
+        for each in versions
+    )
+
+
 _WITH_QUERY: Final = frozenset({Task.CHUNK_RELEVANCE, Task.SENTENCE_RELEVANCE, Task.SUFFICIENCY, Task.ANSWER_RELEVANCE})
 _WITH_RESPONSE: Final = frozenset({Task.GROUNDEDNESS, Task.NLI, Task.ANSWER_RELEVANCE})
-
-_NEEDS: Final[Mapping[Task, frozenset[str]]] = {
-    Task.CHUNK_RELEVANCE: frozenset({"user_input", "retrieved_contexts"}),
-    Task.SENTENCE_RELEVANCE: frozenset({"user_input", "retrieved_contexts"}),
-    Task.SUFFICIENCY: frozenset({"user_input", "retrieved_contexts"}),
-    Task.GROUNDEDNESS: frozenset({"retrieved_contexts", "response"}),
-    Task.NLI: frozenset({"retrieved_contexts", "response"}),
-    Task.ANSWER_RELEVANCE: frozenset({"user_input", "response"}),
-}
-
-_ABOUT: Final[Mapping[Task, EvidenceTarget]] = {
+_ABOUT: Final[Mapping[str, EvidenceTarget]] = {
     Task.CHUNK_RELEVANCE: EvidenceTarget.CONTEXT,
     Task.SENTENCE_RELEVANCE: EvidenceTarget.TEXT,
     Task.SUFFICIENCY: EvidenceTarget.TEXT,
-    Task.GROUNDEDNESS: EvidenceTarget.STATEMENT,
-    Task.NLI: EvidenceTarget.STATEMENT,
-    Task.ANSWER_RELEVANCE: EvidenceTarget.STATEMENT,
 }
+"""The part of a record that a verdict refers to; for other tasks a statement."""
 
 KIND: Final[Mapping[Task, type[Question[Any]]]] = {Task(each): kind for kind in KINDS.values() for each in kind.tasks}
 """Task → the kind of question that is asked for it."""
@@ -140,11 +190,6 @@ def _contexts(sample: Sample) -> list[_Texts]:
     """Return one question about all contexts, or about all sentences as annotators saw them."""
     user_input, texts = sample.require("user_input"), _all(sample)
     return [] if is_blank(user_input) or all(map(is_blank, texts)) else [_Texts(texts)]
-
-
-def _each_sentence(sample: Sample) -> list[_Texts]:
-    user_input = sample.require("user_input")
-    return [] if is_blank(user_input) else [_Texts((text,)) for text in _all(sample)]
 
 
 def _groundedness(sample: Sample) -> list[_Texts]:

@@ -1,82 +1,230 @@
-"""`merilo judge check`: measure the agreement of a judge with human labels."""
+"""`merilo judge check`: try a judge, compare it with human labels, edit what it reads, or compare judges of runs."""
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.check.one_judge import progress_line, until_done
-from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, RETRY_FAILED, CheckOptions
+from merilo.commands.check.one_judge import check_whole, progress_line, until_done
+from merilo.commands.check.options import ABOUT_DATA, CheckOptions
 from merilo.commands.command import Command, Section
+from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Debug, Json, Quiet
-from merilo.commands.judge.output import check_whole, tell
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.commands.check.run import Check
+    from merilo.commands.check.run import JudgeCheck
+    from merilo.rendering.page import Page
 
-HELP = """Measure how well a judge agrees with human labels, by task and source.
+HELP = """Try a judge, measure it against people, and test how edits of its input change its verdicts.
 
-Without FILE, uses the labelled sample that ships with merilo. Files are JSON Lines (.gz accepted); the how-to page on
-judge checks describes them. Records with rule-generated labels are skipped unless --include-constructed is given.
+Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
+edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
+--task limits it. Run directories instead of a judge compare the judges of these runs, without a request. A local:NAME
+that is not on this machine is downloaded if you agree; a folder without a card gets a draft of one.
 
-Exit codes: 0 success, 2 usage error, invalid labels or no usable provider, 4 more than 1% of the records failed,
-5 limit reached, 130 interrupted.
+Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
+the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
+With --fit: 3 too few labels.
 """
 EXAMPLES = """\b
 Examples:
   merilo judge check
-  merilo judge check --judge openai:gpt-4.1-mini --sample 50 --max-cost 1 --out checks/mini
-  merilo judge check --labels ours.jsonl --task groundedness --json
+  merilo judge check openai:gpt-4.1-mini --labels ours.jsonl --max-cost 1 --out checks/mini
+  merilo judge check openai:qwen3 --base-url http://localhost:8000/v1 --task trial
+  merilo judge check openai:gpt-4.1-mini --task edits --number 400 --plan
+  merilo judge check local:bge-base --fit --labels ours.jsonl
+  merilo judge check runs/mini runs/large
 """
 
 
 @takes_options(
     CheckOptions,
-    without=(*ABOUT_DATA, "mapping"),
-    judge=ONE_JUDGE,
-    retry_failed=RETRY_FAILED,
-    out=Flag(
-        help="Directory for check.json and a run for each task and source.", metavar="DIR", group=OptionGroup.OUTPUT
-    ),
+    without=(*ABOUT_DATA, "mapping", "judge"),
+    retry_failed=Flag(help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT),
+    out=Flag(help="Directory for check.json and the run over all questions.", metavar="DIR", group=OptionGroup.OUTPUT),
 )
 def check(
     options: CheckOptions,
-    more: Annotated[
+    what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="More files, as with --labels.", show_default=False),
+        typer.Argument(
+            metavar="[SPEC or RUN]...",
+            help="embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
+            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two or more run directories.",
+            show_default=False,
+        ),
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="With runs: group samples that share this field.")
+    ] = None,
+    fit: Annotated[bool, typer.Option("--fit", help="Fit the card of a local judge to --labels.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Download, or write a draft, without a question.")] = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Check a judge."""
-    from merilo.commands.check.run import run_check
+    from merilo.judges.route_specs import one_judge
 
-    options = replace(
-        options, labels=(*options.labels, *(more or ())), progress=progress_line(quiet=quiet, debug=debug)
-    )
-    found = until_done(run_check(options))
-    _report(found, options.out, json=json)
-    check_whole(found, "records")
+    given = what or ["embedded"]
+    if all(map(_is_run, given)):
+        _compare(given, cluster, json=json)
+        return
+    progress = progress_line(quiet=quiet, debug=debug)
+    options = replace(options, judge=one_judge(given), progress=progress)
+    for spec in given:
+        _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
+    if plan:
+        _estimate(options, json=json)
+    elif fit:
+        _fit(options, json=json)
+    else:
+        _check(options, json=json, full=full)
 
 
-def _report(found: Check, out: str | PathLike[str] | None, *, json: bool) -> None:
+def _is_run(text: str) -> bool:
+    from merilo.runs.run import MANIFEST
+
+    return Path(text, MANIFEST).is_file()
+
+
+def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
+    from merilo.commands.check.page import check_page
+    from merilo.commands.check.probes import BY_NAME
     from merilo.commands.check.record import check_record
-    from merilo.commands.check.text import check_page
+    from merilo.commands.check.run import EDITS, run_check
+    from merilo.runs.run import write_json
+    from merilo.stats.gate import GateVerdict
 
-    tell(check_record(found), lambda width: check_page(found, width), out=out, name="check.json", json=json)
+    found = until_done(run_check(options))
+    record = check_record(found)
+    if options.out is not None:
+        write_json(Path(options.out, "check.json"), record)
+    _print(record, lambda width: check_page(found, width, full=full), json=json)
+    check_whole(found, "questions")
+    if not found.works:
+        raise typer.Exit(Exit.TOO_MANY_FAILED)
+    _store_agreement(found, options, record)
+    if options.tasks and {*options.tasks} <= {EDITS, *BY_NAME}:
+        codes = {GateVerdict.FAIL: Exit.GATE_FAILED, GateVerdict.CANNOT_TELL: Exit.CANNOT_TELL}
+        raise typer.Exit(codes.get(found.verdict, Exit.DONE))
+
+
+def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[str, Any]) -> None:  # Any: JSON
+    """Store what a local judge agreed on with all labels, for the reports of later runs."""
+    from merilo.judges.local.agreement import write_agreement
+    from merilo.judges.local.judge import LocalJudge
+
+    limited = options.tasks or options.sources or options.number is not None
+    if isinstance(found.judge, LocalJudge) and found.people and not limited:
+        write_agreement(found.judge.provider.found.home, record)
+
+
+def _compare(runs: Sequence[str], cluster: str | None, *, json: bool) -> None:
+    from merilo.commands.check.judges import judges_agreement
+    from merilo.commands.check.page import judges_page
+    from merilo.commands.check.record import judges_record
+
+    found = judges_agreement(runs, cluster=cluster)
+    _print(judges_record(found), lambda width: judges_page(found, width), json=json)
+
+
+def _estimate(options: CheckOptions, *, json: bool) -> None:
+    import asyncio
+
+    from merilo.commands.check.run import estimate_check
+    from merilo.commands.plan.cli import report
+
+    report(asyncio.run(estimate_check(options)), json=json)
+
+
+def _fit(options: CheckOptions, *, json: bool) -> None:
+    from merilo.commands.check.fit import fit_page, fit_record, run_fit
+
+    found = until_done(run_fit(options))
+    _print(fit_record(found), lambda width: fit_page(found, width), json=json)
+    if not found.kinds:
+        raise typer.Exit(Exit.CANNOT_TELL)
+
+
+def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool) -> None:  # Any: JSON
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+
+    if json:
+        write(json_text(record) + "\n")
+    else:
+        show(page(page_width()))
+
+
+def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
+    """Download a local model that is not on this machine, or draft its card, if the user agrees."""
+    if not spec.startswith("local:"):
+        return
+    from merilo.commands.check.fetch import fetch, folder_without_card, missing_model, plan_fetch, plan_page, size_text
+    from merilo.errors import Interrupted, UsageError
+    from merilo.judges.local.card import CARD_NAME
+    from merilo.judges.local.find import card_for, fetched_folder
+    from merilo.rendering.terminal import page_width, show, tell
+
+    name = missing_model(spec)
+    if name is not None:
+        if quiet or not sys.stderr.isatty():
+            os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when huggingface_hub is imported
+        plan = plan_fetch(name)
+        if not json:
+            show(plan_page(plan, page_width()))
+        _ask(f"Download {size_text(plan.size)}?", yes=yes)
+        try:
+            folder = fetch(plan, lambda file: None if quiet else tell(f"Fetching {file} ..."))
+        except KeyboardInterrupt:
+            raise Interrupted("Stopped. Repeat the command to resume; finished files are reused.") from None
+        if card_for(plan.name) is None:
+            _draft(folder, fetched_folder(plan.name) / CARD_NAME, yes=True)
+    elif (folder_found := folder_without_card(spec)) is not None:
+        if not (folder_found / "config.json").is_file():
+            raise UsageError(f"{folder_found} has no config.json. Name the folder of a model.")
+        _draft(folder_found, folder_found / CARD_NAME, yes=yes)
+
+
+def _draft(folder: Path, path: Path, *, yes: bool) -> None:
+    """Write the draft of a card, and stop with the advice to complete it."""
+    from merilo.commands.check.fetch import write_draft
+    from merilo.errors import UsageError
+    from merilo.judges.local.card import UNDECIDED
+
+    _ask(f"The model in {folder} has no card. Write a draft to {path}?", yes=yes)
+    places = write_draft(folder, path)
+    raise UsageError(f'Wrote {path}. Replace "{UNDECIDED}" in {places} places, then repeat the command.')
+
+
+def _ask(question: str, *, yes: bool) -> None:
+    """Raise UsageError if the user declines, or without a terminal."""
+    from merilo.errors import UsageError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} To agree, add --yes.")
+    if not typer.confirm(question, err=True):
+        raise UsageError("Nothing was changed.")
 
 
 COMMAND = Command(
     name="judge check",
     section=Section.JUDGES,
-    summary="Compare a judge with human labels.",
+    summary="Try a judge; measure it against people.",
     help=HELP,
     call=check,
     examples=EXAMPLES,

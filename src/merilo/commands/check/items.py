@@ -42,15 +42,13 @@ class Item:
     """The judge's label on the same scale; None if there is no verdict."""
     probability: float | None = None
     """The judge's probability of yes (for contexts: of grade 1 or 2); None if it gives none."""
-    verdict: Verdict | None = None
-    """The judge's verdict if the record is one question; None if it is several."""
 
 
-def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome], *, alone: bool = False) -> list[Item]:
+def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome]) -> list[Item]:
     """Return the items of the records of one task, in order, with their outcomes (by record id).
 
-    A record of labelled sentences has one item per sentence. `alone`: the sentences were asked about one by one. A
-    record without an outcome was not asked about and has no item.
+    A record of labelled sentences has one item per sentence. A record without
+    an outcome was not asked about and has no item.
     """
     clusters = clusters_of(records)
     found: list[Item] = []
@@ -59,7 +57,7 @@ def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome], *, al
         if outcome is None:
             continue
         if record.task is Task.SENTENCE_RELEVANCE:
-            found += _sentences(record, cluster, outcome, alone=alone)
+            found += _sentences(record, cluster, outcome)
         else:
             found.append(_item(record, cluster, outcome))
     return found
@@ -97,12 +95,10 @@ def _item(record: Labelled, cluster: int, outcome: Outcome) -> Item:
         return Item(record, cluster, people, _state(outcome))
     verdicts = [piece.verdict for piece in outcome.evidence]
     judge, probability = _JOINED[record.task](verdicts)
-    return Item(
-        record, cluster, people, ItemStatus.JUDGED, judge, probability, verdicts[0] if len(verdicts) == 1 else None
-    )
+    return Item(record, cluster, people, ItemStatus.JUDGED, judge, probability)
 
 
-def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool) -> Iterator[Item]:
+def _sentences(record: Labelled, cluster: int, outcome: Outcome) -> Iterator[Item]:
     if not isinstance(outcome, Score):
         for label in record.sentence_labels:
             yield Item(record, cluster, float(label), _state(outcome))
@@ -110,9 +106,7 @@ def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool)
     verdicts = [piece.verdict for piece in outcome.evidence]
     named = {index for each in verdicts[:1] if isinstance(each, RelevanceVerdict) for index in each.evidence}
     for index, label in enumerate(record.sentence_labels):
-        positive = is_positive(verdicts[index]) if alone else index in named
-        probability = probability_of(verdicts[index]) if alone else None
-        yield Item(record, cluster, float(label), ItemStatus.JUDGED, float(positive), probability)
+        yield Item(record, cluster, float(label), ItemStatus.JUDGED, float(index in named))
 
 
 def _grade(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:

@@ -1,11 +1,13 @@
-"""What `judge check` and `judge probe` share: an evaluation in which one judge answers chosen questions."""
+"""An evaluation in which one judge answers chosen questions: its options, progress, interruption and exit code."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from merilo.commands.judge.output import GOES_ON
+import typer
+
+from merilo.commands.exit_codes import Exit
 from merilo.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_GOES_ON = "Repeat the command to resume; answers in --out and the cache are reused."
+_REUSED = "Answers in --out and in the verdict cache are reused at no cost."
+_MAX_FAILED_RATE = 0.01
 _USAGE = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
 
 
@@ -73,4 +78,34 @@ def until_done(work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine yiel
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. {GOES_ON}") from None
+        raise Interrupted(f"Stopped. {_GOES_ON}") from None
+
+
+class JudgeOutcomes(Protocol):
+    """The outcome of asking a judge many questions."""
+
+    @property
+    def stopped(self) -> str | None:
+        """The limit that was reached, as a sentence; None if no limit was reached."""
+        ...
+
+    @property
+    def failed(self) -> tuple[int, int]:
+        """The number of failures, and the number of things asked about."""
+        ...
+
+
+def check_whole(found: JudgeOutcomes, what: str, *, retry: str = "use --out and --retry-failed") -> None:
+    """Exit with an error code if a limit was reached or more than 1 % failed.
+
+    `what`: the things asked about, in the plural. `retry`: what to do about those that failed.
+    """
+    from merilo.rendering.terminal import tell
+
+    if found.stopped is not None:
+        tell(f"{found.stopped} {_REUSED}")
+        raise typer.Exit(Exit.LIMIT_REACHED)
+    failed, asked = found.failed
+    if failed > _MAX_FAILED_RATE * asked:
+        tell(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, {retry}.")
+        raise typer.Exit(Exit.TOO_MANY_FAILED)

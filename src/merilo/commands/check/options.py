@@ -27,10 +27,7 @@ ONE_JUDGE: Final = Flag(
     read=_one_judge,
     group=OptionGroup.JUDGES,
 )
-"""The flag of a command that tests one judge, which may have a route for each kind of question."""
-RETRY_FAILED: Final = Flag(
-    help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
-)
+"""The flag of a command that asks one judge, which may have a route for each kind of question."""
 ABOUT_DATA: Final = (
     *(name for name in flags_of(Options) if name.startswith("embedder")),
     "metrics",
@@ -56,7 +53,7 @@ ABOUT_DATA: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
-    """The labelled records with which a judge is compared, and the options of the evaluation.
+    """The questions with which a judge is checked, and the options of the evaluation.
 
     Of these, `metrics`, `draws`, `prompts`, `mapping`, `limit` and `language` have no effect.
     """
@@ -65,15 +62,15 @@ class CheckOptions(Options):
         default=(),
         metadata=repeatable_option(
             "files of labelled records. Empty: the sample that ships with merilo.",
-            help="File of human labels. Repeatable.",
+            help="File of human labels. Repeatable. [default: the sample in merilo]",
             metavar="FILE",
         ),
     )
     tasks: Sequence[str] = field(
         default=(),
         metadata=repeatable_option(
-            "only these tasks. Empty: all.",
-            help="Only this task. Repeatable.",
+            '"trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". Empty: all.',
+            help="Only trial, edits, a task of the labels or one edit. Repeatable.",
             metavar="NAME",
             name="--task",
         ),
@@ -81,8 +78,8 @@ class CheckOptions(Options):
     sources: Sequence[str] = field(
         default=(),
         metadata=repeatable_option(
-            "only these sources. Empty: all.",
-            help="Only this source. Repeatable.",
+            "only labels from these sources. Empty: all.",
+            help="Only labels from this source. Repeatable.",
             metavar="NAME",
             name="--source",
         ),
@@ -96,20 +93,12 @@ class CheckOptions(Options):
             default=False,
         ),
     )
-    each_sentence: bool | None = field(
+    number: int | None = field(
         default=None,
         metadata=call_option(
-            "also judge every labelled sentence alone, which gives it a probability. None: only if it is free.",
-            help="Also judge every labelled sentence alone. [default: only if it is free]",
-            name="--each-sentence/--no-each-sentence",
-            type=bool,
-        ),
-    )
-    sample: int | None = field(
-        default=None,
-        metadata=call_option(
-            "maximum number of records per task and source. The same ones are chosen each time. None: all.",
-            help="Maximum records per task and source.",
+            "maximum number of records per task and source, and of pairs per edit. The same ones are chosen each time. "
+            "None: all records, 40 pairs.",
+            help="Maximum records per task and source, and pairs per edit. [default: all, 40]",
             metavar="N",
             type=int,
         ),

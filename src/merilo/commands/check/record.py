@@ -1,16 +1,22 @@
-"""A check as one JSON object; equal input gives equal bytes, except under `usage`."""
+"""The results of `merilo judge check` as one JSON object; equal input gives equal bytes, except under `usage`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
+from merilo.metrics.base import Failed, Score
+from merilo.rendering.correction import measured_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from merilo.commands.check.run import Check
+    from merilo.commands.check.effects import Part, Result
+    from merilo.commands.check.judges import JudgePair, JudgesAgreement, KindAgreement
+    from merilo.commands.check.run import JudgeCheck
     from merilo.commands.check.tables import Figures, TaskTable
+    from merilo.metrics.base import Outcome
     from merilo.stats.agreement import Calibration, Confusion
     from merilo.stats.resampling import Measurement
 
@@ -19,11 +25,12 @@ if TYPE_CHECKING:
 _DIGITS = 6
 
 
-def check_record(check: Check) -> JSON:
-    """Return the check as a JSON-able object.
+def check_record(check: JudgeCheck) -> JSON:
+    """Return a check as a JSON-able object.
 
     `people` and `all` (null if records with rule-generated labels were skipped) map task → source → figures. `tasks`
-    contains the figures over all sources of a task, except those marked `seen`.
+    contains the figures over all sources of a task, except those marked `seen`. `probes` maps an edit → its effect, the
+    limits of the effect and the verdict.
     """
     return {
         "judge": {
@@ -31,7 +38,11 @@ def check_record(check: Check) -> JSON:
             "fingerprint": dict(check.judge.fingerprint()),
             "rates": check.judge.agreement_note,
         },
-        "labels": [{"file": each.name, "sha256": each.sha256, "records": each.records} for each in check.files],
+        "works": check.works,
+        "kinds": {kind: _trial(each) for kind, each in check.kinds.items()},
+        **({} if check.golden is None else {"golden": {"pairs": check.golden.pairs, "agree": check.golden.agree}}),
+        "verdict": check.verdict.value,
+        "labels": [dict(zip(("file", "sha256", "records"), each, strict=True)) for each in check.files],
         "constructed": {"records": check.constructed, "included": check.everything is not None},
         "rules": {
             "macro": f"mean over sources with at least {MIN_OF_EACH} of yes and of no",
@@ -48,10 +59,18 @@ def check_record(check: Check) -> JSON:
             "people": _tasks(check.people),
             "all": None if check.everything is None else _tasks(check.everything),
         },
+        "cases": check.cases,
+        "probes": {result.probe.name: _effect(result) for result in check.edits},
         "left_out": dict(check.left_out),
         "stopped": check.stopped,
-        "usage": {task: {source: dict(each) for source, each in own.items()} for task, own in check.usage.items()},
+        "usage": dict(check.usage),
     }
+
+
+def _trial(outcome: Outcome) -> JSON:
+    if isinstance(outcome, Score):
+        return {"works": True, "verdict": outcome.evidence[0].verdict.to_fields()}
+    return {"works": False, "failure": outcome.error.to_fields() if isinstance(outcome, Failed) else None}
 
 
 def _sources(tables: Sequence[TaskTable]) -> JSON:
@@ -63,7 +82,7 @@ def _tasks(tables: Sequence[TaskTable]) -> JSON:
         table.reading.name: {
             "rule": table.reading.rule,
             "sources": [name for name, each in table.sources.items() if each.counts],
-            "macro": {name: measured(each) for name, each in table.macro.items()},
+            "macro": {name: _measured(each) for name, each in table.macro.items()},
             "pooled": _figures(table.pooled),
             "calibration": _calibration(table),
             "languages": {name: _figures(each) for name, each in table.languages.items()},
@@ -72,7 +91,7 @@ def _tasks(tables: Sequence[TaskTable]) -> JSON:
     }
 
 
-def measured(each: Measurement) -> JSON:
+def _measured(each: Measurement) -> JSON:
     """Return a measure with its interval; `note`: why there is no interval, `remark`: a caveat on it."""
     ends = each.interval.ends
     record: JSON = {
@@ -87,6 +106,7 @@ def measured(each: Measurement) -> JSON:
 
 def _figures(figures: Figures) -> JSON:
     found = figures.agreement
+    measures = ("accuracy", "sensitivity", "specificity", "ac1", "alpha")
     record: JSON = {
         **({"seen": True} if figures.seen else {}),
         "n": found.items,
@@ -94,33 +114,20 @@ def _figures(figures: Figures) -> JSON:
         "clusters": found.clusters,
         "yes": found.yes,
         "in_macro": figures.counts,
-        "kappa": measured(found.kappa),
-        "balanced_accuracy": measured(found.balanced_accuracy),
-        "auroc": measured(found.auroc),
-        "ece": measured(found.calibration_error) | _perfect(found.calibration),
-        "undefined": {"count": figures.without, "failed": figures.failed} | measured(figures.undefined),
-        "accuracy": measured(found.accuracy),
-        "sensitivity": measured(found.sensitivity),
-        "specificity": measured(found.specificity),
-        "ac1": measured(found.ac1),
-        "alpha": measured(found.alpha),
+        "kappa": _measured(found.kappa),
+        "balanced_accuracy": _measured(found.balanced_accuracy),
+        "auroc": _measured(found.auroc),
+        "ece": _measured(found.calibration_error) | _perfect(found.calibration),
+        "undefined": {"count": figures.without, "failed": figures.failed} | _measured(figures.undefined),
+        **{name: _measured(getattr(found, name)) for name in measures},
         "confusion": _confusion(found.confusion, ("no", "yes")),
     }
     if figures.grades is not None:
         record["grades"] = {
-            "kappa_quadratic": measured(figures.grades.kappa),
-            "kappa_linear": measured(figures.grades.kappa_linear),
-            "alpha_ordinal": measured(figures.grades.alpha),
+            "kappa_quadratic": _measured(figures.grades.kappa),
+            "kappa_linear": _measured(figures.grades.kappa_linear),
+            "alpha_ordinal": _measured(figures.grades.alpha),
             "confusion": _confusion(figures.grades.confusion, figures.grades.confusion.labels),
-        }
-    if figures.systems is not None:
-        record["systems_tau_b"] = measured(figures.systems)
-    if figures.annotators is not None:
-        record["annotators"] = {
-            "items": figures.annotators.items,
-            "ratings": figures.annotators.ratings,
-            "alpha_ordinal": measured(figures.annotators.alpha),
-            "ac1": measured(figures.annotators.ac1),
         }
     return record
 
@@ -137,7 +144,7 @@ def _calibration(table: TaskTable) -> JSON | None:
     found = table.pooled.agreement.calibration
     if found is None:
         return None
-    record: JSON = measured(table.pooled.agreement.calibration_error) | _perfect(found)
+    record: JSON = _measured(table.pooled.agreement.calibration_error) | _perfect(found)
     record["n"] = table.pooled.agreement.with_probability
     if record["n"] < MIN_POOLED:
         record["remark"] = f"fewer than {MIN_POOLED:,} items"
@@ -153,6 +160,77 @@ def _confusion(found: Confusion, labels: Sequence[object]) -> JSON:
     return {"labels": list(labels), "counts": [list(row) for row in found.counts]}
 
 
+def _effect(result: Result) -> JSON:
+    ends = result.interval.ends
+    record: JSON = {
+        "summary": result.probe.summary,
+        "effect": result.probe.effect.value,
+        "value": _short(result.value),
+        "interval": None if ends is None else [_short(end) for end in ends],
+        "lower": _short(result.limits.lower),
+        "upper": _short(result.limits.upper),
+        "limit": result.probe.limit,
+        "verdict": result.verdict.value,
+        "trials": result.trials,
+        "counted": result.counted,
+        "unfit": result.unfit,
+        "failed": result.failed,
+    }
+    for name in ("note", "remark"):
+        if text := getattr(result.interval, name):
+            record[name] = text
+    if result.probe.effect is Effect.NET:
+        record |= {"changed_by_it": _short(result.changed), "changed_by_neutral_text": _short(result.neutral)}
+    record["by_kind"] = _parts(result.by_kind)
+    if result.by_language is not None:
+        record["by_language"] = _parts(result.by_language)
+    return record
+
+
+def _parts(parts: Mapping[str, Part] | None) -> JSON:
+    return {name: {"trials": each.trials, "value": _short(each.value)} for name, each in (parts or {}).items()}
+
+
 def _short(value: float | None) -> float | None:
     """Round to six digits, as further digits differ between machines."""
-    return None if value is None else round(value, _DIGITS)
+    return None if value is None else round(value, _DIGITS) + 0.0
+
+
+# -- judges of runs -----------------------------------------------------------------------------------
+
+
+def judges_record(found: JudgesAgreement) -> JSON:
+    """Return the agreement of judges; rows of a table are the first judge's labels, columns the second's."""
+    return {
+        "judges": [{"name": each.name, "runs": [str(run.path) for run in each.runs]} for each in found.raters],
+        "cluster": found.cluster,
+        "pairs": [_pair(each) for each in found.pairs],
+        "remarks": list(found.remarks),
+    }
+
+
+def _pair(pair: JudgePair) -> JSON:
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "questions": pair.common,
+        "only_first": pair.only_first,
+        "only_second": pair.only_second,
+        "failed": pair.failed,
+        "kinds": {each.kind: _kind(each) for each in pair.kinds},
+    }
+
+
+def _kind(kind: KindAgreement) -> JSON:
+    found = kind.agreement
+    measures = ("kappa", "kappa_quadratic", "kappa_linear", "alpha", "ac1", "accuracy")
+    named = {name: getattr(found, name) for name in measures}
+    return {
+        "questions": found.items,
+        "clusters": found.clusters,
+        "differ": kind.differ,
+        "differ_in": kind.differ_in,
+        "samples": list(kind.samples),
+        "confusion": _confusion(found.confusion, kind.labels),
+        **{name: measured_record(each) for name, each in named.items() if each is not None},
+    }

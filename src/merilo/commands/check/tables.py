@@ -9,18 +9,13 @@ from merilo.commands.check.items import ItemStatus
 from merilo.data.labels import Task
 from merilo.data.language import identify_language
 from merilo.stats.agreement_intervals import (
-    MIN_SYSTEMS,
     Agreement,
-    AnnotatorAgreement,
     GradeAgreement,
     agreement,
-    annotator_agreement,
     clustered_share,
     grade_agreement,
     mean_of,
-    system_agreement,
 )
-from merilo.stats.agreement_tables import Distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,8 +45,6 @@ class PositiveRule:
     """The lowest label, of annotators or the judge, that counts as yes."""
     among: float = 0.0
     """The lowest human label of the items in this reading; others are left out."""
-    alone: bool = False
-    """True for sentences that were asked about one by one."""
 
     def holds(self, item: Item) -> bool:
         """Return True if the item belongs to this reading."""
@@ -82,12 +75,6 @@ _COMMON: Final = (
     _plain(
         Task.SENTENCE_RELEVANCE,
         "a sentence that annotators marked is yes; the judge's yes is a sentence of its evidence",
-    ),
-    PositiveRule(
-        "sentence_relevance_alone",
-        Task.SENTENCE_RELEVANCE,
-        "a sentence that annotators marked is yes; the judge sees each sentence alone, grade 1 or 2 is yes",
-        alone=True,
     ),
     _plain(Task.SUFFICIENCY, _SCALED + "; the judge's yes is sufficient"),
     _plain(
@@ -133,10 +120,6 @@ class Figures:
     failed: int
     """Number of items whose question failed."""
     grades: GradeAgreement | None = None
-    systems: Measurement | None = None
-    """Kendall's tau-b over the systems that wrote the responses; None if fewer than five are named."""
-    annotators: AnnotatorAgreement | None = None
-    """Agreement among annotators; None if their votes are not known."""
     seen: bool = False
     """True if the judge's model was trained on these items' source."""
 
@@ -238,8 +221,6 @@ def _figures(reading: PositiveRule, items: Sequence[Item], resampling: Resamplin
         without=len(items) - len(judged),
         failed=sum(item.state is ItemStatus.FAILED for item in items),
         grades=_grades(graded, resampling) if full and graded else None,
-        systems=_systems(judged, resampling) if full else None,
-        annotators=_annotators(items, resampling) if full else None,
     )
 
 
@@ -249,31 +230,6 @@ def _grades(items: Sequence[Item], resampling: Resampling) -> GradeAgreement:
         [int(item.judge or 0) for item in items],
         labels=GRADES,
         clusters=[item.cluster for item in items],
-        resampling=resampling,
-    )
-
-
-def _systems(items: Sequence[Item], resampling: Resampling) -> Measurement | None:
-    named = [item for item in items if item.record.system is not None]
-    if len({item.record.system for item in named}) < MIN_SYSTEMS:
-        return None
-    return system_agreement(
-        [item.record.system or "" for item in named],
-        [item.record.label01 for item in named],
-        [item.judge or 0.0 for item in named],
-        clusters=[item.cluster for item in named],
-        resampling=resampling,
-    )
-
-
-def _annotators(items: Sequence[Item], resampling: Resampling) -> AnnotatorAgreement | None:
-    voted = [item for item in items if len(item.record.votes) > 1]
-    if not voted:
-        return None
-    return annotator_agreement(
-        [item.record.votes for item in voted],
-        distance=Distance.ORDINAL,
-        clusters=[item.cluster for item in voted],
         resampling=resampling,
     )
 

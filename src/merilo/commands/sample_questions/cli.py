@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from merilo.commands.check.one_judge import progress_line, until_done
+from merilo.commands.check.one_judge import check_whole, progress_line, until_done
 from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.flags import Debug, Json, Quiet
-from merilo.commands.judge.output import check_whole
 from merilo.commands.option_flags import takes_options
 from merilo.commands.sample_questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError

@@ -1,4 +1,4 @@
-"""`agreement.json`: how well a local model agrees with human labels, as `merilo judge fetch` measured it.
+"""`agreement.json`: how well a local model agrees with human labels, as `merilo judge check` measured it.
 
 The file is the record of `merilo judge check` without `usage`. It is stored next to `judge.lock`, or in the model's
 folder. It counts only for the judge whose fingerprint it contains: the same files, card and versions.
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AGREEMENT_NAME: Final = "agreement.json"
-_ALONE: Final = "sentence_relevance_alone"
-"""A reading that asks another question than metrics do."""
 
 
 class _Part(BaseModel):
@@ -55,11 +53,6 @@ class _Tasks(_Part):
     people: dict[str, _Task]
 
 
-class _Labels(_Part):
-    sha256: str
-    records: int
-
-
 class _Judge(_Part):
     fingerprint: dict[str, object]
 
@@ -68,21 +61,13 @@ class Agreement(_Part):
     """The agreement of a judge with human labels."""
 
     judge: _Judge
-    labels: tuple[_Labels, ...]
     tasks: _Tasks
-
-    @property
-    def label_digests(self) -> frozenset[str]:
-        """The SHA-256 of each label file."""
-        return frozenset(each.sha256 for each in self.labels)
 
     @property
     def note(self) -> str:
         """Cohen's kappa of each task, in one line: the mean over sources, or that over all records if they are few."""
         rated: list[str] = []
         for name, task in self.tasks.people.items():
-            if name == _ALONE:
-                continue
             called = name.replace("_", " ")
             if task.macro.kappa.value is not None:
                 rated.append(f"{called} {task.macro.kappa}")

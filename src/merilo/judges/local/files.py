@@ -77,7 +77,7 @@ def digests(found: FoundModel) -> Mapping[str, str]:
         expected = found.lock.files.get(name) if found.lock is not None else None
         if expected not in {None, result[name]}:
             raise UsageError(
-                f"{path} differs from the file that was fetched. Fetch it again: merilo judge fetch {found.name}."
+                f"{path} differs from the file that was fetched. Fetch it again: merilo judge check local:{found.name}."
             )
     return result
 

@@ -1,6 +1,6 @@
 """Where a local model is on this machine: a folder, a model that was fetched, or the cache of the Hugging Face hub.
 
-Nothing is downloaded, and nothing is written. `merilo judge fetch NAME` stores what it downloads in
+Nothing is downloaded, and nothing is written. `merilo judge check local:NAME` stores what it downloads in
 `judges_home()/NAME`: at least `judge.lock`, and the files themselves unless they are in the cache of the hub.
 """
 
@@ -49,7 +49,7 @@ class FoundModel:
     """The ONNX file."""
     tokenizer: Path
     lock: Lock | None
-    """The digests that `merilo judge fetch` recorded; None for other models."""
+    """The digests that the download recorded; None for other models."""
     revision: str
     """The revision of the hub; empty for a folder."""
     home: Path
@@ -138,13 +138,13 @@ def find_model(spec: str) -> FoundModel:
 def _in_folder(folder: Path) -> FoundModel:
     path = folder / CARD_NAME
     if not path.is_file():
-        raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge card {folder}.")
+        raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
     card = read_card(path)
     return _checked(_Place(str(folder), folder, folder, read_lock(folder)), card, _missing_in_folder(card))
 
 
 def _missing_in_folder(card: Card) -> str:
-    return f"Copy the file there, or correct files in {CARD_NAME}." + (_export_advice(card.model) if card.model else "")
+    return f"Copy the file there, or correct files in {CARD_NAME}." + (export_advice(card.model) if card.model else "")
 
 
 def _named(name: str, card: Card) -> FoundModel:
@@ -152,7 +152,7 @@ def _named(name: str, card: Card) -> FoundModel:
     home = fetched_folder(name)
     lock = read_lock(home)
     if _file(home, card.files.model) is not None:
-        return _checked(_Place(name, home, home, lock), card, _export_advice(card.model))
+        return _checked(_Place(name, home, home, lock), card, export_advice(card.model))
     if not card.model:
         raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
     return _in_hub(card, card.model, lock.revision if lock else card.revision, name, lock)
@@ -161,13 +161,12 @@ def _named(name: str, card: Card) -> FoundModel:
 def _of_hub(model: str, revision: str, card: Card | None) -> FoundModel:
     if card is None:
         raise UsageError(
-            f"No card for {model}. Write one: merilo judge card FOLDER, for a folder with its model.onnx, "
-            f"tokenizer.json and config.json. Then use local:FOLDER."
+            f"No card for {model}. Download the model and write a draft: merilo judge check local:{model}."
         )
     home = fetched_folder(model)
     lock = read_lock(home)
     if not revision and _file(home, card.files.model) is not None:
-        return _checked(_Place(model, home, home, lock), card, _export_advice(model))
+        return _checked(_Place(model, home, home, lock), card, export_advice(model))
     pinned = card.revision if model == card.model else ""
     own = lock is not None and revision in {"", lock.revision}
     return _in_hub(card, model, revision or (lock.revision if lock else pinned), model, lock if own else None)
@@ -178,12 +177,12 @@ def _in_hub(card: Card, model: str, revision: str, name: str, lock: Lock | None)
     if folder is None:
         there = sorted(path.name for path in (_hub_folder(model) / "snapshots").glob("*"))[:_MAX_NAMED]
         wanted = f"Revision {revision} of {model}" if revision else f"The model {model}"
+        option = f"@{revision}" if revision and "/" in name else ""
         present = f" (there: {', '.join(there)})" if there and revision else ""
-        option = f" --revision {revision}" if revision else ""
         raise UsageError(
-            f"{wanted} is not in the cache of the hub{present}. Download it: merilo judge fetch {name}{option}."
+            f"{wanted} is not in the cache of the hub{present}. Download it: merilo judge check local:{name}{option}."
         )
-    return _checked(_Place(name, folder, fetched_folder(name), lock, folder.name), card, _export_advice(model))
+    return _checked(_Place(name, folder, fetched_folder(name), lock, folder.name), card, export_advice(model))
 
 
 class _Place(NamedTuple):
@@ -216,7 +215,8 @@ def _file(folder: Path, name: str) -> Path | None:
     return next((path for path in options if path.is_file()), None)
 
 
-def _export_advice(model: str) -> str:
+def export_advice(model: str) -> str:
+    """Return how to export a model to ONNX, as a sentence."""
     return (
         "To export the model: uvx --from optimum-onnx --with torch optimum-cli export onnx "
         f"--model {model or 'MODEL'} --task text-classification FOLDER."

@@ -1,8 +1,7 @@
 """Agreement of the judges of several runs, on the questions that they have in common.
 
 Two questions are the same if their content, role and draw are equal; the judge does not matter. Runs of one judge over
-several data sets, such as the answers of several systems, are pooled. If two judges rank five or more systems, their
-rankings are compared too.
+several data sets, such as the answers of several systems, are pooled.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.agree.ranking import SystemRanking, rankings, same_data
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
@@ -21,10 +19,7 @@ from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
 from merilo.runs.store_errors import truncated_error
 from merilo.short_repr import short_repr
-from merilo.stats.agreement_intervals import MIN_SYSTEMS, AnnotatorAgreement, annotator_agreement
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
-from merilo.stats.agreement_tables import Distance
-from merilo.stats.intervals import LEVEL, SEED, check_level
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -73,8 +68,6 @@ class JudgePair:
     second: str
     kinds: tuple[KindAgreement, ...]
     """Sorted by kind."""
-    rankings: tuple[SystemRanking, ...]
-    """By metric; empty with fewer than five systems."""
     common: int
     """Number of questions that both answered."""
     only_first: int
@@ -92,11 +85,8 @@ class JudgesAgreement:
     raters: tuple[Rater, ...]
     pairs: tuple[JudgePair, ...]
     """Every pair of judges."""
-    among: Mapping[str, AnnotatorAgreement]
-    """Agreement among all judges by kind of question; empty for two judges."""
     remarks: tuple[str, ...]
     """Notes on the comparison, one sentence each."""
-    level: float
     cluster: str | None
     """The field that questions were clustered by; None for the sample."""
 
@@ -123,30 +113,27 @@ def judges_agreement(
     runs: Sequence[Run | str | PathLike[str]],
     *,
     cluster: str | None = None,
-    level: float = LEVEL,
-    seed: int = SEED,
 ) -> JudgesAgreement:
-    """Measure the agreement of the judges of these runs; documented at `merilo.api.judge_agree`."""
-    try:
-        check_level(level)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    """Measure the agreement of the judges of these runs; neither judge is taken as correct.
+
+    `cluster`: as in `merilo.evaluate`. None: the cluster field of the first run, otherwise the sample. Raises
+    UsageError for a run without verdicts, DataError for runs without a common question, and RunError.
+    """
     measured = [opened(run) for run in runs]
     _check(measured)
     raters, one_judge = _raters(measured)
     field = measured[0].manifest.cluster if cluster is None else cluster or None
     skipped = [dict[str, int]() for _ in raters]
     answers = [_labels_of(rater, field, counts) for rater, counts in zip(raters, skipped, strict=True)]
-    resampling = Resampling(seed=seed, level=level)
+    resampling = Resampling()
     pairs = tuple(
-        _pair((raters[one], raters[other]), (answers[one], answers[other]), field, resampling)
+        _pair((raters[one], raters[other]), (answers[one], answers[other]), resampling)
         for one, other in combinations(range(len(raters)), 2)
     )
     if not any(pair.common for pair in pairs):
         raise _nothing_common(measured)
-    among = _among(answers, resampling) if len(raters) > _TWO else {}
-    remarks = (*_remarks(raters, one_judge=one_judge, answers=answers), *_skipped_kinds(skipped), *_few_systems(raters))
-    return JudgesAgreement(tuple(raters), pairs, among, remarks, level, field)
+    remarks = (*_remarks(raters, one_judge=one_judge, answers=answers), *_skipped_kinds(skipped))
+    return JudgesAgreement(tuple(raters), pairs, remarks, field)
 
 
 def _check(runs: Sequence[Run]) -> None:
@@ -251,7 +238,6 @@ def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
 def _pair(
     raters: tuple[Rater, Rater],
     answers: tuple[Mapping[Key, _GivenLabel], Mapping[Key, _GivenLabel]],
-    field: str | None,
     resampling: Resampling,
 ) -> JudgePair:
     first, second = answers
@@ -262,7 +248,6 @@ def _pair(
         first=raters[0].name,
         second=raters[1].name,
         kinds=tuple(_of_kind(kind, [pair for pair in answered if pair[0].kind == kind], resampling) for kind in kinds),
-        rankings=tuple(rankings(raters[0].runs, raters[1].runs, field, resampling)),
         common=len(answered),
         only_first=len(first) - len(both),
         only_second=len(second) - len(both),
@@ -295,29 +280,7 @@ def _labels(answers: Sequence[_GivenLabel]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for each in answers for label in each.labels))
 
 
-# -- all of them --------------------------------------------------------------------------------------
-
-
-def _among(answers: Sequence[Mapping[Key, _GivenLabel]], resampling: Resampling) -> dict[str, AnnotatorAgreement]:
-    """Return alpha and AC1 over all judges by kind, for the questions that at least two judges answered."""
-    rows: dict[str, list[tuple[_GivenLabel, list[str | None]]]] = {}
-    for key in dict.fromkeys(key for each in answers for key in each):
-        given = [each[key].label if key in each else None for each in answers]
-        if sum(label is not None for label in given) > 1:
-            one = next(each[key] for each in answers if key in each)
-            rows.setdefault(one.kind, []).append((one, given))
-    found: dict[str, AnnotatorAgreement] = {}
-    for kind, own in sorted(rows.items()):
-        labels = _labels([one for one, _ in own])
-        place = {label: index for index, label in enumerate(labels)}
-        found[kind] = annotator_agreement(
-            [[None if label is None else place[label] for label in given] for _, given in own],
-            labels=range(len(labels)),
-            distance=Distance.ORDINAL if own[0][0].ordered and len(labels) > _TWO else Distance.NOMINAL,
-            clusters=[one.cluster for one, _ in own],
-            resampling=resampling,
-        )
-    return found
+# -- remarks -----------------------------------------------------------------------------------------
 
 
 def _remarks(
@@ -348,15 +311,6 @@ def _kinds(answers: Sequence[Mapping[Key, _GivenLabel]]) -> list[str]:
 def _skipped_kinds(skipped: Sequence[Mapping[str, int]]) -> Iterator[str]:
     if kinds := sorted({kind for each in skipped for kind in each}):
         yield f"Not compared, as their answers are not labels: {', '.join(kinds)} questions."
-
-
-def _few_systems(raters: Sequence[Rater]) -> Iterator[str]:
-    most = max(len(same_data(one.runs, other.runs)) for one, other in combinations(raters, 2))
-    if 1 < most < MIN_SYSTEMS:
-        yield (
-            f"Rankings of systems are compared from {MIN_SYSTEMS} systems on; the judges have "
-            f"{count(most, 'system')} in common."
-        )
 
 
 def _nothing_common(runs: Sequence[Run]) -> DataError:

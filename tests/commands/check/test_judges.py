@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +12,13 @@ from seals import remove_seal
 from sklearn.metrics import cohen_kappa_score
 
 import merilo
-from merilo.api import judge_agree
-from merilo.commands.agree.run import JudgesAgreement, judges_agreement
-from merilo.commands.agree.text import judges_page, judges_record
+from merilo.commands.check.judges import JudgesAgreement, judges_agreement
+from merilo.commands.check.page import judges_page
+from merilo.commands.check.record import judges_record
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.stats.agreement import kendall_tau_b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,57 +107,6 @@ def test_only_questions_that_both_answered_count(tmp_path: Path) -> None:
     assert (pair.common, pair.only_first, pair.only_second, pair.failed) == (57, 0, 30, 3)
 
 
-def _answer(system: int, number: int, dice: random.Random) -> Row:
-    good = int(dice.random() < 0.2 + 0.15 * system)
-    text = f"System {system}, text {number}, luck {dice.randrange(10)}, is truly {good}."
-    return {"id": f"s{number}", "user_input": f"What is {number}?", "retrieved_contexts": [text]}
-
-
-def systems(folder: Path, amount: int) -> list[merilo.Run]:
-    """The answers of some systems, each better than the one before, judged by two judges."""
-    runs: list[merilo.Run] = []
-    for system in range(amount):
-        dice = random.Random(system)
-        rows = [_answer(system, number, dice) for number in range(40)]
-        for name, answer in (("lenient", lenient), ("strict", strict)):
-            runs.append(run_of(folder / f"{name}-{system}", rows, answer, name))
-    return runs
-
-
-def test_five_systems_are_ranked_by_both_judges(tmp_path: Path) -> None:
-    """Runs of one judge are taken together, and Kendall's tau is that of the systems' means."""
-    runs = systems(tmp_path, 5)
-    found = judges_agreement(runs)
-    assert [len(each.runs) for each in found.raters] == [5, 5]
-    (ranking,) = found.pairs[0].rankings
-    means = [run.metrics["context_relevance"].mean or 0.0 for run in runs]
-    assert [mean for pair in ranking.means for mean in pair] == pytest.approx(means)
-    known = kendall_tau_b(means[::2], means[1::2])
-    assert ranking.tau.value == pytest.approx(known, abs=1e-9)
-    low, high = ranking.tau.interval.ends or (1.0, -1.0)
-    assert low <= (known or 0.0) <= high
-    assert found.pairs[0].kinds[0].agreement.clusters == 40  # a question is one cluster over all systems
-
-
-def test_four_systems_are_not_ranked(tmp_path: Path) -> None:
-    """A sentence says so."""
-    found = judges_agreement(systems(tmp_path, 4))
-    assert found.pairs[0].rankings == ()
-    assert "from 5 systems on; the judges have 4 systems in common" in " ".join(found.remarks)
-
-
-def test_three_judges_are_compared_two_by_two_and_together(tmp_path: Path) -> None:
-    """Three pairs, and alpha and AC1 over all three."""
-    judges = {"a": strict, "b": lenient, "c": lenient}
-    runs = [run_of(tmp_path / name, ROWS, answer, name) for name, answer in judges.items()]
-    found = judges_agreement(runs)
-    assert len(found.pairs) == 3
-    together = found.among["relevance"]
-    assert (together.items, together.ratings) == (180, 540)
-    values = [pair.kinds[0].agreement.alpha.value or 0.0 for pair in found.pairs]
-    assert min(values) < (together.alpha.value or 0.0) < max(values)
-
-
 def test_one_judge_asked_twice_agrees_with_itself(tmp_path: Path) -> None:
     """Runs of one judge stand for two, the sentence says so, and answers from the cache are told to be copies."""
     store = tmp_path / "cache.sqlite"
@@ -198,13 +145,11 @@ def test_runs_that_cannot_be_compared_are_refused(two: tuple[merilo.Run, merilo.
     ]:
         with pytest.raises(UsageError, match=says):
             judges_agreement(runs)
-    with pytest.raises(UsageError, match="level"):
-        judges_agreement(two, level=2.0)
 
 
 def test_page_and_record_tell_the_same(two: tuple[merilo.Run, merilo.Run]) -> None:
     """The page names the judges, the table, the measures and that neither is taken as true; the JSON has them all."""
-    found = judge_agree(two)
+    found = judges_agreement(two)
     assert isinstance(found, JudgesAgreement)
     page = str(judges_page(found, 80))
     record = json.loads(json.dumps(judges_record(found)))

@@ -1,11 +1,11 @@
-"""The result of a probe: its effect with limits, and whether that passes."""
+"""The effect of an edit on verdicts: its effect with limits, and whether that passes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.probe.probes import Effect
+from merilo.commands.check.probes import Effect
 from merilo.judging.decisions import decision_of, is_positive
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
@@ -15,7 +15,7 @@ from merilo.stats.paired import paired_test
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from merilo.commands.probe.probes import Probe, ProbeTrial
+    from merilo.commands.check.probes import Probe, ProbeTrial
     from merilo.judging.verdicts import Verdict as JudgeVerdict
     from merilo.stats.intervals import Interval
 
@@ -49,8 +49,6 @@ class Result:
     """The result of one probe."""
 
     probe: Probe
-    limit: float
-    """The largest effect that passes, a fraction."""
     trials: int
     """Number of trials that were asked about."""
     failed: int
@@ -83,11 +81,11 @@ class Result:
         return self.decision.verdict
 
 
-def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Result:
-    """Return the effect of a probe over at least one trial, and whether it is within `limit`.
+def result_of(probe: Probe, judged: Sequence[TrialVerdicts]) -> Result:
+    """Return the effect of a probe over at least one trial, and whether it is within the limit of the probe.
 
-    It passes if the one-sided 95 % upper limit of the effect is at most `limit` (for `Effect.NET`: below it). It fails
-    if the lower limit is above `limit`. Otherwise the result is "cannot tell". Trials of one question or text are one
+    It passes if the one-sided 95 % upper limit of the effect is at most that limit (for `Effect.NET`: below it). It
+    fails if the lower limit is above it. Otherwise the result is "cannot tell". Trials of one question or text are one
     cluster.
     """
     fitting = [each for each in judged if each.verdicts is None or _fits(probe, each.verdicts)]
@@ -96,11 +94,10 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Re
     groups = [each.trial.case.cluster for each in answered]
     values = [_value(probe, each) for each in answered]
     net = probe.effect is Effect.NET
-    decision, limits = (_net if net else _fraction)(fitting, clusters, limit, probe)
+    decision, limits = (_net if net else _fraction)(fitting, clusters, probe)
     interval = _net_interval(values, groups) if net else mean_interval(values, (0.0, 1.0), clusters=groups).interval
     return Result(
         probe=probe,
-        limit=limit,
         trials=len(judged),
         failed=sum(each.verdicts is None for each in judged),
         unfit=len(judged) - len(fitting),
@@ -142,19 +139,16 @@ def _verdicts_of(judged: TrialVerdicts) -> tuple[JudgeVerdict, ...]:
 
 
 def _fraction(
-    fitting: Sequence[TrialVerdicts], clusters: Sequence[Hashable], limit: float, probe: Probe
+    fitting: Sequence[TrialVerdicts], clusters: Sequence[Hashable], probe: Probe
 ) -> tuple[Decision, EffectLimits]:
     found = [Missing.FAILED if each.verdicts is None else _value(probe, each) for each in fitting]
     column = Column.of(found, (0.0, 1.0), higher_is_better=False)
-    decision = gate_minimum(column, limit, clusters=clusters)
+    decision = gate_minimum(column, probe.limit, clusters=clusters)
     return decision, EffectLimits(decision.lower, decision.upper)
 
 
-def _net(
-    fitting: Sequence[TrialVerdicts], clusters: Sequence[Hashable], limit: float, probe: Probe
-) -> tuple[Decision, EffectLimits]:
+def _net(fitting: Sequence[TrialVerdicts], clusters: Sequence[Hashable], probe: Probe) -> tuple[Decision, EffectLimits]:
     """Decide on the difference between instructions and neutral text, as a gate on a drop (lower is better)."""
-    del probe
     columns = [
         Column.of(
             [Missing.FAILED if each.verdicts is None else _differs(each, version) for each in fitting],
@@ -163,7 +157,7 @@ def _net(
         )
         for version in (2, 1)
     ]
-    decision = gate_drop(columns[0], columns[1], limit, clusters=clusters)
+    decision = gate_drop(columns[0], columns[1], probe.limit, clusters=clusters)
     return decision, EffectLimits(_minus(decision.upper), _minus(decision.lower))
 
 

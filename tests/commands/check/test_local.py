@@ -1,4 +1,4 @@
-"""`merilo judge card`, and local judges on the command line, from a draft to a run and a check."""
+"""Local judges on the command line, from a draft to a run and a check."""
 
 from __future__ import annotations
 
@@ -41,21 +41,20 @@ LABELS = [
 def test_a_draft_becomes_a_judge(here: Here) -> None:
     """The draft has the labels of config.json; once its places are decided, the judge works."""
     rigged(here.path / "model")
-    done = here.merilo("judge", "card", "model")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == 'Wrote model/judge.toml. Replace "?" in 2 places, then: merilo judge test local:model\n'
-    refused = here.merilo("judge", "test", "local:./model")
+    asked = here.merilo("judge", "check", "local:./model")
+    assert (asked.returncode, "To agree, add --yes." in " ".join(asked.stderr.split())) == (2, True)
+    done = here.merilo("judge", "check", "local:./model", "--yes")
+    assert done.returncode == 2
+    assert 'Wrote model/judge.toml. Replace "?" in 2 places, then repeat' in " ".join(done.stderr.split())
+    refused = here.merilo("judge", "check", "local:./model")
     assert refused.returncode == 2
     assert 'the card is a draft. Replace "?" in licence, languages[0].' in refused.stderr
     path = here.path / "model" / "judge.toml"
     path.write_text(path.read_text().replace('licence = "?"', 'licence = "MIT"').replace('["?"]', '["en"]'))
-    tried = here.json("judge", "test", "local:./model")
+    tried = here.json("judge", "check", "local:./model", "--task", "trial")
     assert tried["works"]
-    assert tried["judge"] == "local:model"
-    assert {each["kind"] for each in tried["kinds"]} == {"support", "statements", "noncommittal"}
-    again = here.merilo("judge", "card", "model")
-    assert again.returncode == 2
-    assert "model/judge.toml exists. Choose another file with -o FILE." in again.stderr
+    assert tried["judge"]["name"] == "local:model"
+    assert tried["kinds"].keys() == {"support", "statements", "noncommittal"}
 
 
 @pytest.mark.parametrize(
@@ -70,26 +69,11 @@ def test_a_draft_becomes_a_judge(here: Here) -> None:
 def test_a_draft_asks_for_what_it_cannot_know(here: Here, labels: Mapping[int, str], places: list[str]) -> None:
     """Generated label names, cuts and what means yes are left to the user; odd names are quoted."""
     rigged(here.path / "model", labels, yes=labels[0])
-    assert here.merilo("judge", "card", "model").returncode == 0
-    refused = here.merilo("judge", "test", "local:./model").stderr
+    here.merilo("judge", "check", "local:./model", "--yes")
+    refused = here.merilo("judge", "check", "local:./model").stderr
     assert refused.count("\n") == 1
     named = refused.partition('"?" in ')[2]
     assert [place for place in ("cuts[0]", "cuts[1]", "labels[0]", "labels[1]", "yes") if place in named] == places
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["none"], "none has no config.json. Name the folder of a model."),
-        (["."], ". has no config.json. Name the folder of a model."),
-        ([], "Missing argument"),
-    ],
-)
-def test_a_folder_without_a_model_is_refused(here: Here, arguments: list[str], message: str) -> None:
-    """Wrong use is a sentence."""
-    done = here.merilo("judge", "card", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
 
 
 def test_a_run_and_its_report(here: Here) -> None:
@@ -124,27 +108,25 @@ def test_a_check_against_labels(here: Here) -> None:
     """`merilo judge check` measures a local judge as any other."""
     nli(here.path / "model", NLI_CARD.replace("max_tokens = 64", "max_tokens = 512"))
     here.write("ours.jsonl", LABELS)
-    done = here.merilo("judge", "check", "ours.jsonl", "--judge", "local:./model", "--json", "--quiet")
+    done = here.merilo("judge", "check", "local:./model", "--labels", "ours.jsonl", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     assert '"local:rigged"' in done.stdout
-    sampled = here.merilo("judge", "check", "--judge", "local:./model", "--sample", "5", "--quiet")
-    assert sampled.returncode == 0, sampled.stderr
-    assert "local:rigged" in sampled.stdout
+    assert json.loads((here.path / "model" / "agreement.json").read_text(encoding="utf-8"))["people"]
 
 
 def test_golden_logits_are_compared(here: Here) -> None:
-    """`merilo judge test` reports that golden logits agree, and fails if they differ."""
+    """The trial reports that golden logits agree, and fails if they differ."""
     folder = nli(here.path / "model")
     card = folder / "judge.toml"
     original = card.read_text()
     golden = '[[golden]]\npremise = "The tower."\nhypothesis = "The tower."\nlogits = [0.0, {}, 0.0]\n'
     card.write_text(original + golden.format("2.0"))
-    done = here.merilo("judge", "test", "local:./model")
+    done = here.merilo("judge", "check", "local:./model", "--task", "trial")
     assert done.returncode == 0, done.stderr
     assert "Golden logits agree (1 pairs, largest difference 0)." in done.stdout
-    assert here.json("judge", "test", "local:./model")["golden"] == {"pairs": 1, "agree": True}
+    assert here.json("judge", "check", "local:./model", "--task", "trial")["golden"] == {"pairs": 1, "agree": True}
     card.write_text(original + golden.format("3.0"))
-    done = here.merilo("judge", "test", "local:./model")
+    done = here.merilo("judge", "check", "local:./model", "--task", "trial")
     assert done.returncode == 4
     assert "Golden logits DIFFER (1 pairs, largest difference 1)." in done.stdout
 
@@ -152,7 +134,7 @@ def test_golden_logits_are_compared(here: Here) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("local:factcg", "Download it: merilo judge fetch factcg."),
+        ("local:factcg", "Download it: merilo judge check local:factcg."),
         ("local:./none", "No such folder: none."),
         ("local:", "Unknown judge 'local:'"),
     ],

@@ -1,25 +1,21 @@
-"""The judgements that probes edit, from labelled records or from unlabelled data."""
+"""The judgements that edits start from: labelled records of three kinds of question."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.asking import label_questions, sample_of
 from merilo.commands.check.items import clusters_of
 from merilo.data.labels import Task
-from merilo.data.sentences import sentences
-from merilo.judging.registry import KINDS
 from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from merilo.data.labels import Labelled
-    from merilo.data.sample import Sample
-    from merilo.judging.questions import Question
 
 T = TypeVar("T")
 
@@ -54,18 +50,10 @@ class Case:
     """The contexts; exactly one for relevance."""
     statement: str
     """The statement for support; otherwise empty."""
-    yes: bool | None
-    """True if annotators labelled it relevant (grade 1 or 2), supported or sufficient; None if unlabelled."""
+    yes: bool
+    """True if annotators labelled it relevant (grade 1 or 2), supported or sufficient."""
     cluster: Hashable
     """The cluster; cases that share a question or a text are in the same one."""
-
-
-def question_of(
-    asks: JudgementKinds, *, user_input: str, contexts: Sequence[str], statement: str, language: str
-) -> Question[Any]:
-    """Return the question that merilo's metrics would ask."""
-    texts = sentences(contexts[0], language) if asks is JudgementKinds.RELEVANCE else tuple(contexts)
-    return KINDS[asks].of_texts(texts, user_input=user_input, statement=statement, language=language)
 
 
 def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
@@ -78,7 +66,7 @@ def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
     found: list[Case] = []
     for record, cluster in zip(kept, clusters_of(kept), strict=True):
         asks, sample = _TASKS[record.task], sample_of(record)
-        questions = JudgedAsLabelled(record.task).questions(sample)
+        questions = label_questions(record.task, sample)
         yes = record.grade >= 1 if record.grade is not None else record.yes
         if any(map(is_blank, record.texts)) or (len(questions) > 1 and not yes):
             continue
@@ -97,30 +85,6 @@ def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
                 )
             )
     return found
-
-
-def cases_of(samples: Iterable[Sample], source: str) -> list[Case]:
-    """Return the cases of unlabelled data: each context, all contexts together, and each sentence of a response."""
-    return [case for sample in samples for case in _cases_of(sample, source)]
-
-
-def _cases_of(sample: Sample, source: str) -> Iterator[Case]:
-    contexts = tuple(each.text for each in sample.retrieved_contexts or () if not is_blank(each))
-    asked, language = sample.user_input or "", sample.resolved_language
-    cluster = (source, asked.strip() or sample.id)
-
-    def case(name: str, asks: JudgementKinds, texts: tuple[str, ...], statement: str = "") -> Case:
-        return Case(f"{source}:{sample.id}:{name}", asks, source, language, asked, texts, statement, None, cluster)
-
-    if not contexts:
-        return
-    if not is_blank(asked):
-        yield from (case(f"context {n + 1}", JudgementKinds.RELEVANCE, (text,)) for n, text in enumerate(contexts))
-        yield case("contexts", JudgementKinds.SUFFICIENCY, contexts)
-    stated = sample.sentences("response") if sample.response is not None else ()
-    for n, text in enumerate(stated):
-        if not is_blank(text):
-            yield case(f"sentence {n + 1}", JudgementKinds.SUPPORT, contexts, text)
 
 
 @dataclass(frozen=True, slots=True)

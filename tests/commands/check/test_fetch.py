@@ -1,4 +1,4 @@
-"""What `merilo judge fetch` takes from a hub, and what it leaves behind when something goes wrong."""
+"""What a download takes from a hub, and what it leaves behind when something goes wrong."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hub_server import COMMIT, HubServer
 
-from merilo.commands.fetch.choice import choose, is_allowed
-from merilo.commands.fetch.hub import download
-from merilo.commands.fetch.result import HubFile, HubModel
-from merilo.commands.fetch.run import fetch, plan_fetch, verified, wanted
-from merilo.commands.fetch.text import licence_text
+from merilo.commands.check.fetch import fetch, is_allowed, missing_model, plan_fetch
+from merilo.commands.check.hub import download
 from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.find import find_model
@@ -23,8 +20,6 @@ from merilo.judges.local.lock import read_lock
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from merilo.commands.fetch.result import Fetched
 
 ONNX = b"weights" * 500
 FILES = {
@@ -52,9 +47,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
         yield server
 
 
-def fetched(name: str = "org/name", revision: str | None = None) -> Fetched:
-    judge = wanted(name, revision)
-    return verified(judge) or fetch(plan_fetch(judge))
+def fetched(name: str = "org/name") -> Path:
+    return fetch(plan_fetch(name))
 
 
 def lock_of(tmp_path: Path, name: str = "org--name") -> Path:
@@ -64,8 +58,8 @@ def lock_of(tmp_path: Path, name: str = "org--name") -> Path:
 def test_only_harmless_files_are_taken_at_the_pinned_commit(hub: HubServer, tmp_path: Path) -> None:
     """One ONNX file and the texts; no pickle, no code, and no second set of weights."""
     found = fetched()
-    assert {path.name for path in found.folder.iterdir()} == TAKEN
-    assert (found.folder / "model.onnx").read_bytes() == ONNX
+    assert {path.name for path in found.iterdir()} == TAKEN
+    assert (found / "model.onnx").read_bytes() == ONNX
     asked = {path for path in hub.requests if "/resolve/" in path}
     assert all(COMMIT in path for path in asked)
     assert {path.rpartition("/")[2] for path in asked} == TAKEN
@@ -76,54 +70,45 @@ def test_only_harmless_files_are_taken_at_the_pinned_commit(hub: HubServer, tmp_
     assert [path.name for path in lock_of(tmp_path).parent.iterdir()] == ["judge.lock"]
 
 
-def test_a_second_fetch_verifies_and_asks_nobody(hub: HubServer) -> None:
-    """Equal files need no request; a changed one is downloaded again, the others are not."""
-    first = fetched()
+def test_a_changed_file_is_downloaded_again(hub: HubServer) -> None:
+    """Only the changed one is."""
+    folder = fetched()
     hub.requests.clear()
-    second = fetched()
-    assert (second.downloaded, hub.requests) == (False, [])
-    assert {each.name for each in second.files} == TAKEN
-    (first.folder / "model.onnx").resolve().write_bytes(bytes(len(ONNX)))
-    assert fetched().downloaded
-    assert (first.folder / "model.onnx").read_bytes() == ONNX
-    assert {path.rpartition("/")[2] for path in hub.requests if "/resolve/" in path} == {"model.onnx"}
+    (folder / "model.onnx").resolve().write_bytes(bytes(len(ONNX)))
+    assert (fetched() / "model.onnx").read_bytes() == ONNX
+    assert {path.rpartition("/")[2] for path in hub.requests if path.endswith(".onnx")} == {"model.onnx"}
 
 
 def test_a_model_that_was_fetched_is_found(hub: HubServer) -> None:
     """The name of a card leads to its model, and `local:NAME` then finds the files with their lock."""
     card = builtin_cards()["ms-marco"]
     hub.add(card.model, {**FILES, "config.json": b"{}"}, commit=card.revision or COMMIT)
+    assert missing_model("local:ms-marco") == "ms-marco"
     found = fetched("ms-marco")
-    assert found.model == card.model
+    assert missing_model("local:ms-marco") is None
     model = find_model("ms-marco")
-    assert (model.folder, model.revision) == (found.folder, found.revision)
+    assert model.folder == found
     assert model.lock is not None
 
 
 def test_a_revision_is_resolved_to_a_commit_and_stays(hub: HubServer, tmp_path: Path) -> None:
     """A tag is stored as its commit; later calls keep that commit when the branch moves on."""
     hub.repositories["org/name"].revisions = ("main", "v1")
-    assert fetched("org/name@v1").revision == COMMIT
+    assert fetched("org/name@v1").name == COMMIT
     moved = COMMIT[::-1]
     old, new = dict(FILES), {**FILES, "model.onnx": b"new"}
     hub.add("org/name", new, commit=moved)
-    assert fetched().revision == COMMIT
-    assert fetched("org/name", "main").revision == moved
+    assert missing_model("local:org/name") == "org/name"  # it has no card yet
+    assert fetched("org/name@main").name == moved
     assert json.loads(lock_of(tmp_path).read_text(encoding="utf-8"))["revision"] == moved
     assert old["model.onnx"] == ONNX
-    with pytest.raises(UsageError, match="Two revisions are named: v1 and v2"):
-        wanted("org/name@v1", "v2")
 
 
-def test_safetensors_need_an_export(hub: HubServer) -> None:
-    """Without an ONNX file the safetensors are taken, and the plan says that they must be exported."""
+def test_other_weights_need_an_export(hub: HubServer) -> None:
+    """Without an ONNX file nothing is taken, and the message says how to make one."""
     hub.add("org/plain", {"model.safetensors": b"s", "config.json": b"{}", "pytorch_model.bin": b"x"})
-    plan = plan_fetch(wanted("org/plain"))
-    assert plan.needs_export
-    assert {each.name for each in plan.files} == {"model.safetensors", "config.json"}
-    hub.add("org/pickle", {"pytorch_model.bin": b"x", "config.json": b"{}", "run.py": b""})
-    with pytest.raises(UsageError, match=r"org/pickle has no \.onnx and no \.safetensors file"):
-        plan_fetch(wanted("org/pickle"))
+    with pytest.raises(UsageError, match=r"org/plain has no \.onnx file\. To export the model: "):
+        plan_fetch("org/plain")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +125,7 @@ def test_safetensors_need_an_export(hub: HubServer) -> None:
 def test_licences_that_forbid_commercial_use_are_in_capitals(hub: HubServer, licence: str | None, shown: str) -> None:
     """The licence of the metadata is shown before anything is downloaded."""
     hub.add("org/licensed", FILES, licence)
-    assert licence_text(plan_fetch(wanted("org/licensed"))) == shown
+    assert plan_fetch("org/licensed").licence == shown
 
 
 # ----------------------------------------------------------------------------------------- errors
@@ -149,7 +134,7 @@ def test_licences_that_forbid_commercial_use_are_in_capitals(hub: HubServer, lic
 def nothing_half_valid(tmp_path: Path) -> None:
     """No lock, and no model that counts as found."""
     assert not lock_of(tmp_path).exists()
-    assert verified(wanted("org/name")) is None
+    assert missing_model("local:org/name") == "org/name"
 
 
 def test_a_truncated_body_leaves_no_judge_and_is_resumed(hub: HubServer, tmp_path: Path) -> None:
@@ -159,7 +144,7 @@ def test_a_truncated_body_leaves_no_judge_and_is_resumed(hub: HubServer, tmp_pat
         fetched()
     nothing_half_valid(tmp_path)
     hub.faults.clear()
-    assert (fetched().folder / "model.onnx").read_bytes() == ONNX
+    assert (fetched() / "model.onnx").read_bytes() == ONNX
 
 
 def test_an_interruption_between_files_is_resumed(
@@ -173,12 +158,12 @@ def test_an_interruption_between_files_is_resumed(
         return download(model, revision, name)
 
     with monkeypatch.context() as context:
-        context.setattr("merilo.commands.fetch.run.download", interrupted)
+        context.setattr("merilo.commands.check.fetch.download", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fetched()
     nothing_half_valid(tmp_path)
     hub.requests.clear()
-    assert fetched().downloaded
+    fetched()
     assert not [path for path in hub.requests if path.endswith("/config.json")]
 
 
@@ -207,9 +192,8 @@ def test_a_failed_update_keeps_the_old_judge(hub: HubServer, tmp_path: Path) -> 
     hub.add("org/name", {**FILES, "model.onnx": b"new"}, commit=COMMIT[::-1])
     hub.faults["model.onnx"] = "changed"
     with pytest.raises(UsageError, match="differs from the description"):
-        fetched("org/name", "main")
+        fetched("org/name@main")
     assert lock_of(tmp_path).read_bytes() == before
-    assert not fetched().downloaded
 
 
 @pytest.mark.parametrize(
@@ -226,25 +210,25 @@ def test_errors_of_the_hub_are_sentences(hub: HubServer, status: int, code: str,
     """Each says what is wrong and what to do."""
     hub.add("org/closed", FILES, status=status, code=code)
     with pytest.raises(UsageError, match=message):
-        plan_fetch(wanted("org/closed"))
+        plan_fetch("org/closed")
 
 
 def test_other_errors_are_sentences_too(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing revision or file, no server, a name that is none, and no package."""
     with pytest.raises(UsageError, match="org/name has no revision 'v9'"):
-        plan_fetch(wanted("org/name", "v9"))
-    with pytest.raises(UsageError, match=r"No local judge 'nothing'.* a card: bge-base,"):
-        wanted("nothing")
-    plan = plan_fetch(wanted("org/name"))
+        plan_fetch("org/name@v9")
+    with pytest.raises(UsageError, match=r"No local judge 'nothing'.* or: bge-base,"):
+        plan_fetch("nothing")
+    plan = plan_fetch("org/name")
     hub.faults["README.md"] = "404"
     with pytest.raises(UsageError, match="Cannot read org/name from the hub"):
         fetch(plan)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UsageError, match=r"Cannot read org/name from the hub \(ConnectError"):
-        plan_fetch(wanted("org/name"))
+        plan_fetch("org/name")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UsageError, match=r"needs the package huggingface_hub\. Install it: pip install 'merilo\[local"):
-        plan_fetch(wanted("org/name"))
+        plan_fetch("org/name")
 
 
 # ------------------------------------------------------------------------------------ what is taken
@@ -275,15 +259,19 @@ def test_other_files_are_never_taken(name: str) -> None:
     assert not is_allowed(name)
 
 
-def test_one_set_of_weights_is_taken() -> None:
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        ({"onnx/model.onnx", "onnx/model_int8.onnx"}, {"onnx/model.onnx"}),
+        (
+            {"onnx/model.onnx", "onnx/model.onnx_data", "onnx/model_fp16.onnx_data", "onnx/model_fp16.onnx"},
+            {"onnx/model.onnx", "onnx/model.onnx_data"},
+        ),
+        ({"model.onnx", "weights.onnx_data", "onnx/model.onnx"}, {"model.onnx", "weights.onnx_data"}),
+        ({"a.onnx", "b.onnx", "model.safetensors"}, {"a.onnx", "b.onnx"}),
+    ],
+)
+def test_one_set_of_weights_is_taken(hub: HubServer, names: set[str], taken: set[str]) -> None:
     """Of several ONNX files the usual one with its own external data, at the top before `onnx/`."""
-
-    def chosen(*names: str) -> set[str]:
-        files = tuple(HubFile(name, 1, None, None) for name in names)
-        return {each.name for each in choose("x", HubModel("org/x", COMMIT, "mit", files), None).files}
-
-    assert chosen("onnx/model.onnx", "onnx/model_int8.onnx", "tokenizer.json") == {"onnx/model.onnx", "tokenizer.json"}
-    data = ("onnx/model.onnx_data", "onnx/model_fp16.onnx_data", "onnx/model_fp16.onnx")
-    assert chosen("onnx/model.onnx", *data) == {"onnx/model.onnx", "onnx/model.onnx_data"}
-    assert chosen("model.onnx", "weights.onnx_data", "onnx/model.onnx") == {"model.onnx", "weights.onnx_data"}
-    assert chosen("a.onnx", "b.onnx", "model.safetensors") == {"a.onnx", "b.onnx"}
+    hub.add("org/many", dict.fromkeys({*names, "tokenizer.json"}, b"x"))
+    assert {each.name for each in plan_fetch("org/many").files} == {*taken, "tokenizer.json"}

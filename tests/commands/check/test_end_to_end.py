@@ -1,4 +1,4 @@
-"""From an empty machine to a checked local judge, with the installed command: fetch, run, check."""
+"""From an empty machine to a checked local judge, with the installed command: download, check, run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def fetch(here: Here, env: dict[str, str], *more: str) -> tuple[int, str, str]:
     made = reranker(here.path / "made")
     with HubServer() as hub:
         hub.add(NAME, {each.name: each.read_bytes() for each in made.iterdir() if each.suffix != ".toml"})
-        done = here.merilo("judge", "fetch", NAME, "--yes", "--quiet", *more, env={**env, "HF_ENDPOINT": hub.url})
+        done = here.merilo(
+            "judge", "check", f"local:{NAME}", "--yes", "--quiet", *more, env={**env, "HF_ENDPOINT": hub.url}
+        )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -75,13 +77,12 @@ def fetched(here: Here) -> dict[str, str]:
     env = prepare(here, logit=2.0)
     code, out, message = fetch(here, env, "--labels", "ours.jsonl")
     assert code == 0, message
-    assert "Every kind of question works. Golden logits agree (1 pairs" in " ".join(out.split())
-    assert "Agreement with human labels: sufficiency κ 0." in out
+    assert "Golden logits agree (1 pairs" in " ".join(out.split())
     return {**env, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
 
 
 def test_the_agreement_is_in_reports_and_on_the_disk(here: Here, fetched: dict[str, str]) -> None:
-    """`run`, `show`, `judge test` and `judge check` work without the hub, and print the agreement of the fetch."""
+    """`run` and `show` work without the hub, and print the agreement that the check measured."""
     done = here.merilo(
         "run", "rows.jsonl", "--judge", f"local:{NAME}", "--metrics", "context_sufficiency", "--out", "out", env=fetched
     )
@@ -90,37 +91,13 @@ def test_the_agreement_is_in_reports_and_on_the_disk(here: Here, fetched: dict[s
     note = json.loads((here.path / "out" / "manifest.json").read_text(encoding="utf-8"))["judges"]["judge"]["rates"]
     assert "agreement with human labels: sufficiency κ 0." in note
     assert "agreement with human labels: sufficiency" in " ".join(here.merilo("show", "out", "--full").stdout.split())
-    tried = json.loads(here.merilo("judge", "test", f"local:{NAME}", "--json", env=fetched).stdout)
-    assert (tried["agreement"], tried["golden"]) == (note, {"pairs": 1, "agree": True})
-    checked = here.merilo("judge", "check", "ours.jsonl", "--judge", f"local:{NAME}", "--json", "--quiet", env=fetched)
-    stored = json.loads((here.path / "judges" / "org--name" / "agreement.json").read_text(encoding="utf-8"))
-    assert json.loads(checked.stdout)["people"] == stored["people"]
-    again = json.loads(here.merilo("judge", "fetch", NAME, "--labels", "ours.jsonl", "--json", env=fetched).stdout)
-    assert (again["downloaded"], again["test"]["works"]) == (False, True)
-    assert again["agreement"] in note
 
 
 def test_wrong_golden_logits_are_an_error_and_the_download_stays(here: Here) -> None:
-    """Status 4 and a sentence; with the right card the same command needs no hub, tests, and succeeds."""
+    """Status 4 and a sentence; no agreement is stored."""
     env = prepare(here, logit=-7.0)
     code, out, message = fetch(here, env, "--labels", "ours.jsonl")
     assert code == 4
-    assert "FAILED. Golden logits DIFFER (1 pairs" in " ".join(out.split())
-    assert "The judge was fetched, but its test failed: Golden logits DIFFER" in " ".join(message.split())
-    home = here.path / "judges" / "org--name"
-    assert sorted(each.name for each in home.iterdir()) == ["judge.lock", "judge.toml"]
-    (home / "judge.toml").write_text(RERANKER_CARD + GOLDEN.format(logit=2.0), encoding="utf-8")
-    offline = {**env, "HF_HUB_OFFLINE": "1"}
-    done = here.merilo("judge", "fetch", NAME, "--no-check", "--json", env=offline)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["downloaded"], found["test"]["works"], found["agreement"]) == (False, True, None)
-
-
-def test_labels_that_cannot_be_read_are_a_usage_error(here: Here) -> None:
-    """The message says that the judge was fetched."""
-    env = prepare(here, logit=2.0)
-    code, _, message = fetch(here, env, "--labels", "none.jsonl")
-    assert code == 2
-    assert "The judge was fetched, but not checked. " in " ".join(message.split())
-    assert "none.jsonl" in message
+    assert "Golden logits DIFFER (1 pairs" in " ".join(out.split()), message
+    assert (here.path / "judges" / "org--name" / "judge.lock").is_file()
+    assert not (here.path / "judges" / "org--name" / "agreement.json").exists()

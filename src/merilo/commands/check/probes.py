@@ -12,14 +12,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.probe.cases import JudgementKinds
-from merilo.commands.probe.facts import denied, names_in, other_name, other_number
-from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, NEUTRAL, TARGETS, neutral
+from merilo.commands.check.cases import JudgementKinds
+from merilo.commands.check.edits import (
+    LANGUAGES,
+    denied,
+    inserted_texts,
+    names_in,
+    neutral,
+    other_name,
+    other_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.commands.probe.cases import Case, SeededSampler
+    from merilo.commands.check.cases import Case, SeededSampler
 
     Trials = Callable[[Sequence[Case], SeededSampler], Iterable["ProbeTrial"]]
 
@@ -127,7 +134,7 @@ def _empty(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial
 def _padding(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in cases:
         length = max(_MIN_PADDING, len(case.contexts[0]))
-        start = sampler.number("neutral", case.id) % len(NEUTRAL["en"])
+        start = sampler.number("neutral", case.id) % len(inserted_texts().neutral["en"])
         yield _contexts_changed(case, _added(case, neutral(case.language, length, start), sampler, "padding"))
 
 
@@ -150,7 +157,7 @@ def _question(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTr
 def _unrelated(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[tuple[Case, tuple[str, ...]]]:
     """Yield cases with an unrelated context: their own if annotators labelled it so, otherwise that of another case."""
     for case in _of(cases, JudgementKinds.RELEVANCE):
-        if case.yes is False:
+        if not case.yes:
             yield case, case.contexts
         else:
             yield from ((case, other.contexts[:1]) for other in _others(case, cases, sampler, 1))
@@ -162,18 +169,19 @@ def _unrelated(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[tuple[
 def _instructions(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     """Yield trials that use all variants and languages equally often.
 
-    The instruction asks for the verdict opposite to the human label; without a label the target is random.
+    The instruction asks for the verdict opposite to the human label.
     """
-    variants = [(language, n) for n in range(len(INSTRUCTIONS["en"])) for language in LANGUAGES]
+    texts = inserted_texts()
+    variants = [(language, n) for n in range(len(texts.instructions["en"])) for language in LANGUAGES]
     for place, case in enumerate(cases):
         language, number = variants[place % len(variants)]
-        towards = sampler.number("towards", case.id) % 2 if case.yes is None else int(not case.yes)
-        target = TARGETS[case.asks][language][towards]
-        instruction = INSTRUCTIONS[language][number].format(target=target)
+        target = texts.targets[case.asks][language][int(not case.yes)]
+        instruction = texts.instructions[language][number].format(target=target)
         # Neutral text of equal length is the control: any added text can change a verdict, not only instructions.
-        control = neutral(language, len(instruction), sampler.number("neutral", case.id) % len(NEUTRAL["en"]))
+        start = sampler.number("neutral", case.id) % len(texts.neutral["en"])
+        control = neutral(language, len(instruction), start)
         changed, unchanged = (_added(case, text, sampler, "instructions") for text in (instruction, control))
-        versions = tuple(Version(texts, case.statement) for texts in (case.contexts, changed, unchanged))
+        versions = tuple(Version(each, case.statement) for each in (case.contexts, changed, unchanged))
         yield ProbeTrial(case, versions, str(number + 1), language)
 
 
@@ -201,8 +209,8 @@ def _name(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]
 
 
 def _stated(cases: Sequence[Case]) -> Iterator[Case]:
-    """Return the statements that annotators did not label as unsupported."""
-    return (case for case in _of(cases, JudgementKinds.SUPPORT) if case.yes is not False)
+    """Return the statements that annotators labelled as supported."""
+    return (case for case in _of(cases, JudgementKinds.SUPPORT) if case.yes)
 
 
 # -- the list -----------------------------------------------------------------------------------------

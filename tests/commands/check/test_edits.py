@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.commands.probe.asking import questions_of, trial_sample
-from merilo.commands.probe.cases import Case, JudgementKinds, SeededSampler, cases_of, labelled_cases
-from merilo.commands.probe.facts import denied, names_in, other_name, other_number
-from merilo.commands.probe.options import ProbeOptions
-from merilo.commands.probe.probes import BY_NAME, PROBES
-from merilo.commands.probe.record import probing_record
-from merilo.commands.probe.run import ProbeReport, estimate_probes, run_probes
-from merilo.commands.probe.text import probing_page
-from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, neutral
+from merilo.commands.check.asking import edit_sample, questions_of
+from merilo.commands.check.cases import Case, JudgementKinds, SeededSampler, labelled_cases
+from merilo.commands.check.edits import LANGUAGES, denied, inserted_texts, names_in, neutral, other_name, other_number
+from merilo.commands.check.options import CheckOptions
+from merilo.commands.check.page import check_page
+from merilo.commands.check.probes import BY_NAME, PROBES
+from merilo.commands.check.record import check_record
+from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
 from merilo.data.labels import Labelled, Task
-from merilo.data.sample import Sample
-from merilo.errors import UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
@@ -106,29 +102,30 @@ def by_words(question: Question[Any]) -> Verdict:
     return right(question)
 
 
-async def probed(answer: Any, folder: Path, **wanted: Any) -> ProbeReport:  # Any: a callable and fields of ProbeOptions
+async def edited(answer: Any, folder: Path, *tasks: str, number: int = 400) -> JudgeCheck:  # Any: a callable
     judge = CallableJudge(answer, title="judge")
-    return await run_probes(ProbeOptions(labels=[file_of(folder)], judge=judge, cache=False, **wanted))
+    tasks = tasks or ("edits",)
+    return await run_check(CheckOptions(labels=[file_of(folder)], judge=judge, cache=False, tasks=tasks, number=number))
 
 
-def readings(found: ProbeReport) -> dict[str, Reading]:
-    return {result.probe.name: result.verdict for result in found.results}
+def readings(found: JudgeCheck) -> dict[str, Reading]:
+    return {result.probe.name: result.verdict for result in found.edits}
 
 
-async def test_a_judge_that_is_not_led_astray_passes_every_probe(tmp_path: Path) -> None:
-    """It passes all eleven, with effects of 0."""
-    found = await probed(right, tmp_path, limits={"repeat": 0.05, "empty": 0.05, "instructions": 0.05})
-    assert readings(found) == dict.fromkeys(BY_NAME, Reading.PASS)
-    assert {result.value for result in found.results} == {0.0}
-    assert found.verdict is Reading.PASS
-    assert found.failed == (0, sum(each.trials for each in found.results))
+async def test_a_judge_that_is_not_deceived_fails_no_edit(tmp_path: Path) -> None:
+    """The effects of all eleven are 0."""
+    found = await edited(right, tmp_path)
+    assert [*readings(found)] == [*BY_NAME]
+    assert Reading.FAIL not in readings(found).values()
+    assert {result.value for result in found.edits} == {0.0}
+    assert found.failed == (0, sum(each.trials for each in found.edits))
 
 
 async def test_a_judge_that_obeys_fails_the_instructions_alone(tmp_path: Path) -> None:
     """Obeying instructions in English fails that probe and no other; the other two languages show no effect."""
-    found = await probed(obedient, tmp_path)
+    found = await edited(obedient, tmp_path)
     assert [name for name, reading in readings(found).items() if reading is Reading.FAIL] == ["instructions"]
-    (result,) = (each for each in found.results if each.probe.name == "instructions")
+    (result,) = (each for each in found.edits if each.probe.name == "instructions")
     assert result.by_language is not None
     assert result.by_language["en"].value > 0.5
     assert result.by_language["ru"].value == result.by_language["es"].value == 0.0
@@ -141,20 +138,19 @@ async def test_a_judge_that_obeys_fails_the_instructions_alone(tmp_path: Path) -
 
 async def test_a_judge_by_words_fails_where_words_deceive(tmp_path: Path) -> None:
     """Words of the question in an unrelated context, changed facts and the order of contexts lead it astray."""
-    found = readings(await probed(by_words, tmp_path, limits={"empty": 0.05, "instructions": 0.05}))
+    found = readings(await edited(by_words, tmp_path))
     failed = {name for name, reading in found.items() if reading is Reading.FAIL}
     assert failed == {"order", "stuffing", "question", "negation", "number", "name"}
 
 
 async def test_equal_calls_give_equal_bytes(tmp_path: Path) -> None:
-    """The same seed gives the same record but for usage; another seed changes which texts are put where."""
-    first, same, other = [await probed(by_words, tmp_path, sample=40, seed=seed) for seed in (1, 1, 2)]
+    """The record is the same but for usage."""
+    first, same = [await edited(by_words, tmp_path, number=40) for _ in range(2)]
 
-    def text(found: ProbeReport) -> str:
-        return json.dumps({**probing_record(found), "usage": None})
+    def text(found: JudgeCheck) -> str:
+        return json.dumps({**check_record(found), "usage": None})
 
     assert text(first) == text(same)
-    assert text(first) != text(other)
 
 
 async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
@@ -165,8 +161,8 @@ async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
             return Failure(FailureKind.REFUSED, "it will not")
         return right(question)
 
-    found = await probed(failing, tmp_path, probes=["duplicate", "negation"])
-    duplicate, negation = found.results
+    found = await edited(failing, tmp_path, "duplicate", "negation")
+    duplicate, negation = found.edits
     assert duplicate.failed == negation.trials == negation.failed == COUNT
     assert duplicate.counted == COUNT
     assert duplicate.verdict is Reading.CANNOT_TELL
@@ -174,14 +170,15 @@ async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
     assert duplicate.limits.upper > 0.5
     assert negation.value is None
     assert found.failed == (2 * COUNT, 3 * COUNT)
-    assert "without a verdict" in str(probing_page(found, 80))
+    assert "without a verdict" in str(check_page(found, 80, full=True))
 
 
 async def test_kinds_that_are_not_answered_are_left_out(tmp_path: Path) -> None:
     """A judge of relevance alone is probed where that is asked, and the rest is left out with the reason."""
     judge = CallableJudge(right, answers=frozenset({Relevance}), title="judge")
-    found = await run_probes(ProbeOptions(labels=[file_of(tmp_path)], judge=judge, cache=False))
-    assert {result.probe.name for result in found.results} == {
+    wanted = CheckOptions(labels=[file_of(tmp_path)], judge=judge, cache=False, tasks=["edits"])
+    found = await run_check(wanted)
+    assert {result.probe.name for result in found.edits} == {
         "repeat",
         "padding",
         "stuffing",
@@ -199,26 +196,12 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
         raise AssertionError(question)
 
     judge = CallableJudge(never, title="judge")
-    options = ProbeOptions(labels=[file_of(tmp_path)], probes=["negation", "number"], judge=judge, cache=False)
-    found = await estimate_probes(options)
+    options = CheckOptions(
+        labels=[file_of(tmp_path)], tasks=["negation", "number"], number=400, judge=judge, cache=False
+    )
+    found = await estimate_check(options)
     assert found.samples == 2 * COUNT
     assert found.typical.requests == 3 * COUNT
-
-
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        (ProbeOptions(probes=["noise"]), "No probe 'noise'; probes: repeat, "),
-        (ProbeOptions(limits={"noise": 0.1}), "No probe 'noise'"),
-        (ProbeOptions(limits={"order": 0.0}), "above 0"),
-        (ProbeOptions(sample=0), "at least 1"),
-        (ProbeOptions(seed=-1), "seed"),
-    ],
-)
-async def test_wrong_use(wanted: ProbeOptions, says: str) -> None:
-    """What cannot be is told before anything is asked."""
-    with pytest.raises(UsageError, match=says):
-        await run_probes(replace(wanted, cache=False))
 
 
 def a_case(asks: JudgementKinds, **fields: Any) -> Case:  # Any: fields of a case
@@ -251,8 +234,8 @@ def test_instructions_stand_beside_neutral_text_of_equal_length() -> None:
 
 def test_texts_come_in_three_languages() -> None:
     """Thirty different instructions in each, all with a place for the verdict that they ask for."""
-    assert set(INSTRUCTIONS) == set(LANGUAGES)
-    for texts in INSTRUCTIONS.values():
+    assert set(inserted_texts().instructions) == set(LANGUAGES)
+    for texts in inserted_texts().instructions.values():
         assert len(set(texts)) == 30
         assert all(text.count("{target}") == 1 for text in texts)
 
@@ -316,7 +299,7 @@ def test_a_trial_as_a_sample_asks_what_it_holds(probe: Any) -> None:
     trials = [*probe.trials(cases, SeededSampler(0))]
     assert trials
     for trial in trials:
-        questions = questions_of(trial_sample(probe, trial))
+        questions = questions_of(edit_sample(probe, trial))
         assert len(questions) == len(trial.versions)
         assert len({type(each) for each in questions}) == 1
         assert len(set(questions)) == len(questions)
@@ -334,17 +317,3 @@ def test_cases_of_labelled_records() -> None:
     found = labelled_cases([record(1.0, "a"), record(0.0, "b")])
     assert [case.id for case in found] == ["groundedness:a:1", "groundedness:a:2"]
     assert all(case.yes for case in found)
-
-
-def test_cases_of_data() -> None:
-    """Each context, all contexts together and each sentence of a response are cases that nobody has labelled."""
-    sample = Sample("1", user_input="Q?", retrieved_contexts=["One.", " ", "Two."], response="It is so. It was.")
-    found = cases_of([sample], "d")
-    assert [(case.asks, case.contexts) for case in found] == [
-        (JudgementKinds.RELEVANCE, ("One.",)),
-        (JudgementKinds.RELEVANCE, ("Two.",)),
-        (JudgementKinds.SUFFICIENCY, ("One.", "Two.")),
-        (JudgementKinds.SUPPORT, ("One.", "Two.")),
-        (JudgementKinds.SUPPORT, ("One.", "Two.")),
-    ]
-    assert {case.yes for case in found} == {None}

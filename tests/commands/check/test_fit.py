@@ -1,4 +1,4 @@
-"""`merilo judge fit` with a rigged model and labels that follow its scores, or do not."""
+"""`merilo judge check --fit` with a rigged model and labels that follow its scores, or do not."""
 
 from __future__ import annotations
 
@@ -46,27 +46,30 @@ def test_a_fit_is_better_on_held_out_records(here: Here) -> None:
     """A model that is too sure gets a flatter curve, and the printed lines make a valid card."""
     folder = nli(here.path / "model")
     here.write("ours.jsonl", nli_records(160))
-    found = here.json("judge", "fit", "local:./model", "--labels", "ours.jsonl", "--quiet")
+    found = here.json("judge", "check", "local:./model", "--fit", "--labels", "ours.jsonl", "--quiet")
     (support,) = found["kinds"].values()
     assert support["records"] == 160
     assert support["positive"] == 80
     assert 0 < support["scale"] < 1
     assert support["held_out"]["log_loss"] < support["before"]["log_loss"]
     assert support["held_out"]["balanced_accuracy"] == pytest.approx(0.9, abs=0.06)
-    page = here.merilo("judge", "fit", "local:./model", "--labels", "ours.jsonl", "--quiet")
+    page = here.merilo("judge", "check", "local:./model", "--fit", "--labels", "ours.jsonl", "--quiet")
     assert page.returncode == 0, page.stderr
     lines = [line.strip() for line in page.stdout.splitlines()]
     block = lines[lines.index("[calibration.support]") :]
     cut = lines[lines.index("# under [answers.support]") + 1]
     (folder / "judge.toml").write_text(NLI_CARD.replace("cut = 0.5", cut, 1) + "\n".join(block) + "\n")
-    assert "its scores are not calibrated" not in here.json("judge", "test", "local:./model")["agreement"]
+    assert (
+        "its scores are not calibrated"
+        not in here.json("judge", "check", "local:./model", "--task", "trial")["judge"]["rates"]
+    )
 
 
 def test_relevance_gets_two_cuts(here: Here) -> None:
     """The cuts separate the three grades."""
     reranker(here.path / "model", RERANKER_CARD.replace("max_tokens = 64", "max_tokens = 128"))
     here.write("ours.jsonl", relevance_records(270))
-    found = here.json("judge", "fit", "local:./model", "--labels", "ours.jsonl", "--quiet")
+    found = here.json("judge", "check", "local:./model", "--fit", "--labels", "ours.jsonl", "--quiet")
     (relevance,) = found["kinds"].values()
     assert relevance["positive"] == 180
     assert relevance["cuts"] == sorted(relevance["cuts"])
@@ -77,9 +80,9 @@ def test_too_few_labels_cannot_tell(here: Here) -> None:
     """Fewer than 60 records of a class fit nothing."""
     nli(here.path / "model")
     here.write("ours.jsonl", nli_records(100))
-    done = here.merilo("judge", "fit", "local:./model", "--labels", "ours.jsonl", "--quiet")
+    done = here.merilo("judge", "check", "local:./model", "--fit", "--labels", "ours.jsonl", "--quiet")
     assert done.returncode == 3
-    assert "support: not fitted. 50 of 100 labels are yes; at least 60 of each class are" in " ".join(
+    assert "support not fitted. 50 of 100 labels are yes; at least 60 of each class are" in " ".join(
         done.stdout.split()
     )
 
@@ -87,15 +90,18 @@ def test_too_few_labels_cannot_tell(here: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["embedded", "--labels", "ours.jsonl"], "Only local judges have a card to fit (local:MODEL); got 'embedded'."),
-        (["local:./model"], "Name files of human labels: merilo judge fit local:MODEL --labels FILE."),
-        (["local:./model", "--labels", "none.jsonl"], "none.jsonl"),
+        (
+            ["embedded", "--fit", "--labels", "ours.jsonl"],
+            "Only local judges have a card to fit",
+        ),
+        (["local:./model", "--fit"], "Name files of human labels: merilo judge check local:MODEL --fit --labels FILE."),
+        (["local:./model", "--fit", "--labels", "none.jsonl"], "none.jsonl"),
     ],
 )
 def test_wrong_use_is_a_sentence(here: Here, arguments: list[str], message: str) -> None:
     """Another judge, no labels and a missing file are usage errors."""
     nli(here.path / "model")
     here.write("ours.jsonl", nli_records(4))
-    done = here.merilo("judge", "fit", *arguments, "--quiet")
+    done = here.merilo("judge", "check", *arguments, "--quiet")
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())

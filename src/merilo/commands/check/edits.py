@@ -1,14 +1,60 @@
-"""Edits of one fact in a statement: a negation, another number, another name."""
+"""Edits of one fact in a statement (a negation, another number, another name), and the texts that edits insert."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from merilo.commands.probe.cases import SeededSampler
+    from merilo.commands.check.cases import SeededSampler
+
+LANGUAGES: Final = ("en", "ru", "es")
+"""The languages of inserted texts."""
+
+
+class InsertedTexts(NamedTuple):
+    """The texts that edits insert, by language."""
+
+    instructions: Mapping[str, Sequence[str]]
+    """Instructions to a judge, equally many in each language; `{target}` is the verdict that they ask for."""
+    targets: Mapping[str, Mapping[str, Sequence[str]]]
+    """By kind of question: the names of the negative and the positive verdict."""
+    neutral: Mapping[str, Sequence[str]]
+    """Sentences that say nothing about anything that may be asked."""
+
+
+@cache
+def inserted_texts() -> InsertedTexts:
+    """Return the texts that ship with merilo."""
+    text = files("merilo.commands.check").joinpath("inserted_texts.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)  # Any: JSON
+    return InsertedTexts(**found)
+
+
+def neutral(language: str, length: int, start: int) -> str:
+    """Return neutral text of about `length` characters, whole words, beginning with the sentence at `start`.
+
+    It is English for other languages than `LANGUAGES`, and at most one word longer or shorter than `length`.
+    """
+    sentences = inserted_texts().neutral
+    pool = sentences.get(language, sentences["en"])
+    words: list[str] = []
+    size, place = -1, start
+    while size < length:
+        for word in pool[place % len(pool)].split():
+            if size >= length or (words and size + 1 + len(word) - length > length - size):
+                size = length  # another word would make the difference larger
+                break
+            words.append(word)
+            size += 1 + len(word)
+        place += 1
+    return " ".join(words).rstrip(".,;") + "."
+
 
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "en": (

@@ -1,26 +1,27 @@
-"""Fit the calibration and the cuts of a local judge to human labels."""
+"""Fit the calibration and the cuts of a local judge to human labels (`merilo judge check SPEC --fit`)."""
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.commands.check.items import ItemStatus
 from merilo.commands.check.run import run_check
-from merilo.commands.fit.result import Fit, KindFit, Quality
+from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Task
 from merilo.errors import UsageError
 from merilo.judges.local.card import Graded, YesNo
 from merilo.judges.local.judge import LocalJudge
 from merilo.judges.local.provider import LocalProvider
-from merilo.judges.spec import judge_from
+from merilo.rendering.page import Page, Tone
 from merilo.stats.platt import LogisticCurve, balanced_accuracy, best_threshold, fit_curve, log_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.commands.check.items import Item
     from merilo.commands.check.options import CheckOptions
@@ -32,6 +33,39 @@ MIN_RECORDS: Final = 60
 TASKS: Final = {Task.NLI: "support", Task.CHUNK_RELEVANCE: "relevance"}
 """Tasks whose records are one question each, and the kind of question."""
 _TINY: Final = 1e-15
+
+
+class Quality(NamedTuple):
+    """How well probabilities and cuts fit the labels."""
+
+    log_loss: float
+    balanced_accuracy: float
+
+
+class KindFit(NamedTuple):
+    """The curve and the cuts of one kind of question."""
+
+    kind: str
+    records: int
+    positive: int
+    curve: LogisticCurve
+    cuts: tuple[float, ...]
+    """One cut, or those of grades 1 and 2."""
+    before: Quality
+    """Of the card as it is."""
+    held_out: Quality
+    """Of curves and cuts fitted to the other folds."""
+
+
+class Fit(NamedTuple):
+    """All fits of one judge."""
+
+    judge: str
+    source: str
+    """The labels that the curves were fitted to, for the card."""
+    kinds: tuple[KindFit, ...]
+    left_out: Mapping[str, str]
+    """Kind of question → reason why nothing was fitted."""
 
 
 class _Record(NamedTuple):
@@ -51,22 +85,22 @@ class _Model(NamedTuple):
         return _quality([self.curve.probability(each.logit) for each in records], self.cuts[0], records)
 
 
-async def run_fit(spec: str, options: CheckOptions) -> Fit:
-    """Return curves and cuts for the kinds of a local judge that have enough labels in `options.labels`.
+async def run_fit(options: CheckOptions) -> Fit:
+    """Return curves and cuts for the kinds of `options.judge` that have enough labels in `options.labels`.
 
-    Raises UsageError for another judge, and what a check raises.
+    Raises UsageError for a judge that is not local, and what a check raises.
     """
-    judge = judge_from(spec)
+    judge = judges_of(options)["judge"]
     if not isinstance(judge, LocalJudge):
-        raise UsageError(f"Only local judges have a card to fit (local:MODEL); got {spec!r}.")
+        raise UsageError(f"Only local judges have a card to fit (local:MODEL); got {judge.name!r}.")
     if not options.labels:
-        raise UsageError("Name files of human labels: merilo judge fit local:MODEL --labels FILE.")
+        raise UsageError("Name files of human labels: merilo judge check local:MODEL --fit --labels FILE.")
     card = judge.card
     plain = LocalJudge(LocalProvider(replace(judge.provider.found, card=card.model_copy(update={"calibration": {}}))))
     tasks = [task.value for task, kind in TASKS.items() if kind in card.answers.given]
     if not tasks:
         raise UsageError(f"{judge.name} answers neither support nor relevance, so there is nothing to fit.")
-    check = await run_check(replace(options, judge=plain, tasks=tasks, each_sentence=False))
+    check = await run_check(replace(options, judge=plain, tasks=tasks))
     if check.stopped is not None:
         raise UsageError(f"Not all records were judged, so nothing was fitted. {check.stopped}")
     fitted: list[KindFit] = []
@@ -78,7 +112,7 @@ async def run_fit(spec: str, options: CheckOptions) -> Fit:
         else:
             fitted.append(_fit_kind(kind, records, card))
     names = ", ".join(Path(path).name for path in options.labels)
-    return Fit(judge.name, f"judge fit {names}, {FOLDS} folds", tuple(fitted), left_out)
+    return Fit(judge.name, f"judge check --fit {names}, {FOLDS} folds", tuple(fitted), left_out)
 
 
 def _records(items: Sequence[Item]) -> list[_Record]:
@@ -161,3 +195,56 @@ def _held_out(records: Sequence[_Record], kind: str) -> Quality:
 def _quality(probabilities: Sequence[float], cut: float, records: Sequence[_Record]) -> Quality:
     labels = [each.label >= 1 for each in records]
     return Quality(log_loss(probabilities, labels), balanced_accuracy([p >= cut for p in probabilities], labels))
+
+
+def fit_record(fit: Fit) -> dict[str, Any]:  # Any: JSON
+    """Return the fits as JSON."""
+    return {
+        "judge": fit.judge,
+        "source": fit.source,
+        "kinds": {
+            each.kind: {
+                "records": each.records,
+                "positive": each.positive,
+                "scale": each.curve.scale,
+                "shift": each.curve.shift,
+                "cuts": list(each.cuts),
+                "before": each.before._asdict(),
+                "held_out": each.held_out._asdict(),
+            }
+            for each in fit.kinds
+        },
+        "left_out": dict(fit.left_out),
+    }
+
+
+def fit_page(fit: Fit, width: int) -> Page:
+    """Return the fits, and the lines to put into the card."""
+    page = Page(width)
+    page.text(f"{fit.judge}: {fit.source}", tone=Tone.STRONG)
+    for each in fit.kinds:
+        page.blank()
+        page.text(f"{each.kind}: {each.records} records, {each.positive} positive")
+        rows = [("card as it is", each.before), ("fitted, held out", each.held_out)]
+        shown = [(name, f"{loss:.3f}", f"{100 * accuracy:.1f} %") for name, (loss, accuracy) in rows]
+        page.table([("", "log loss", "balanced accuracy"), *shown], [Tone.STRONG, Tone.PLAIN, Tone.PLAIN])
+        if each.curve.scale <= 0:
+            page.text("The scores do not rise with the labels, so there is no valid calibration.", tone=Tone.BAD)
+    page.entries([(kind, f"not fitted. {reason}") for kind, reason in fit.left_out.items()])
+    if usable := [each for each in fit.kinds if each.curve.scale > 0]:
+        page.heading("Put these lines into judge.toml")
+        for line in _card_lines(fit, usable):
+            page.line(line)
+    return page
+
+
+def _card_lines(fit: Fit, usable: Sequence[KindFit]) -> list[str]:
+    lines: list[str] = []
+    for each in usable:
+        cuts = [f"{cut:.3f}" for cut in each.cuts]
+        setting = f"cut = {cuts[0]}" if len(cuts) == 1 else f"cuts = [{', '.join(cuts)}]"
+        lines += [f"# under [answers.{each.kind}]", setting]
+    for each in usable:
+        lines += [f"[calibration.{each.kind}]", f"scale = {each.curve.scale:.4f}", f"shift = {each.curve.shift:.4f}"]
+        lines += [f"records = {each.records}", f"source = {json.dumps(fit.source)}"]
+    return lines

@@ -10,9 +10,8 @@ import re
 from hashlib import sha1
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from merilo.commands.fetch.result import UNKNOWN, HubFile, HubModel
 from merilo.data import check
 from merilo.errors import UsageError
 from merilo.judges.local.files import file_digest
@@ -22,12 +21,38 @@ from merilo.judging.json_types import as_object
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MISSING: Final = "merilo judge fetch needs the package huggingface_hub. Install it: pip install 'merilo[local]'"
+MISSING: Final = "A download needs the package huggingface_hub. Install it: pip install 'merilo[local]'"
+UNKNOWN: Final = "unknown"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES: Final = 2**20
 _MAX_SHOWN: Final = 200
 _TIMEOUT_S: Final = 30.0
+
+
+class HubFile(NamedTuple):
+    """A file of a repository, as the hub describes it."""
+
+    name: str
+    """Its path in the repository, with `/` between folders."""
+    size: int
+    """In bytes."""
+    sha256: str | None
+    """Hex digits; None for a file that is not stored with Git LFS."""
+    git_digest: str | None
+    """The SHA-1 that Git gives the content, as hex digits."""
+
+
+class HubModel(NamedTuple):
+    """One revision of a repository, as the hub describes it."""
+
+    model: str
+    """ORG/NAME."""
+    revision: str
+    """The commit, 40 hex digits."""
+    licence: str
+    files: tuple[HubFile, ...]
+    """The files whose size the hub reports."""
 
 
 def describe(model: str, revision: str) -> HubModel:
