@@ -54,7 +54,7 @@ COMMANDS: Final = {
     "report of two": ("report", "{run}", "{other}", "-o", "{folder}/two.html"),
     "gate": ("gate", "{run}", "--min", "recall@5=0.2"),
     "compare": ("compare", "{run}", "{other}"),
-    "verify": ("verify", "{run}"),
+    "verify": ("runs", "verify", "{run}"),
     "export": ("export", "{run}", "-o", "{folder}/table.jsonl"),
 }
 

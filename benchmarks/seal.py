@@ -112,7 +112,7 @@ def edits(folder: Path, count: int) -> dict[str, int]:
         name: partial(_command, words)
         for name, words in {
             **readers(copy, other.path, folder, sample="s3", metric="context_relevance"),
-            "verify": ("verify", copy),
+            "verify": ("runs", "verify", copy),
             "calibrate": ("calibrate", copy, "--labels", filled),
         }.items()
     }

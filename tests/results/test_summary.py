@@ -12,6 +12,7 @@ from judged_rivers import canonical, rows, verdict_for
 from seals import remove_seal
 
 import merilo
+from merilo.commands.replay.run import replay_run
 from merilo.commands.show.run import summarise
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
@@ -256,7 +257,7 @@ def test_a_replay_has_the_same_intervals(tmp_path: Path) -> None:
     samples = [row | {"metadata": {"doc": place % 7}} for place, row in enumerate(rows(30))]
     judge = merilo.ScriptedJudge.by(verdict_for, version="1")
     run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", cache=False, cluster="doc")
-    replay = merilo.replay(run.path)
+    replay = replay_run(run.path)
     assert replay.same
     assert (replay.run.path / SUMMARY).read_bytes() == (run.path / SUMMARY).read_bytes()
 
@@ -277,7 +278,7 @@ def test_older_runs_are_read(told: Callable[..., merilo.Run]) -> None:
     assert only(older).mean == pytest.approx(0.45)
     assert only(older).bounds_with_undefined is None
     assert "made:told" in shown(older)
-    assert merilo.replay(older.path).same
+    assert replay_run(older.path).same
 
 
 def test_a_tally_keeps_little() -> None:

@@ -15,6 +15,7 @@ from runs.damaging import WAYS, command, copied
 from seals import remove_seal
 
 import merilo
+from merilo.commands.replay.run import replay_run
 from merilo.errors import MeriloError, RunError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.database import MAX_VALUE, connected, read_only
@@ -223,7 +224,7 @@ def test_a_huge_value_is_not_read(whole: merilo.Run, tmp_path: Path) -> None:
         with closing(sqlite3.connect(path / STORE)) as db, db:
             db.execute(f"{statement} {'' if 'WHERE' in statement else 'WHERE rowid = 1'}", (MAX_VALUE + 1,))
         with pytest.raises(RunError, match=r"store\.sqlite is damaged"):
-            merilo.replay(path)
+            replay_run(path)
         shutil.rmtree(path)
 
 

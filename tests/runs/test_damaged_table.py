@@ -6,10 +6,10 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from merilo.commands.convert.run import convert_run
 
 import merilo
 from merilo.cli import outcome
-from merilo.commands.convert.run import convert_run
 from merilo.errors import RunError
 from merilo.runs.files import OUTCOMES, SEAL, TABLE
 from merilo.runs.outcome_table import GROUP_BYTES, table_fault, table_lines, write_table
@@ -60,7 +60,7 @@ def test_a_table_of_another_shape_is_damaged(
         (run / SEAL).write_text(Seal({**seal.digests, TABLE: digest_of_file(run / TABLE)}).text())
     else:
         (run / SEAL).unlink()
-    assert outcome(["verify", str(run)]) == 2
+    assert outcome(["runs", "verify", str(run)]) == 2
     assert "outcomes.parquet is damaged (" in capsys.readouterr().err
 
 

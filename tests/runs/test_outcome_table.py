@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from edits import byte_edits, printed, readers
 from labelled_run import contexts_rows, lenient
+from merilo.commands.convert.run import convert_run
 
 import merilo
 from merilo.api import merge
-from merilo.commands.convert.run import convert_run
 from merilo.errors import RunError, UsageError
 from merilo.runs.files import OUTCOMES, SEAL, TABLE
 from merilo.runs.outcome_lines import outcome_lines
@@ -85,8 +85,8 @@ def test_every_reader_prints_the_same_for_both_forms(here: Path, tmp_path: Path)
 
 
 def test_a_run_is_verified_in_both_forms(here: Path) -> None:
-    """`merilo verify` recomputes a run with Parquet."""
-    assert [printed("verify", here / form)[0] for form in ("lines", "table")] == [0, 0]
+    """`merilo runs verify` recomputes a run with Parquet."""
+    assert [printed("runs", "verify", here / form)[0] for form in ("lines", "table")] == [0, 0]
 
 
 def test_converting_there_and_back_gives_the_first_bytes(here: Path, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_verify_finds_columns_that_contradict_the_records(table: Path) -> None:
     values = pa.array([1.0] * len(found), pa.float64())
     parquet.write_table(found.set_column(3, "value", values), table / TABLE, row_group_size=ROWS)
     _seal_again(table)
-    code, text = printed("verify", table)
+    code, text = printed("runs", "verify", table)
     assert (code, "do not follow from its records" in " ".join(text.split())) == (1, True)
 
 
@@ -140,7 +140,7 @@ def test_verify_finds_records_that_are_not_those_of_the_seal(table: Path) -> Non
     lines = [line.replace(b'"value":0.', b'"value":1.') for line in outcome_lines(table / TABLE)]
     write_table(lines, table / TABLE)
     _seal_again(table)
-    assert printed("verify", table)[0] == 1
+    assert printed("runs", "verify", table)[0] == 1
 
 
 def _seal_again(run: Path) -> None:
@@ -184,11 +184,11 @@ def test_a_conversion_that_was_killed_is_undone_or_finished(here: Path, tmp_path
 
 
 def test_a_lost_seal_is_written_again(table: Path) -> None:
-    """`merilo verify` seals a run with Parquet again if only its seal was lost."""
+    """`merilo runs verify` seals a run with Parquet again if only its seal was lost."""
     (table / SEAL).unlink()
     with pytest.raises(RunError):
         merilo.Run.open(table)
-    code, text = printed("verify", table)
+    code, text = printed("runs", "verify", table)
     assert (code, (table / SEAL).exists()) == (0, True), text
     assert merilo.Run.open(table).file(OUTCOMES).name == TABLE
 

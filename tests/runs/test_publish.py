@@ -75,9 +75,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "run": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--quiet", "--out", "new"), "new"),
     "run again": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out", "new"), "new"),
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
-    "replay": (("replay", "run", "--out", "new"), "new"),
+    "replay": (("runs", "verify", "run", "--out", "new"), "new"),
     "calibrate": (("calibrate", "run", "--labels", "labels.jsonl", "--attach"), "run"),
-    "verify": (("verify", "old"), "old"),
+    "verify": (("runs", "verify", "old"), "old"),
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
     "page": (("show", "run", "--html", "new.html"), "new.html"),
     "tests": (

@@ -20,6 +20,7 @@ from seals import remove_seal
 import merilo
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.run import label_run
+from merilo.commands.replay.run import replay_run
 from merilo.errors import RunError
 from merilo.runs.run import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.seal import recover
@@ -122,8 +123,8 @@ def test_every_reader_notices_an_edit(name: str, here: Path, copy: Path) -> None
         assert printed(*words) == (2, "")
     with pytest.raises(RunError, match=re.escape(str(copy / file))) as caught:
         merilo.Run.open(copy)
-    assert re.search(r"--out|merilo verify|--attach", str(caught.value))
-    assert printed("verify", copy)[0] == (0 if name == "no seal" else 2)
+    assert re.search(r"--out|merilo runs verify|--attach", str(caught.value))
+    assert printed("runs", "verify", copy)[0] == (0 if name == "no seal" else 2)
 
 
 def test_files_of_another_run_are_noticed(here: Path, copy: Path) -> None:
@@ -146,7 +147,7 @@ def test_an_edited_row_of_the_store_is_noticed(table: str, copy: Path) -> None:
     with closing(sqlite3.connect(copy / STORE)) as db, db:
         assert db.execute(f"UPDATE {table} SET {column} = {edited}").rowcount > 0  # noqa: S608  a table of ours
     assert printed("show", copy, "--sample", "s3") == (2, "")
-    assert printed("verify", copy)[0] == 2
+    assert printed("runs", "verify", copy)[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_a_link_to_the_store_of_another_run_is_noticed(here: Path, copy: Path) -
 
 def test_a_replay_that_is_not_kept_notices_another_store(here: Path, copy: Path) -> None:
     """Its seal names the store of its source, to which it has a link."""
-    replayed = merilo.replay(copy)
+    replayed = replay_run(copy)
     assert next(iter(replayed.run.samples))
     shutil.copy(here / "elsewhere" / STORE, copy / STORE)
     with pytest.raises(RunError, match="is damaged or belongs to another run"):
@@ -227,9 +228,9 @@ def test_a_run_without_seal_and_store_is_not_an_older_run(here: Path, copy: Path
     raise_the_mean(copy / SUMMARY)
     (copy / SEAL).unlink()
     (copy / STORE).unlink()
-    for words in [*every_reader(copy, here).values(), ("verify", copy)]:
-        assert printed(*words) == (2, "") or words[0] == "verify"
-    assert printed("verify", copy)[0] == 2
+    for words in [*every_reader(copy, here).values(), ("runs", "verify", copy)]:
+        assert printed(*words) == (2, "") or words[0] == "runs"
+    assert printed("runs", "verify", copy)[0] == 2
     with pytest.raises(RunError, match=r"store\.sqlite is missing"):
         merilo.Run.open(copy)
     shutil.copy(here / "run" / STORE, copy / STORE)
@@ -260,9 +261,9 @@ def test_what_is_not_a_file_is_one_sentence(name: str, make: Callable[[Path], No
     """No command waits for a pipe or reports a bug."""
     (copy / name).unlink(missing_ok=True)
     make(copy / name)
-    for command in ("show", "gate", "replay"):
+    for command in ("show", "gate", "verify"):
         assert printed(*every_reader(copy, here)[command]) == (2, "")
-    assert printed("verify", copy) == (2, "")
+    assert printed("runs", "verify", copy) == (2, "")
     assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach") == (2, "")
     with pytest.raises(RunError, match=re.escape(f"{copy / name} is not a regular file.")):
         merilo.Run(copy)
@@ -358,7 +359,7 @@ def test_a_run_without_a_seal_says_so(here: Path, copy: Path) -> None:
     code, text = printed("show", copy, "--html", copy.parent / "run.html")
     assert code == 0
     assert "This run is unsealed" in " ".join(text.split())
-    assert f"merilo verify {copy}" in " ".join(text.split())
+    assert f"merilo runs verify {copy}" in " ".join(text.split())
     assert "This run is unsealed" in (copy.parent / "run.html").read_text(encoding="utf-8")
     assert json.loads(printed("show", copy, "--json")[1])["sealed"] is False
     gate = ("gate", copy, "--min", f"{METRIC}=0.1")

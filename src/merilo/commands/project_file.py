@@ -2,7 +2,7 @@
 
 The file may come from someone else's checkout, so it cannot name output files, and it is not trusted with keys or code.
 A key that the file names is used, and code that it names runs, only after the user has allowed this content of the file
-and of the code (`merilo config --allow`). An address in the file without a key variable is sent no key.
+and of the code (`merilo runs config --allow`). An address in the file without a key variable is sent no key.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ProjectFile:
 
     @property
     def _advice(self) -> str:
-        return "Read the file. If you trust it, run: merilo config --allow. To ignore it, add --no-config."
+        return "Read the file. If you trust it, run: merilo runs config --allow. To ignore it, add --no-config."
 
 
 def project_file(flags: Mapping[str, Flag], start: Path | None = None) -> ProjectFile | None:

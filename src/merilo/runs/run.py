@@ -1,4 +1,4 @@
-"""One evaluation on disk: a directory that is complete in itself and can be shown, replayed and audited.
+"""One evaluation on disk: a directory that is complete in itself and can be shown, recomputed and audited.
 
 ::
 

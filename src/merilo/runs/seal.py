@@ -271,7 +271,7 @@ def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
         fault = f"{seal} is missing."
     else:  # a run of merilo 0.1.0, or one interrupted before it was published
         return {}
-    return {SEAL: f"{fault} Check the run and seal it again: merilo verify {shlex.quote(str(directory))}"}
+    return {SEAL: f"{fault} Check the run and seal it again: merilo runs verify {shlex.quote(str(directory))}"}
 
 
 def _must_be_sealed(directory: Path) -> bool:

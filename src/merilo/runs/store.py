@@ -394,7 +394,7 @@ class Store:
         return None if row is None else str(row[0])
 
     def put_copy(self, name: str, text: str) -> None:
-        """Store a copy of the content of a file of the run; `merilo verify` compares the file with it."""
+        """Store a copy of the content of a file of the run; `merilo runs verify` compares the file with it."""
         with self._error_context:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 

@@ -26,6 +26,7 @@ from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
+from merilo.commands.replay.run import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparability import score_affecting_differences
 from merilo.results.scores import read_scores
@@ -661,7 +662,7 @@ def forged_answers(run: Path) -> Path:
             db.execute("UPDATE answers SET verdict = ?, seal = ? WHERE key = ?", (other, seal(key, other), key))
         record_all(db)
     seal_again(run)
-    return merilo.replay(run, out=run.with_name("replayed")).run.path
+    return replay_run(run, out=run.with_name("replayed")).run.path
 
 
 @pytest.mark.parametrize("forge", [forged_value, forged_direction, forged_judge, removed_sample, forged_answers])

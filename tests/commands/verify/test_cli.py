@@ -1,4 +1,4 @@
-"""`merilo verify` finds what a seal alone does not: a change whose author computed the digests again."""
+"""`merilo runs verify` finds what a seal alone does not: a change whose author computed the digests again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def copy(whole: merilo.Run, tmp_path: Path) -> Path:
 
 
 def verified(run: Path) -> tuple[int, dict[str, Any]]:
-    code, text = printed("verify", run, "--json")
+    code, text = printed("runs", "verify", run, "--json")
     return code, json.loads(text)
 
 
@@ -71,7 +71,7 @@ def test_a_run_is_verified(copy: Path) -> None:
     assert {path.name: path.read_bytes() for path in copy.iterdir() if not path.name.startswith(".lock")} == {
         name: content for name, content in before.items() if not name.startswith(".lock")
     }
-    assert "all equal" in printed("verify", copy)[1]
+    assert "all equal" in printed("runs", "verify", copy)[1]
 
 
 def forge_outcomes(run: Path) -> None:
@@ -139,7 +139,7 @@ def test_every_forged_field_is_found(name: str, copy: Path) -> None:
     code, found = verified(copy)
     assert (code, found["state"]) == (1, "recomputes to other numbers")
     assert found["means"] or found["other"]
-    assert "differs" in printed("verify", copy)[1] or found["means"]
+    assert "differs" in printed("runs", "verify", copy)[1] or found["means"]
 
 
 def test_a_judge_that_gave_no_answer_is_found(copy: Path) -> None:
@@ -205,7 +205,7 @@ def drop_samples(run: Path) -> None:
 def test_a_forged_run_with_a_right_seal_is_found(forge: Callable[[Path], None], copy: Path) -> None:
     """The files fit the seal, so the run is shown; but its numbers do not follow from its answers: exit code 1."""
     forge(copy)
-    assert printed("verify", copy)[0] == 2
+    assert printed("runs", "verify", copy)[0] == 2
     seal_again(copy)
     assert merilo.Run.open(copy).sealed
     code, found = verified(copy)
@@ -294,4 +294,4 @@ def test_what_is_not_a_run_is_refused(what: str, tmp_path: Path) -> None:
         path.write_text("{}")
     if what == "another directory":
         path.mkdir()
-    assert printed("verify", path) == (2, "")
+    assert printed("runs", "verify", path) == (2, "")

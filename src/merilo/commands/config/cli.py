@@ -1,4 +1,4 @@
-"""`merilo config`: show the settings that apply, and allow a project file."""
+"""`merilo runs config`: show the settings that apply, and allow a project file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ have allowed this content of the file with --allow.
 """
 EXAMPLES = """\b
 Examples:
-  merilo config
-  merilo config --allow
+  merilo runs config
+  merilo runs config --allow
 """
 
 
@@ -91,7 +91,7 @@ def _show(found: ProjectFile | None, rows: list[dict[str, Any]]) -> None:  # Any
     else:
         page.line(str(found.path))
         if found.needs_permission():
-            page.line("  allowed" if found.allowed else "  not allowed: read it, then run merilo config --allow")
+            page.line("  allowed" if found.allowed else "  not allowed: read it, then run merilo runs config --allow")
     page.blank()
     shown = [(row["option"], _text(row["value"]), row["from"]) for row in rows]
     for line in columns([("option", "value", "from"), *shown], left=frozenset({0, 1, 2})):
@@ -110,7 +110,7 @@ def _text(value: object) -> str:
 
 
 COMMAND = Command(
-    name="config",
+    name="runs config",
     section=Section.MAINTAIN,
     summary="Show the settings of merilo.toml.",
     help=HELP,

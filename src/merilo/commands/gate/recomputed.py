@@ -96,7 +96,7 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     if wanted and len(chosen) < len(scores.ids):
         notes.append(
             f"{len(chosen):,} of {len(scores.ids):,} samples of {run.path}, drawn at random, were recomputed from the "
-            f"stored answers. To recompute all: {command('verify', str(run.path))}"
+            f"stored answers. To recompute all: {command('runs', 'verify', str(run.path))}"
         )
     return notes
 
