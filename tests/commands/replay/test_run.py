@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from judged_rivers import canonical, rows, verdict_for
-from seals import remove_seal
+from seals import seal_again
 from server import Asked, JudgeServer, contradiction, drop_verdicts, malformed, refusal, truncated
 
 import merilo
@@ -242,13 +242,13 @@ def test_a_metric_that_asks_less_finds_its_questions(tmp_path: Path, judge: Scri
 def test_changed_outcomes_are_found(tmp_path: Path, judge: ScriptedJudge) -> None:
     """A recorded value that the recorded answers do not give is listed; evidence and trail are held to as well."""
     run = merilo.evaluate(rows(3), out=tmp_path / "r", metrics=["context_relevance"], judge=judge, cache=False)
-    lines = (remove_seal(run.path) / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (run.path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()
     first, second = json.loads(lines[0]), json.loads(lines[1])
     first["value"] += 1e-16 + first["value"] * 3e-16
     second["evidence"][0]["verdict"]["reason"] = "another"
     lines[:2] = [json.dumps(first), json.dumps(second)]
     (run.path / "outcomes.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = replay_run(run.path)
+    found = replay_run(seal_again(run.path))
     assert [each.fields for each in found.differences] == [("value",), ("evidence",)]
     assert not found.means
 

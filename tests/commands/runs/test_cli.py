@@ -133,7 +133,7 @@ DAMAGES = {
     "no_manifest": ("interrupted", "Stopped before the first question."),
     "half_manifest": ("unreadable", "cannot be read"),
     "list_manifest": ("unreadable", "is not a JSON object"),
-    "newer": ("unreadable", "Upgrade merilo"),
+    "newer": ("unreadable", "Use the merilo that wrote it"),
     "no_summary": ("interrupted", "Killed before its results were written."),
     "half_summary": ("unreadable", "cannot be read"),
     "odd_summary": ("unreadable", "metrics"),

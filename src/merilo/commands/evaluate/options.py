@@ -262,14 +262,6 @@ class Options:
     retry_failed: bool = opt(
         False, _OUTPUT, "Retry questions that failed in this run.", type=bool, in_project_file=False
     )
-    outcomes: str | None = opt(
-        None,
-        _OUTPUT,
-        "Store the outcomes as jsonl or parquet. [default: jsonl]",
-        details='the form in which outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). Both hold '
-        "the same outcomes. None: the form that the run has; JSON Lines for a new run.",
-        metavar="FORM",
-    )
     log_json: str | PathLike[str] | None = opt(
         None, _OUTPUT, "Append events to this file, one JSON object per line.", metavar="FILE", in_project_file=False
     )

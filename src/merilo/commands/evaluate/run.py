@@ -147,8 +147,6 @@ def _store_manifest(path: Path, store: Store, found: Resumed) -> None:
     there = (path / MANIFEST).exists()
     if not there or MANIFEST in found.changed:
         store.put_copy(MANIFEST, json_text(found.manifest.to_fields()))
-    elif store.remark(MANIFEST) is None:  # merilo 0.1.0 stored no copy
-        store.put_copy(MANIFEST, (path / MANIFEST).read_text(encoding="utf-8"))
     if not there:
         write_json(path / MANIFEST, found.manifest.to_fields())
 
