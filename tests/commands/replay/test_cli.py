@@ -99,3 +99,21 @@ def test_reading_again_is_told(recorded: Here) -> None:
     assert done.returncode == 0
     assert "0 of 0 answers differ" in done.stdout
     assert recorded.json("runs", "verify", "out", "--reread")["replay"]["reread"]["read"] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("verify", "out"), "merilo runs verify"),
+        (("replay", "out"), "merilo runs verify"),
+        (("merge", "a", "b"), "merilo runs merge"),
+        (("cache", "prune", "--all"), "merilo runs cache"),
+        (("config",), "merilo runs config"),
+        (("convert", "out"), "merilo export"),
+    ],
+)
+def test_a_former_word_names_the_new_one(here: Here, old: tuple[str, ...], new: str) -> None:
+    """It does nothing, and ends with status 2."""
+    done = here.merilo(*old)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert new in done.stderr
