@@ -54,7 +54,7 @@ COMMANDS: Final = {
     "report of two": ("report", "{run}", "{other}", "-o", "{folder}/two.html"),
     "gate": ("gate", "{run}", "--min", "recall@5=0.2"),
     "compare": ("compare", "{run}", "{other}"),
-    "verify": ("verify", "{run}"),
+    "verify": ("runs", "verify", "{run}"),
     "export": ("export", "{run}", "-o", "{folder}/table.jsonl"),
 }
 
@@ -140,7 +140,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outcomes", type=int, default=1_000_000)
     parser.add_argument("--metrics", type=int, default=2, choices=range(2, len(METRICS) + 1))
-    parser.add_argument("--outcomes-as", default="jsonl", choices=("jsonl", "parquet"))
     parser.add_argument("--stored", type=int, default=0, help="samples in the store, at least 10,000; 0: all")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--only", nargs="*", default=[*COMMANDS])
@@ -153,12 +152,9 @@ def main() -> None:
             if not places[name].exists():
                 size = map(str, (samples, chosen.metrics, shift, min(samples, chosen.stored or samples)))
                 subprocess.run([sys.executable, __file__, "write", places[name], *size], check=True)
-            subprocess.run(
-                [sys.executable, "-m", "merilo", "convert", places[name], "--outcomes", chosen.outcomes_as], check=True
-            )
         for name in chosen.only:
             cpu, peak, code = measured([each.format(**places) for each in COMMANDS[name]])
-            title = f"{name}, {chosen.outcomes:,} outcomes, {samples:,} samples, {chosen.outcomes_as}"
+            title = f"{name}, {chosen.outcomes:,} outcomes, {samples:,} samples"
             report(f"{title}, CPU s", round(cpu, 1))
             report(f"{title}, peak memory, MB", round(peak), at_most=LIMIT_MB)
             if code > (name != "verify"):

@@ -112,7 +112,7 @@ def edits(folder: Path, count: int) -> dict[str, int]:
         name: partial(_command, words)
         for name, words in {
             **readers(copy, other.path, folder, sample="s3", metric="context_relevance"),
-            "verify": ("verify", copy),
+            "verify": ("runs", "verify", copy),
             "calibrate": ("calibrate", copy, "--labels", filled),
         }.items()
     }
@@ -139,7 +139,7 @@ def edits(folder: Path, count: int) -> dict[str, int]:
 
 
 def _kind(name: str, found: tuple[int, str], before: tuple[int, str]) -> str:
-    """Return the kind of a command's result; `merilo verify` may repair a run, and reports other numbers with exit
+    """Return the kind of a command's result; `merilo runs verify` may repair a run, and reports other numbers with exit
     code 1.
     """
     code, text = found

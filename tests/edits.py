@@ -113,6 +113,6 @@ def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -
         "gate --baseline": ("gate", other, "--baseline", run, "--max-drop", 0.5),
         "label": ("label", run, "--metric", metric, "-o", folder / "tasks.jsonl", "--sample", 4),
         "judge check": ("judge", "check", run, other),
-        "replay": ("replay", run),
+        "verify": ("runs", "verify", run, "--reread"),
         "plan": ("plan", "--power", run, "--difference", 0.1),
     }

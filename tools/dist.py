@@ -183,7 +183,7 @@ def smoke(wheel: Path, python: str) -> None:
         subprocess.run([own / "python", "-m", "pip", "check"], check=True, stdout=subprocess.DEVNULL)
         (place / "empty").mkdir()
         (place / "empty" / "samples.jsonl").write_text(SAMPLES, encoding="utf-8")
-        for command in (("--version",), ("run", "samples.jsonl", "--quiet", "--out", "run"), ("verify", "run")):
+        for command in (("--version",), ("run", "samples.jsonl", "--quiet", "--out", "run"), ("runs", "verify", "run")):
             found = subprocess.run(
                 [own / "merilo", *command], cwd=place / "empty", check=True, capture_output=True, text=True
             )

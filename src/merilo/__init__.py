@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         evaluate_pipeline,
         gate,
         plan,
-        replay,
     )
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
@@ -40,7 +39,6 @@ _HOMES = {
         "evaluate_pipeline",
         "gate",
         "plan",
-        "replay",
     ),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
@@ -85,7 +83,6 @@ __all__ = [
     "parse_metric",
     "plan",
     "register",
-    "replay",
 ]
 
 

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
     from merilo.commands.power.result import Power
-    from merilo.commands.replay.run import Replay
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
-    from merilo.metrics.base import Definition
     from merilo.runs.run import Run
 
 
@@ -225,35 +223,6 @@ def merge(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -
     from merilo.commands.merge.run import merge_runs
 
     return merge_runs(runs, out).run
-
-
-def replay(
-    source: str | PathLike[str],
-    *,
-    metrics: Sequence[str | Definition] | None = None,
-    out: str | PathLike[str] | None = None,
-    reread: bool = False,
-) -> Replay:
-    """Recompute the scores of a run or a tape from its stored answers, without a request.
-
-    Each plan runs again and receives the answers recorded under its trail. The scores are bit-equal unless a metric has
-    changed. Failures are replayed as failures.
-
-    Args:
-        source: the directory of a run, or a tape that `record` wrote.
-        metrics: the metrics to compute, as in `evaluate`. None: those of the run. A metric that is not in the run uses
-            the run's answers to equal questions of the same judge.
-        out: a new directory for the recomputed run. None: a temporary one that exists as long as the result's `run`.
-        reread: parse the raw replies of LLM judges again with today's rules.
-
-    Raises:
-        RunError: the run or tape cannot be read, or holds no answer to a question. The message names the question and
-            the command that records it.
-        UsageError: a metric cannot be made as named.
-    """
-    from merilo.commands.replay.run import replay_run
-
-    return replay_run(source, metrics=metrics, out=out, reread=reread)
 
 
 def compare(

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from merilo.commands.cache.cli import INFO, PRUNE
+from merilo.commands.cache.cli import COMMAND as RUNS_CACHE
 from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
 from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
-from merilo.commands.config.cli import COMMAND as CONFIG
-from merilo.commands.convert.cli import COMMAND as CONVERT
+from merilo.commands.config.cli import COMMAND as RUNS_CONFIG
 from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
@@ -29,17 +28,16 @@ from merilo.commands.export.cli import COMMAND as EXPORT
 from merilo.commands.gate.cli import COMMAND as GATE
 from merilo.commands.imports.cli import COMMAND as IMPORT
 from merilo.commands.label.cli import COMMAND as LABEL
-from merilo.commands.merge.cli import COMMAND as MERGE
+from merilo.commands.merge.cli import COMMAND as RUNS_MERGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
-from merilo.commands.replay.cli import COMMAND as REPLAY
 from merilo.commands.report.cli import COMMAND as REPORT
-from merilo.commands.runs.cli import COMMAND as RUNS
+from merilo.commands.runs.cli import COMMAND as RUNS_LIST
 from merilo.commands.sample_questions.cli import COMMAND as SAMPLE_QUESTIONS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.standard_streams import OutputLost, flush_at_exit, prepare_standard_streams
-from merilo.commands.verify.cli import COMMAND as VERIFY
+from merilo.commands.verify.cli import COMMAND as RUNS_VERIFY
 from merilo.commands.view.cli import COMMAND as VIEW
 from merilo.errors import Interrupted, MeriloError, UsageError
 
@@ -48,15 +46,12 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[tuple[Command, ...]] = (
     RUN,
-    MERGE,
     PLAN,
     IMPORT,
     SAMPLE_QUESTIONS,
     DEMO,
-    RUNS,
     SHOW,
     EXPORT,
-    CONVERT,
     REPORT,
     VIEW,
     METRICS,
@@ -65,15 +60,20 @@ COMMANDS: Final[tuple[Command, ...]] = (
     LABEL,
     CALIBRATE,
     JUDGE_CHECK,
-    REPLAY,
-    VERIFY,
-    CONFIG,
-    INFO,
-    PRUNE,
+    RUNS_LIST,
+    RUNS_VERIFY,
+    RUNS_MERGE,
+    RUNS_CACHE,
+    RUNS_CONFIG,
 )
 """All commands, in the order of the help."""
-_GROUPS: Final = {"judge": "Test judges and compare them with people.", "cache": "Show or prune the verdict cache."}
+_GROUPS: Final = {
+    "judge": "Test judges and compare them with people.",
+    "runs": "List, verify and merge runs; show the cache and the settings.",
+}
 """Help of the words that several commands begin with."""
+_ALONE: Final = {"runs": "list"}
+"""First word → the command of the group that it means without another word."""
 
 
 _JUDGE_WORDS: Final = {
@@ -90,6 +90,12 @@ _RENAMED: Final = {
     "migrate": "merilo migrate is gone: change the import line of a script (merilo.compat), or import old scores with "
     "merilo import FILE --source ragas-0.4.3 and compare them",
     "qrels": "merilo qrels is now: merilo export RUN... --documents DOCUMENTS --out FILE",
+    "convert": "merilo convert is gone: outcomes are JSON Lines. A table: merilo export RUN --out FILE.parquet",
+    "verify": "merilo verify is now: merilo runs verify RUN",
+    "replay": "merilo replay is now: merilo runs verify RUN, with --metrics, --reread and --out",
+    "merge": "merilo merge is now: merilo runs merge RUN... --out MERGED",
+    "cache": "merilo cache is now: merilo runs cache; --older-than, --judge and --all remove verdicts",
+    "config": "merilo config is now: merilo runs config",
     **dict.fromkeys(("evaluate", "eval", "score"), "Did you mean: merilo run?"),
 }
 """Former and guessed words → the message that names the command; the longest match wins."""
@@ -245,13 +251,19 @@ def _renamed(arguments: Sequence[str]) -> str | None:
     return _RENAMED.get(" ".join(words)) or _RENAMED.get(" ".join(words[:1]))
 
 
+def _named(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments, with the command that a group's word alone means."""
+    first, *rest = arguments or [""]
+    words = rest[:1] and (not rest[0].startswith("-") or rest[0] in {"-h", "--help"})
+    return [*arguments] if first not in _ALONE or words else [first, _ALONE[first], *rest]
+
+
 def _dispatch(arguments: Sequence[str]) -> int:
     if message := _renamed(arguments):
         raise UsageError(message)
+    arguments = _named(arguments)
     try:
-        code = typer.main.get_command(_app_for(arguments)).main(
-            list(arguments), prog_name="merilo", standalone_mode=False
-        )
+        code = typer.main.get_command(_app_for(arguments)).main(arguments, prog_name="merilo", standalone_mode=False)
     except typer.Abort:
         return Exit.INTERRUPTED
     except Exception as error:

@@ -149,7 +149,7 @@ _INCOMPLETE = "Cannot write the standard output (No space left on device). The o
         ("merilo run data.jsonl --out o2 <&- >&- 2>&- && merilo show o2 >/dev/null", 0, ""),
         ("merilo gate missing 2>/dev/full", 2, ""),
         (
-            "mkdir gone; cd gone; rmdir ../gone; merilo config",
+            "mkdir gone; cd gone; rmdir ../gone; merilo runs config",
             2,
             "The working directory no longer exists. Change to another one.\n",
         ),

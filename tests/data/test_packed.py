@@ -19,8 +19,7 @@ from merilo.data.labels import read_labels
 from merilo.data.load import load
 from merilo.data.sample import BadRecord
 from merilo.data.trec import load_trec
-from merilo.errors import DataError, MeriloError
-from merilo.runs.tape_reader import unpack
+from merilo.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +36,6 @@ CONTENTS: dict[str, str] = {
     "d.tsv.gz": "id\tresponse\n" + "".join(f"{number}\ta\n" for number in range(5000)),
     "run.trec": TREC,
     "judged.qrels": QRELS,
-    "tape.jsonl.gz": LINES,
     "small.qrels": "q1 0 d1 1\n",
 }
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
@@ -71,15 +69,6 @@ def test_every_reader_of_gzip_files_stops_at_the_limit(kind: str, here: Path) ->
         f"{name}: expected at most 20,000 bytes when it is unpacked, got more. "
         "Unpack the file first (gunzip) if it is meant to be this large."
     )
-
-
-def test_a_tape_stops_at_the_limit(here: Path) -> None:
-    """A tape is read by the same rule."""
-    (here / "into").mkdir()
-    head = json.dumps({"merilo_tape": 1}) + "\n" + json.dumps({"manifest": {"notes": "x" * 2 * LIMIT}}) + "\n"
-    (here / "tape.jsonl.gz").write_bytes(gzip.compress(head.encode()))
-    with pytest.raises(MeriloError, match="expected at most 20,000 bytes when it is unpacked"):
-        unpack(here / "tape.jsonl.gz", here / "into")
 
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d.json", "d.csv", "run.trec"])

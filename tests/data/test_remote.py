@@ -75,7 +75,8 @@ def test_the_command_reads_data_at_an_address(memory: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "command", [["show"], ["show", "--worst", "3"], ["show", "--sample", "s3"], ["verify"], ["export", "-o", "t.csv"]]
+    "command",
+    [["show"], ["show", "--worst", "3"], ["show", "--sample", "s3"], ["runs", "verify"], ["export", "-o", "t.csv"]],
 )
 def test_readers_take_a_run_at_an_address(
     command: list[str], memory: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -228,7 +228,7 @@ def test_a_cache_that_may_not_be_written_is_one_sentence(home: Path) -> None:
     data.write_text('{"user_input": "When was it built?", "retrieved_contexts": ["It was built in 1889."]}\n')
     home.parent.chmod(0o555)
     run = ("run", data, "--metrics", "context_relevance", "--out", home.parent.parent / "run")
-    for arguments in (run, ("cache", "prune", "--all")):
+    for arguments in (run, ("runs", "cache", "--all")):
         if arguments[0] == "cache":
             home.parent.chmod(0o755)
             VerdictCache(home).close()

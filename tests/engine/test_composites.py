@@ -10,6 +10,7 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate.selection import definitions_of
+from merilo.commands.replay.run import replay_run
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, is_composite
@@ -241,5 +242,5 @@ def test_a_ragas_score_of_two_metrics_is_computed_and_replayed(evaluated: Evalua
     means = [run.metrics[text].mean for text in asked]
     assert all(means)
     assert score.mean == pytest.approx(2 / sum(1 / mean for mean in means if mean))
-    assert merilo.replay(run.path).same
-    assert merilo.replay(run.path, metrics=[asked[0], asked[1], "ragas-0.0.12:ragas_score"]).same
+    assert replay_run(run.path).same
+    assert replay_run(run.path, metrics=[asked[0], asked[1], "ragas-0.0.12:ragas_score"]).same

@@ -10,6 +10,7 @@ import pytest
 from server import Asked, JudgeServer
 
 import merilo
+from merilo.commands.replay.run import replay_run
 from merilo.data.sample import Sample
 from merilo.engine.installed import ragas
 from merilo.engine.installed.prompts import Prompt, wording_for
@@ -178,7 +179,7 @@ def test_the_run_says_who_worded_what(tmp_path: Path) -> None:
 def test_replay_and_resume_keep_the_words(tmp_path: Path) -> None:
     """A replay finds every answer under the package's text; a run cannot be resumed in other words."""
     evaluate(tmp_path, "run", Judge(), prompts="installed")
-    replayed = merilo.replay(tmp_path / "run", out=tmp_path / "replayed")
+    replayed = replay_run(tmp_path / "run", out=tmp_path / "replayed")
     assert (replayed.equal, replayed.different) == (1, 0)
     assert replayed.run.manifest.wordings == {FAITHFULNESS: "ragas 0.4.3"}
     with pytest.raises(merilo.MeriloError, match="differs in wordings"):

@@ -12,6 +12,7 @@ from server import JudgeServer, says
 from silent import Silent
 
 import merilo
+from merilo.commands.replay.run import replay_run
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.runs.store import Store
 
@@ -63,18 +64,17 @@ def test_a_long_reply_is_not_read_in_part(server: JudgeServer, tmp_path: Path) -
 
 
 def test_stored_parts_of_long_replies_replay(server: JudgeServer, tmp_path: Path) -> None:
-    """A run and its tape give the same outcomes when a reply that was stored in part is read again."""
+    """A run gives the same outcomes when a reply that was stored in part is read again."""
     server.fail_next(says(lambda text: text + LONG))
     run = merilo.evaluate(
         ROWS, judge="openai:m", base_url=server.base_url, metrics=["context_relevance"], out=tmp_path / "run",
-        record=tmp_path / "tape.jsonl", cache=False, progress=Silent(),
+        cache=False, progress=Silent(),
     )  # fmt: skip
-    assert (tmp_path / "tape.jsonl").stat().st_size < 2 * MAX_REPLY_CHARACTERS
-    for source in (run.path, tmp_path / "tape.jsonl"):
-        replayed = merilo.replay(source, reread=True)
-        assert list(replayed.run.records()) == list(run.records())
-        assert replayed.reread is not None
-        assert (replayed.reread.read, replayed.reread.different) == (1, 0)
+    assert (run.path / "store.sqlite").stat().st_size < 2 * MAX_REPLY_CHARACTERS
+    replayed = replay_run(run.path, reread=True)
+    assert list(replayed.run.records()) == list(run.records())
+    assert replayed.reread is not None
+    assert (replayed.reread.read, replayed.reread.different) == (1, 0)
 
 
 def test_a_completion_that_is_too_long_fails(server: JudgeServer, tmp_path: Path) -> None:

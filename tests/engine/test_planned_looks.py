@@ -12,6 +12,7 @@ from judged_rivers import canonical
 
 import merilo
 from merilo import api
+from merilo.commands.replay.run import replay_run
 from merilo.commands.show.run import summarise
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.results.early_stopping import EarlyStop
@@ -157,7 +158,7 @@ def test_it_replays_to_the_same_bytes(tmp_path: Path, base: merilo.Run, kind: st
     """A replay needs no baseline: its outcomes are in the manifest."""
     arguments = {"baseline": base} if kind == "drop" else {}
     run = evaluated(rows(0.5), tmp_path / "run", suite(tmp_path, DROP if kind == "drop" else CLUSTER), **arguments)
-    found = merilo.replay(run.path, out=tmp_path / "again")
+    found = replay_run(run.path, out=tmp_path / "again")
     assert found.same
     assert canonical(found.run) == canonical(run)
 

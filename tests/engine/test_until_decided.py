@@ -17,6 +17,7 @@ from server import JudgeServer
 
 import merilo
 from merilo import api
+from merilo.commands.replay.run import replay_run
 from merilo.commands.show.run import summarise
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.results.early_stopping import STOPPED_NOTE, EarlyStop
@@ -203,7 +204,7 @@ def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
 def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
     """A replay recomputes the outcomes, the intervals and the decision."""
     run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
-    found = merilo.replay(run.path, out=tmp_path / "again")
+    found = replay_run(run.path, out=tmp_path / "again")
     assert found.same
     assert canonical(found.run) == canonical(run)
 

@@ -150,7 +150,7 @@ def test_a_run_leaves_no_key_behind(server: JudgeServer, tmp_path: Path, kind: s
     address = server.base_url if kind == "openai" else server.root_url
     done = here.merilo(
         *("run", "data.jsonl", "--metrics", "context_relevance", "--judge", f"{kind}:m", "--base-url", address),
-        *("--out", "run", "--record", "tape.jsonl", "--max-failed", "100%", "--concurrency", "2", "--debug"),
+        *("--out", "run", "--max-failed", "100%", "--concurrency", "2", "--debug"),
         env={VARIABLES[kind]: KEY},
     )
     assert done.returncode == 0, done.stderr
@@ -161,7 +161,6 @@ def test_a_run_leaves_no_key_behind(server: JudgeServer, tmp_path: Path, kind: s
     assert "[secret]" in shown.stdout
     assert set(keys_sent(server)) == {f"Bearer {KEY}" if kind in BEARERS else KEY}
     kept = places(MARK, tmp_path)
-    assert any(name.startswith("tape") for name in kept)
     assert any(name.startswith("cache") for name in kept)
     assert any(name.startswith("store") for name in kept)
     assert places(KEY, tmp_path) == set()

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from seals import remove_seal
+from seals import seal_again
 
 import merilo
 from merilo.api import import_scores
@@ -60,9 +60,9 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     rows = [{"id": HOSTILE, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}]
     judge = merilo.ScriptedJudge.by(lambda _: {}, version="1")
     run = merilo.evaluate(rows, metrics=["hit_rate@1"], judge=[judge], out=tmp_path / "run", cache=False)
-    manifest = (remove_seal(run.path) / "manifest.json").read_text(encoding="utf-8")
+    manifest = (run.path / "manifest.json").read_text(encoding="utf-8")
     (run.path / "manifest.json").write_text(manifest.replace('"records"', '"<script>x</script>"'), encoding="utf-8")
-    html = merilo.Run.open(run.path)._repr_html_()
+    html = merilo.Run.open(seal_again(run.path))._repr_html_()
     assert "script" not in Tags(html).tags
     assert "<script>x</script>: 1 sample" in Tags(html).text
     assert "\u202e" not in html

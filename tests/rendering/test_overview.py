@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from judged_rivers import rows, verdict_for
-from seals import remove_seal
 
 import merilo
 from merilo.commands.report.run import report_run
@@ -16,7 +17,7 @@ from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.sample_detail import SampleDetail
-from merilo.runs.run import SUMMARY
+from merilo.runs.run import OUTCOMES, SEAL, STORE, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -178,7 +179,10 @@ def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Pa
 
 
 def test_a_run_that_was_killed_says_how_to_go_on(run: merilo.Run) -> None:
-    """Without its summary, the sentence names the option that goes on."""
-    (remove_seal(run.path) / SUMMARY).unlink()
+    """Without its results, the sentence names the option that goes on."""
+    for name in (SEAL, SUMMARY, OUTCOMES):
+        (run.path / name).unlink()
+    with closing(sqlite3.connect(run.path / STORE)) as db, db:
+        db.execute("DELETE FROM meta WHERE name = 'results'")
     with pytest.raises(merilo.RunError, match=f"Repeat its command with --out {run.path} to resume"):
         shown(merilo.Run.open(run.path))

@@ -62,7 +62,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "power": api.power(first, second, difference=0.1),
         "label": tasks,
         "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
-        "replay": api.replay(first.path),
         "agree": api.judge_agree([first, second]),
         "plot": first.plot(),
     }

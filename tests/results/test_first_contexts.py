@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from seals import remove_seal
+from seals import seal_again
 
 import merilo
 from merilo.judges.scripted import ScriptedJudge
@@ -110,14 +110,13 @@ def test_the_first_contexts_score_as_in_a_run_over_them(
 def test_a_metric_whose_stored_score_cannot_be_computed_again_is_left_out(tmp_path: Path) -> None:
     """A stored score that differs from the formula over its verdicts removes that metric and no other."""
     run = run_of(tmp_path / "run")
-    remove_seal(run.path)
     path = run.path / OUTCOMES
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for record in records:
         if (record["sample"], record["metric"]) == ("a", "context_precision"):
             record["value"] -= 0.01
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    found = scores_of_first(merilo.Run.open(run.path), METRICS, {"a": 1})
+    found = scores_of_first(merilo.Run.open(seal_again(run.path)), METRICS, {"a": 1})
     assert tuple(found) == tuple(text for text in METRICS if text != "context_precision")
 
 
@@ -147,10 +146,9 @@ def test_the_outcomes_of_some_samples_are_found_in_any_layout(layout: str, tmp_p
     judge = merilo.ScriptedJudge.by(counted)
     run = merilo.evaluate(data, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
     if layout != "as written":
-        remove_seal(run.path)
         path = run.path / OUTCOMES
         records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         path.write_text("".join(json.dumps(each, ensure_ascii=layout == "escaped") + "\n" for each in records), "utf-8")
-        run = merilo.Run.open(run.path)
+        run = merilo.Run.open(seal_again(run.path))
     for wanted in (ids, ids[:1], ids[1:3], ["a"], ["absent"]):
         assert [each["sample"] for each in run.records_of(set(wanted))] == [name for name in ids if name in wanted]

@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from seals import remove_seal
+from seals import seal_again
 
 import merilo
 from merilo.errors import DataError, RunError, UsageError
@@ -35,23 +35,21 @@ def run(tmp_path: Path) -> merilo.Run:
 
 
 def rewritten(run: merilo.Run, change: Callable[[dict[str, Any]], object]) -> merilo.Run:
-    """The run, unsealed, with each of its outcomes changed in its file."""
-    remove_seal(run.path)
+    """The run, sealed again, with each of its outcomes changed in its file."""
     records = [json.loads(line) for line in (run.path / OUTCOMES).read_text(encoding="utf-8").splitlines()]
     for record in records:
         change(record)
     text = "".join(json.dumps(record) + "\n" for record in records)
     (run.path / OUTCOMES).write_text(text, encoding="utf-8")
-    return merilo.Run.open(run.path)
+    return merilo.Run.open(seal_again(run.path))
 
 
 def change_manifest(run: merilo.Run, **fields: object) -> merilo.Run:
-    """The run, unsealed, with these fields of its manifest; None takes one out."""
-    remove_seal(run.path)
+    """The run, sealed again, with these fields of its manifest; None takes one out."""
     manifest = json.loads((run.path / MANIFEST).read_text(encoding="utf-8")) | fields
     kept = {name: value for name, value in manifest.items() if value is not None}
     (run.path / MANIFEST).write_text(json.dumps(kept), encoding="utf-8")
-    return merilo.Run.open(run.path)
+    return merilo.Run.open(seal_again(run.path))
 
 
 def cells(column: Column) -> list[float | str]:
@@ -188,15 +186,6 @@ def test_a_column_has_the_range_that_the_run_recorded(run: merilo.Run) -> None:
     assert (column.span, column.higher_is_better) == ((0.0, inf), False)
 
 
-def test_a_run_without_recorded_ranges_has_those_of_its_metrics(run: merilo.Run) -> None:
-    """Older runs recorded none; of a metric that is not known any more nothing is assumed."""
-    run = change_manifest(run, scales=None)
-    assert read_scores(run).columns["recall@2"].span == (0.0, 1.0)
-    run = rewritten(run, lambda record: record.update(metric=f"own:{record['metric']}"))
-    run = change_manifest(run, metrics={f"own:{metric}": 1 for metric in METRICS})
-    assert read_scores(run).columns["own:recall@2"].span == (-inf, inf)
-
-
 @pytest.mark.parametrize("value", [1.5, -0.1, float("inf"), float("nan")])
 def test_a_score_outside_its_range_is_an_error(run: merilo.Run, value: float) -> None:
     """Nothing is concluded from a number that the metric cannot give."""
@@ -212,28 +201,28 @@ def test_a_score_outside_its_range_is_an_error(run: merilo.Run, value: float) ->
 @pytest.mark.parametrize("cut", [1, 40, 400])
 def test_a_file_that_was_cut_off_is_damaged(run: merilo.Run, cut: int) -> None:
     """A last line that is no JSON, or a metric that misses a sample, is told, not passed over."""
-    path = remove_seal(run.path) / OUTCOMES
+    path = run.path / OUTCOMES
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - cut] if cut != 1 else whole[: whole[:-1].rfind(b"\n") + 1])
     with pytest.raises(RunError, match=r"is damaged"):
-        read_scores(run.path)
+        read_scores(seal_again(run.path))
 
 
 def test_a_run_without_outcomes_says_so(run: merilo.Run) -> None:
     """There is nothing to conclude from nothing."""
-    (remove_seal(run.path) / OUTCOMES).write_bytes(b"")
+    (run.path / OUTCOMES).write_bytes(b"")
     with pytest.raises(RunError, match=r"has no outcomes yet"):
-        read_scores(run.path)
+        read_scores(seal_again(run.path))
 
 
 def test_outcomes_that_lost_their_tail_are_not_taken_for_the_whole(run: merilo.Run) -> None:
     """A copy that was cut at the end of a line is told from a whole run, so that no gate passes on a part of it."""
-    lines = (remove_seal(run.path) / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (run.path / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
     first = json.loads(lines[0])["sample"]
     kept = [line for line in lines if json.loads(line)["sample"] == first]
     (run.path / OUTCOMES).write_text("".join(kept), encoding="utf-8")
     with pytest.raises(RunError, match=r"is damaged: its summary covers \d+ samples, its outcomes 1"):
-        read_scores(merilo.Run.open(run.path))
+        read_scores(seal_again(run.path))
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 from judged_rivers import canonical, rows, verdict_for
-from seals import remove_seal
 
 import merilo
+from merilo.commands.replay.run import replay_run
 from merilo.commands.show.run import summarise
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.summary import Tally
-from merilo.runs.run import MANIFEST, SUMMARY
+from merilo.runs.run import SUMMARY
 from merilo.stats.means import mean_interval, ratio_interval
 
 if TYPE_CHECKING:
@@ -256,28 +255,9 @@ def test_a_replay_has_the_same_intervals(tmp_path: Path) -> None:
     samples = [row | {"metadata": {"doc": place % 7}} for place, row in enumerate(rows(30))]
     judge = merilo.ScriptedJudge.by(verdict_for, version="1")
     run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", cache=False, cluster="doc")
-    replay = merilo.replay(run.path)
+    replay = replay_run(run.path)
     assert replay.same
     assert (replay.run.path / SUMMARY).read_bytes() == (run.path / SUMMARY).read_bytes()
-
-
-def test_older_runs_are_read(told: Callable[..., merilo.Run]) -> None:
-    """A summary and a manifest without the newer fields are those of a run that does not tell them."""
-    run = told([0.2, 0.7, None])
-    remove_seal(run.path)
-    summary = json.loads((run.path / SUMMARY).read_text(encoding="utf-8"))
-    new = {"bounds_with_undefined", "remark", "method", "seed", "clusters", "shares"}
-    summary["metrics"] = [{k: v for k, v in row.items() if k not in new} for row in summary["metrics"]]
-    (run.path / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
-    manifest = json.loads((run.path / MANIFEST).read_text(encoding="utf-8"))
-    for name in ("scales", "cluster", "origin"):
-        del manifest[name]
-    (run.path / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    older = merilo.Run.open(run.path)
-    assert only(older).mean == pytest.approx(0.45)
-    assert only(older).bounds_with_undefined is None
-    assert "made:told" in shown(older)
-    assert merilo.replay(older.path).same
 
 
 def test_a_tally_keeps_little() -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judged_rivers import canonical, rows, verdict_for
 from runs.damaging import WAYS, command, copied
-from seals import remove_seal
+from seals import seal_again
 
 import merilo
+from merilo.commands.replay.run import replay_run
 from merilo.errors import MeriloError, RunError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.database import MAX_VALUE, connected, read_only
@@ -77,7 +78,8 @@ def test_a_damaged_store_is_told_or_does_no_harm(
 def test_a_summary_without_samples_is_one_sentence(summary: str, whole: merilo.Run, tmp_path: Path) -> None:
     """A summary that lacks what every summary tells is named, with what to do."""
     shutil.copytree(whole.path, tmp_path / "run")
-    (remove_seal(tmp_path / "run") / SUMMARY).write_text(summary, encoding="utf-8")
+    (tmp_path / "run" / SUMMARY).write_text(summary, encoding="utf-8")
+    seal_again(tmp_path / "run")
     with pytest.raises(
         RunError,
         match=r"summary\.json is damaged: .* is missing .*\. Repeat the command that wrote the run",
@@ -154,7 +156,8 @@ def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
 def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path: Path) -> None:
     """The sentence says which field is missing, and of which file."""
     shutil.copytree(whole.path, tmp_path / "run")
-    (remove_seal(tmp_path / "run") / "manifest.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")
+    seal_again(tmp_path / "run")
     with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has no field 'merilo'\)\. Start a new run"):
         Run.open(tmp_path / "run")
 
@@ -225,7 +228,7 @@ def test_a_huge_value_is_not_read(whole: merilo.Run, tmp_path: Path) -> None:
         with closing(sqlite3.connect(path / STORE)) as db, db:
             db.execute(f"{statement} {'' if 'WHERE' in statement else 'WHERE rowid = 1'}", (MAX_VALUE + 1,))
         with pytest.raises(RunError, match=r"store\.sqlite is damaged"):
-            merilo.replay(path)
+            replay_run(path)
         shutil.rmtree(path)
 
 
@@ -282,10 +285,10 @@ def test_no_code_is_run_that_a_manifest_names(whole: merilo.Run, tmp_path: Path)
     shutil.copytree(whole.path, tmp_path / "run")
     code = tmp_path / "run" / "evil.py"
     code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Metric: name = 'x'\n")
-    remove_seal(tmp_path / "run")
     for file in ("manifest.json", SUMMARY, OUTCOMES):
         path = tmp_path / "run" / file
         path.write_text(path.read_text().replace('"faithfulness"', json.dumps(f"{code}:Metric")))
+    seal_again(tmp_path / "run")
     with pytest.raises(RunError, match="names a file of code"):
         str(Run.open(tmp_path / "run"))
     assert not (tmp_path / "ran").exists()

@@ -8,13 +8,10 @@ from judged_rivers import verdict_for
 
 import merilo
 from merilo.commands.verify.run import State, verify_run
-from merilo.runs import ingest
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
-
-    import pytest
 
     from merilo.judging.questions import Question
 
@@ -43,13 +40,3 @@ def test_questions_are_asked_in_the_identified_language(tmp_path: Path) -> None:
     assert [each.sample.language for each in merilo.Run.open(tmp_path / "run").samples] == ["de", None]
     assert verify_run(tmp_path / "run").state is State.VERIFIED
     assert evaluated(tmp_path / "run") == []
-
-
-def test_a_run_without_identified_languages_stays_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of merilo 0.1.0 verifies, and resuming it asks nothing again."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(ingest, "with_identified_language", lambda sample, **_: sample)
-        assert evaluated(tmp_path / "run") == ["en", "en"]
-    assert verify_run(tmp_path / "run").state is State.VERIFIED
-    assert evaluated(tmp_path / "run") == []
-    assert verify_run(tmp_path / "run").state is State.VERIFIED

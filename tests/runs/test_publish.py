@@ -16,7 +16,6 @@ import pytest
 from edits import printed
 from killing import killed_after, killed_at_each_step
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
-from seals import remove_seal
 
 import merilo
 from merilo.commands.calibrate.run import calibrate_run
@@ -37,14 +36,14 @@ MERILO = [sys.executable, "-m", "merilo"]
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with data, scores, a run, an unsealed run, and labels for the run."""
+    """A directory with data, scores, a run, a run that lost its seal, and labels for the run."""
     here = tmp_path_factory.mktemp("template")
     rows = contexts_rows(24)
     (here / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     scores = "".join(f"s{number},{number % 5}\n" for number in range(50))
     (here / "scores.csv").write_text(f"id,rating\n{scores}", encoding="utf-8")
     run = judged_run(here / "run", rows, ["context_relevance"])
-    remove_seal(judged_run(here / "old", rows, ["context_relevance"]).path)
+    (judged_run(here / "old", rows, ["context_relevance"]).path / SEAL).unlink()
     label_run(run, here / "first.jsonl", samples=22)
     fill_in(here / "first.jsonl", lambda _: "0")
     calibrate_run(run, here / "first.jsonl", attach=True)
@@ -75,9 +74,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "run": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--quiet", "--out", "new"), "new"),
     "run again": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out", "new"), "new"),
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
-    "replay": (("replay", "run", "--out", "new"), "new"),
+    "replay": (("runs", "verify", "run", "--out", "new"), "new"),
     "calibrate": (("calibrate", "run", "--labels", "labels.jsonl", "--attach"), "run"),
-    "verify": (("verify", "old"), "old"),
+    "verify": (("runs", "verify", "old"), "old"),
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
     "page": (("show", "run", "--html", "new.html"), "new.html"),
     "tests": (
@@ -111,8 +110,7 @@ def test_a_command_that_is_killed_finishes_when_it_is_repeated(name: str, templa
                 assert run.metrics
                 assert len(list(run.samples)) == run.done
         elif path.is_dir():
-            assert merilo.Run.open(path).sealed is ("seal.json" in content(path))
-            assert printed("show", path)[0] == 0
+            assert printed("show", path)[0] == (0 if SEAL in content(path) else 2)
         else:
             assert content(path) in (before, expected)
         with inside(place):
@@ -161,7 +159,7 @@ def test_an_import_that_is_killed_twenty_times_finishes(tmp_path: Path) -> None:
     assert kills > 5
     assert not killed_after(100, [*command, "killed"], tmp_path)
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
-    assert merilo.Run.open(tmp_path / "killed").sealed
+    assert merilo.Run.open(tmp_path / "killed").metrics
 
 
 def test_a_file_that_fails_to_be_written_stays(tmp_path: Path) -> None:

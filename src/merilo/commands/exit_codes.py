@@ -1,6 +1,6 @@
 """The exit codes of the command line.
 
-Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 usage error, invalid data, a
+Exit codes: 0 done · 1 a gate failed, or a verification gives other numbers · 2 usage error, invalid data, a
 broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
 (--max-cost, --max-requests, --max-seconds) · 6 waiting for batches (--batch) · 70 a bug in merilo, or no memory · 74
 the standard output cannot be written · 130 interrupted · 141 the reader of the output is gone.

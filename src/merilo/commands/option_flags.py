@@ -88,7 +88,7 @@ def _project_settings(
     found = project_file(known)
     settings = {} if found is None else found.options(wanted, given)
     if found is not None and settings and not quiet:
-        tell(f"Settings from {found.name}: {', '.join(settings)} (merilo config shows them).")
+        tell(f"Settings from {found.name}: {', '.join(settings)} (merilo runs config shows them).")
     return settings
 
 

@@ -2,8 +2,8 @@
 
 The file may come from someone else's checkout. So it cannot name output files, and a file that another user could have
 written is refused. Whatever sends data, costs money or runs code (`ProjectFile.uses`) needs the user's consent to this
-content of the file and of the files that it names (`merilo config --allow`). Addresses of this machine need it too: a
-local port can forward what it receives. An address in the file without a key variable is sent no key.
+content of the file and of the files that it names (`merilo runs config --allow`). Addresses of this machine need it
+too: a local port can forward what it receives. An address in the file without a key variable is sent no key.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ProjectFile:
         if (used := uses(found)) and not self.allowed:
             raise UsageError(
                 f"{self.path} needs your consent to use {'; '.join(used)}. Read the file. If you trust it, run: "
-                "merilo config --allow. To ignore it, add --no-config."
+                "merilo runs config --allow. To ignore it, add --no-config."
             )
         for address, key in _ADDRESSES:
             if address in found:

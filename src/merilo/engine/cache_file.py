@@ -25,7 +25,6 @@ from merilo.runs.database import (
     problem_of,
     read_only,
     schema_texts,
-    seal,
 )
 
 if TYPE_CHECKING:
@@ -44,13 +43,8 @@ _TABLES = (
     "CREATE TABLE verdicts (key BLOB NOT NULL, verdict BLOB NOT NULL, seal INTEGER, source INTEGER, added INTEGER)",
     "CREATE UNIQUE INDEX verdicts_key ON verdicts (key)",
 )
-_FIRST_FORMAT = {"verdicts": ["key", "verdict"]}
-_FIRST_TABLE = "CREATE TABLE verdicts (key BLOB NOT NULL, verdict TEXT NOT NULL"
-_LATER_COLUMNS = ("seal", "source", "added")
-_SCHEMA = schema_texts(
-    (*_TABLES, f"{_FIRST_TABLE})", f"{_FIRST_TABLE}{''.join(f', {each} INTEGER' for each in _LATER_COLUMNS)})")
-)
-"""What the schema of a cache may consist of; the table of format 1 got its later columns when it was migrated."""
+_SCHEMA = schema_texts(_TABLES)
+"""What the schema of a cache may consist of."""
 
 
 def default_path() -> Path:
@@ -86,10 +80,10 @@ class CacheFile:
 
     @classmethod
     def open(cls, path: Path, *, tell: Callable[[str], None], create: bool = True) -> CacheFile:
-        """Open the cache at `path`, migrated to this format; with `create`, make it if there is none.
+        """Open the cache at `path`; with `create`, make it if there is none.
 
         A damaged file of merilo's is renamed and replaced by a new one, which is reported to `tell`. Raises RunError
-        for any other file, for a newer format and if the system denies access.
+        for any other file, for another format and if the system denies access.
         """
         try:
             if create:
@@ -191,7 +185,7 @@ def _look(path: Path) -> None:
         tables = _tables(path)
         if tables is None:
             raise _Foreign("it is damaged or belongs to another program")
-        if tables and tables != _FIRST_FORMAT:
+        if tables:
             raise _Foreign(f"its tables are {', '.join(sorted(tables))}")
 
 
@@ -212,7 +206,7 @@ def _tables(path: Path) -> dict[str, list[str]] | None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Return a connection to the cache, with its tables created or migrated. Raises one of ERRORS, or RunError."""
+    """Return a connection to the cache, with its tables created. Raises one of ERRORS, or RunError."""
     give_up = time.monotonic() + _OPEN_WAIT_S
     while True:
         db = connected(path, wait_s=_OPEN_WAIT_S, schema=_SCHEMA)
@@ -238,9 +232,6 @@ def _prepare(path: Path, db: sqlite3.Connection) -> None:
         if version == 0:
             for statement in _TABLES:
                 db.execute(statement)
-        elif version == 1:
-            _from_1(path, db)
-        if version < FORMAT:
             db.execute(f"PRAGMA application_id = {MARK}")
             db.execute(f"PRAGMA user_version = {FORMAT}")
         db.execute("COMMIT")
@@ -253,30 +244,12 @@ def _prepare(path: Path, db: sqlite3.Connection) -> None:
 
 def _version(path: Path, db: sqlite3.Connection) -> int:
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version > FORMAT:
+    if version not in (0, FORMAT):
         raise RunError(
-            f"The verdict cache {path} has format {version}; this merilo reads formats up to {FORMAT}. "
-            "Upgrade merilo, or set MERILO_CACHE to another file."
+            f"The verdict cache {path} has format {version}; this merilo reads format {FORMAT}. "
+            "Set MERILO_CACHE to another file."
         )
     return int(version)
-
-
-def _from_1(path: Path, db: sqlite3.Connection) -> None:
-    """Migrate format 1, which had no seals and no sources. Its rows get the file's modification time as their age."""
-    columns = [row[1] for row in db.execute("PRAGMA table_info(verdicts)")]
-    if columns != _FIRST_FORMAT["verdicts"]:
-        raise sqlite3.DatabaseError(f"the table of verdicts has the columns {', '.join(columns)}")
-
-    def sealed(key: bytes, verdict: bytes) -> int:
-        return seal(key, verdict)
-
-    db.create_function("sealed", 2, sealed, deterministic=True)
-    for column in _LATER_COLUMNS:
-        db.execute(f"ALTER TABLE verdicts ADD COLUMN {column} INTEGER")
-    db.execute(_TABLES[0])
-    db.execute("UPDATE verdicts SET verdict = CAST(verdict AS BLOB)")
-    db.execute("UPDATE verdicts SET seal = sealed(key, verdict), added = ?", (int(path.stat().st_mtime),))
-    db.create_function("sealed", 2, None)
 
 
 def _rename_damaged(

@@ -131,7 +131,7 @@ def _sources(db: sqlite3.Connection, judge: str) -> list[int]:
     if not found:
         known = [str(name) for (name,) in db.execute("SELECT DISTINCT judge FROM sources ORDER BY judge")]
         holds = f" (judges: {', '.join(known)})" if known else ""
-        raise UsageError(f"The cache has no verdicts of judge {judge!r}{holds}; see merilo cache info.")
+        raise UsageError(f"The cache has no verdicts of judge {judge!r}{holds}; see merilo runs cache.")
     return found
 
 

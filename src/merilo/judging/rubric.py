@@ -22,7 +22,7 @@ equal bytes.
 A prompt that begins with fields that other prompts share (the contexts of many statements) has a second token for them.
 It is derived from the shared fields alone and also absent from every field. With a single token, no two prompts would
 begin with the same text, and the prompt caches of providers would be useless. Replies are recorded under the question,
-not under the bytes of its prompt, so the choice of tokens invalidates no run, tape or cache.
+not under the bytes of its prompt, so the choice of tokens invalidates no run or cache.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from merilo.rendering.wording import (
     NONE,
     REMARKS,
     STOPPED,
-    UNSEALED,
     count,
     covers,
     covers_imported,
@@ -75,7 +74,6 @@ def overview_record(
     return {
         "run": str(run.path),
         "complete": run.complete,
-        "sealed": run.sealed,
         "stopped": usage.get("stopped"),
         "raise_to": usage.get("raise_to"),
         "until_decided": run.until_decided,
@@ -292,9 +290,6 @@ def title(page: Page, run: Run, corrected: Collection[str] = ()) -> None:
     page.text(what, tone=Tone.STRONG)
     if not run.complete:
         page.text(f"This run was {STOPPED}.", tone=Tone.BAD)
-    if not run.sealed:
-        page.text(UNSEALED, tone=Tone.BAD)
-        page.line("  " + command("verify", str(run.path)))
 
 
 def _details(page: Page, aggregates: Sequence[Aggregate], heading: str, marks: WeakMarks) -> None:

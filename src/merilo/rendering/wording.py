@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from merilo.judging.ask import Answer
-    from merilo.runs.run import Run
 
 NONE = "-"
 """Shown in place of a number that is unknown or undefined."""
@@ -21,20 +18,10 @@ _MINUTE, _HOUR = 60, 3_600
 
 STOPPED = "stopped before its last sample; the numbers cover only the samples so far"
 """Describes an incomplete run (after "This run was")."""
-UNSEALED = "This run is unsealed: merilo 0.1.0 wrote it, so changes to its files cannot be detected."
 REMARKS = "Notes on intervals"
 """The heading of caveats on some intervals."""
 HUMAN_LABELS = "Human labels"
 """The heading of corrections by human labels."""
-
-
-def unsealed_notes(runs: Iterable[Run]) -> list[str]:
-    """Return a sentence for each run without a seal, with the command that checks and seals it."""
-    paths = dict.fromkeys(str(run.path) for run in runs if not run.sealed)
-    return [
-        f"{path} is unsealed: changes to its files cannot be detected. Check and seal it with merilo verify {path}."
-        for path in paths
-    ]
 
 
 def covers(sampled: str) -> str:

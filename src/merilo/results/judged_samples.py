@@ -21,7 +21,7 @@ from merilo.judging.verdicts import DecisionVerdict, Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
 from merilo.runs.outcome_lines import outcome_lines
-from merilo.runs.run import OUTCOMES, Run, open_store
+from merilo.runs.run import OUTCOMES, Run, open_store, record_in
 from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> It
             start = _START.match(line)
             if start is not None and not (_in(start[1], ids) and _in(start[2], metrics)):
                 continue
-            record = run.record(line)
+            record = record_in(line)
             if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
                 yield record
     except FileNotFoundError:

@@ -38,7 +38,7 @@ class StoreState:
     results: tuple[str, ...] = ()
     """Digests of the results that the store belongs to; empty if it was never sealed, or cannot be read."""
     intact: bool = False
-    """True if the store's rows match its record. A store of merilo 0.1.0 has no record and counts as intact."""
+    """True if the store's rows match its record."""
     identity: str = ""
     """A digest of the content and of the results, for a run that uses the store of another run."""
 
@@ -50,16 +50,12 @@ def state_of(path: Path) -> StoreState:
     try:
         with closing(read_only(path, STORE_SCHEMA)) as db:
             db.execute("BEGIN")  # all reads below see the same snapshot
-            wanted = "SELECT name, value FROM meta WHERE name IN ('format', 'results', ?)"
+            wanted = "SELECT name, value FROM meta WHERE name IN ('results', ?)"
             meta: dict[str, str] = dict(db.execute(wanted, (_NAME,)).fetchall())
             results = meta.get("results", "")
-            if int(meta["format"]) < _FIRST:
-                found = json.dumps([db.execute(f"SELECT count(*) FROM {each}").fetchone() for each in _CHECKSUMS])  # noqa: S608  our own constants
-                intact = True
-            else:
-                found = json.dumps(_counted(db))
-                intact = found == meta.get(_NAME)
-    except (*ERRORS, KeyError, TypeError, ValueError):
+            found = json.dumps(_counted(db))
+            intact = found == meta.get(_NAME)
+    except (*ERRORS, TypeError, ValueError):
         return StoreState()
     return StoreState(
         tuple(results.split()), intact, blake2b(f"{results} {found}".encode(), digest_size=16).hexdigest()
@@ -67,7 +63,7 @@ def state_of(path: Path) -> StoreState:
 
 
 def record_all(db: sqlite3.Connection) -> None:
-    """Record the present content, within a transaction: for a new store, or one of an earlier format."""
+    """Record the present content, within a transaction, for a new store."""
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NAME, json.dumps(_counted(db))))
 
 
@@ -97,8 +93,6 @@ def delete(db: sqlite3.Connection, table: str, where: str, values: Sequence[obje
     return rows
 
 
-_FIRST: Final = 4
-"""First format in which a store records its content."""
 _NAME: Final = "content"
 
 

@@ -42,7 +42,7 @@ _SCHEMA_STEPS = 20_000
 _STEPS = 5_000
 _FREE_STEPS = 20_000_000
 _STEPS_PER_BYTE = 8
-"""Steps that reading a file may take, in addition to `_FREE_STEPS`, for each of its bytes on the disk. `merilo verify`
+"""Steps that reading a file may take, in addition to `_FREE_STEPS`, for each of its bytes on the disk; verifying a run
 takes fewer than 2. Steps are counted, and not seconds, so that the result does not depend on the machine's load."""
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names another file, which SQLite deletes. merilo never writes one."""

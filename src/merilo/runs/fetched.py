@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.remote import fetched_files, is_url, redacted
 from merilo.errors import RunError
-from merilo.runs.files import LABELS, LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE
+from merilo.runs.files import LABELS, LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 
 if TYPE_CHECKING:
     from os import PathLike
 
-_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, OUTCOMES, TABLE, STORE, LABELS, LEDGER)
+_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, OUTCOMES, STORE, LABELS, LEDGER)
 
 
 def local_run(path: str | PathLike[str]) -> Path:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "manifest.json"
 OUTCOMES: Final = "outcomes.jsonl"
-TABLE: Final = "outcomes.parquet"
-"""The outcomes as Parquet, instead of OUTCOMES (`runs/outcome_table.py`)."""
 SUMMARY: Final = "summary.json"
 USAGE: Final = "usage.json"
 STORE: Final = "store.sqlite"
@@ -27,7 +25,7 @@ LEDGER: Final = "ledger.jsonl"
 BATCHES: Final = "batches.sqlite"
 LOCK: Final = ".lock"
 
-_WRITTEN: Final = (MANIFEST, OUTCOMES, TABLE, SUMMARY, USAGE, SEAL, STORE)
+_WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
 RUN_FILES: Final = (
     *_WRITTEN,
     *(name + PART for name in _WRITTEN),
@@ -40,7 +38,7 @@ RUN_FILES: Final = (
 """Files that merilo writes in a run's directory, including those of a killed command; attached labels are not among
 them."""
 _NAMES: Final = frozenset({*RUN_FILES, LABELS, LABELS + PART})
-_MAY_BE_LINKS: Final = frozenset({OUTCOMES, TABLE, STORE})
+_MAY_BE_LINKS: Final = frozenset({OUTCOMES, STORE})
 """Files that may be links for a writer too: it replaces them, and it writes into nothing but a store of a run."""
 MAX_JSON_BYTES: Final = 2**26
 """Maximum bytes of a JSON file: a run of a million samples writes less than 1 MiB."""

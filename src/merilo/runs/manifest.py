@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.json_types import as_list, as_object, plain
-from merilo.runs.store import FORMAT
+from merilo.runs.schema import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,11 +58,11 @@ class Aggregate:
     parts: tuple[str, ...] = ()
     """The metrics whose means a composite combines (a composite has no value per sample); otherwise empty."""
     bounds_with_undefined: tuple[float | None, float | None] | None = None
-    """Like `bounds`, but including the undefined samples; None in older runs."""
+    """Like `bounds`, but including the undefined samples."""
     remark: str = ""
     """A caveat about the interval; often empty."""
     method: str | None = None
-    """Method of the interval (design/statistics.md); None if there is none, and in older runs."""
+    """Method of the interval (design/statistics.md); None if there is none."""
     seed: int | None = None
     """Seed of the interval's resamples; None if there are none."""
     clusters: int | None = None
@@ -73,7 +73,7 @@ class Aggregate:
     """True if a score averages probabilities of the judge instead of counting its decisions."""
 
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
-        """Return this aggregate as it is stored. `averaged` is omitted unless it is true, as in older runs."""
+        """Return this aggregate as it is stored. `averaged` is omitted unless it is true."""
         fields = asdict(self)
         if not self.averaged:
             del fields["averaged"]
@@ -105,7 +105,7 @@ class Manifest:
     rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
     """Kind of question that the metrics may ask → version of its rubrics for language models."""
     scales: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
-    """Text of each metric → `Scale.record()`; empty in older runs."""
+    """Text of each metric → `Scale.record()`; empty for a run without outcomes yet."""
     cluster: str | None = None
     """Field or metadata key whose equal values put samples in one cluster; None if samples are not clustered."""
     origin: str | None = None
@@ -132,7 +132,7 @@ class Manifest:
     """Text of each metric that no sample of the data shows (`ShownInRun`) → why it is undefined for all of them."""
 
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
-        """Return this manifest as it is stored. What older runs do not have is omitted if it is empty."""
+        """Return this manifest as it is stored. Rare fields are omitted if they are empty."""
         fields = asdict(self)
         for name in ("draws", "source", "definitions", "wordings", "shard", "undefined"):
             if not fields[name]:

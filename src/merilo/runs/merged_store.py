@@ -18,9 +18,8 @@ from merilo.errors import RunError
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.runs.content import record_all
 from merilo.runs.database import StoreProblem, connected, number_bytes, problem_of, read_only, row_bytes, row_seal, seal
-from merilo.runs.migrations import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, format_of
 from merilo.runs.records import CorruptRow
-from merilo.runs.schema import INDEXES, SCHEMA, STORE_SCHEMA
+from merilo.runs.schema import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA
 from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
@@ -145,8 +144,6 @@ class _reading:  # noqa: N801  a context manager, used like a function
     def __enter__(self) -> sqlite3.Connection:
         try:
             self._db = read_only(self._path, STORE_SCHEMA)
-            if format_of(self._db) != FORMAT:
-                raise RunError(f"{self._path} has another format than merilo writes now. Evaluate the shard again.")
         except (sqlite3.Error, TypeError, ValueError) as error:
             raise store_error(self._path, error) from error
         return self._db

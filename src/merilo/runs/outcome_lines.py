@@ -1,4 +1,4 @@
-"""Outcomes as lines: the one way to read `outcomes.jsonl` or `outcomes.parquet`, whichever a run has.
+"""Outcomes as lines: the one way to read `outcomes.jsonl`.
 
 Every reader takes its lines from `outcome_lines`, a few at a time, so no reader holds all outcomes of a run.
 `short_outcomes` reads only what aggregates need of a line, without decoding its evidence.
@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.errors import UsageError
 from merilo.runs import shapes
-from merilo.runs.files import MAX_LINE_BYTES, TABLE, bounded_lines, check_values
+from merilo.runs.files import MAX_LINE_BYTES, bounded_lines, check_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,35 +43,13 @@ class ShortOutcome(NamedTuple):
     counts: Mapping[str, int | None] | None
 
 
-def is_table(path: Path) -> bool:
-    """Return True for the path of outcomes as Parquet, or of their part file."""
-    return path.name.startswith(TABLE)
-
-
-def as_table(form: str | None) -> bool | None:
-    """Return True for "parquet", False for "jsonl", None for None. Raises UsageError for another form, or if Parquet
-    cannot be written here.
-    """
-    if form not in {None, "jsonl", "parquet"}:
-        raise UsageError(f"Outcomes can be stored as jsonl or parquet, got {form!r} (--outcomes).")
-    if form == "parquet":
-        from merilo.runs.outcome_table import check_installed
-
-        check_installed()
-    return None if form is None else form == "parquet"
-
-
 def outcome_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
-    """Yield the line of every outcome with its end. Raises OSError and, for a damaged table, ValueError.
+    """Yield the line of every outcome with its end. Raises OSError, and ValueError for a line that is too long.
 
     `reopen`: do not keep the file open, for a reader of more files than a process may open. It must make sure that no
     file was replaced meanwhile.
     """
-    if is_table(path):
-        from merilo.runs.outcome_table import table_lines
-
-        yield from table_lines(path, reopen=reopen)
-    elif reopen:
+    if reopen:
         yield from _lines_of_blocks(path)
     else:
         with path.open("rb") as file:
@@ -97,14 +73,6 @@ def _lines_of_blocks(path: Path) -> Iterator[bytes]:
             yield line + b"\n"
     if rest:
         yield rest
-
-
-def digest_of_lines(path: Path, size: int) -> str:
-    """Return the digest that `outcomes.jsonl` would have, from the lines of a table: `size` bytes in hexadecimal."""
-    found = blake2b(digest_size=size)
-    for line in outcome_lines(path):
-        found.update(line)
-    return found.hexdigest()
 
 
 def short_outcomes(
@@ -157,6 +125,6 @@ def _from_json(line: bytes, wanted: frozenset[str]) -> ShortOutcome:
         counts: dict[str, int | None] | None = record.get("counts")
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"a line is not an outcome: {type(error).__name__} {error}") from error
-    if counts is not None and (bad := shapes.COUNTS(counts)):
+    if counts is not None and (bad := shapes.invalid_counts(counts)):
         raise ValueError(f"the count {bad} of a score is not a number")
     return ShortOutcome(sample, metric if metric in wanted else None, state, value, counts)

@@ -126,12 +126,10 @@ def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
     return answer.to_json(), None
 
 
-def answer_from(
-    key: bytes, verdict: str | None, failure: str | None, sealed: int | None, kind: type[Verdict]
-) -> Answer:
-    """Return the answer that `answer_texts` wrote; `sealed` is its seal, None in a store without. Raises CorruptRow."""
+def answer_from(key: bytes, verdict: str | None, failure: str | None, sealed: int, kind: type[Verdict]) -> Answer:
+    """Return the answer that `answer_texts` wrote; `sealed` is its seal. Raises CorruptRow."""
     text, failed = (failure or "", True) if verdict is None else (verdict, False)
-    if sealed is not None and seal(key, text, failure=failed) != sealed:
+    if seal(key, text, failure=failed) != sealed:
         raise CorruptRow("an answer does not match its seal")
     try:
         if not failed:

@@ -1,11 +1,10 @@
-"""One evaluation on disk: a directory that is complete in itself and can be shown, replayed and audited.
+"""One evaluation on disk: a directory that is complete in itself and can be shown, recomputed and audited.
 
 ::
 
     RUN/
       manifest.json    what was evaluated: data, metrics, judges, versions (same input, same bytes)
       outcomes.jsonl   one line for each sample and metric, in dataset order, then metric order
-      outcomes.parquet the same outcomes as a table, instead of outcomes.jsonl, if the user wants it
       summary.json     the aggregates
       seal.json        digests that tie the other files together (runs/seal.py)
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
@@ -40,7 +39,6 @@ from merilo.runs.files import (
     SEAL,
     STORE,
     SUMMARY,
-    TABLE,
     USAGE,
     check_regular,
     read_json_bytes,
@@ -51,9 +49,10 @@ from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outco
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
+from merilo.runs.schema import FORMAT
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
-from merilo.runs.store import FORMAT, Store, StoredQuestion
-from merilo.runs.store_errors import missing_text_error, newer_format_error
+from merilo.runs.store import Store, StoredQuestion
+from merilo.runs.store_errors import missing_text_error, other_format_error
 from merilo.runs.worst import metric_to_inspect, worst_scores
 from merilo.short_repr import short_repr
 
@@ -193,11 +192,6 @@ class Run:
         """
         return cls(path, labels=labels)
 
-    @property
-    def sealed(self) -> bool:
-        """True if the files were compared with a seal; False for a run of merilo 0.1.0, which wrote none."""
-        return self._inspected.seal is not None
-
     @cached_property
     def _inspected(self) -> Inspected:
         try:
@@ -208,15 +202,13 @@ class Run:
     def file(self, name: str) -> Path:
         """Return the path with the content of a file of the run, such as `outcomes.jsonl`.
 
-        It may be a part file, see `runs/seal.py`; of OUTCOMES, it may be a table, which `outcome_lines` reads. Raises
-        RunError if the file was changed since the run was opened.
+        It may be a part file, see `runs/seal.py`. Raises RunError if the file was changed since the run was opened.
         """
         was = self._inspected
-        own = TABLE if name == OUTCOMES and TABLE in was.files else name
-        if own in was.stamps and stamp(self.path / own) != was.stamps[own]:
+        if name in was.stamps and stamp(self.path / name) != was.stamps[name]:
             now = inspect_seal(self.path)
-            if own in now.broken:
-                raise RunError(now.broken[own])
+            if name in now.broken:
+                raise RunError(now.broken[name])
             if now.seal != was.seal:
                 raise RunError(f"{self.path} was written again since it was opened. Open it again.")
         return was.files.get(name, self.path / name)
@@ -248,7 +240,7 @@ class Run:
     @cached_property
     def _summarised(self) -> dict[str, Any]:  # Any: JSON
         found = _read_json(self.file(SUMMARY))
-        if bad := shapes.SUMMARY_FIELDS(found):
+        if bad := shapes.invalid_summary(found):
             raise _damaged(self.path / SUMMARY, f"{bad} is missing or has a wrong value")
         return found
 
@@ -279,7 +271,7 @@ class Run:
     def usage(self) -> Mapping[str, Any]:  # Any: numbers and nulls
         """Requests, cached answers, tokens, cost and seconds."""
         found = _read_json(self.file(USAGE))
-        if bad := shapes.USAGE_FIELDS(found):
+        if bad := shapes.invalid_usage(found):
             raise _damaged(self.path / USAGE, f"{bad} has a wrong value")
         return {name: value for name, value in found.items() if name != "seal"}
 
@@ -380,8 +372,7 @@ class Run:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
         path = self.file(OUTCOMES)
         try:
-            records = map(self.record, outcome_lines(path))
-            yield from records if self.sealed else _once(records)
+            yield from map(record_in, outcome_lines(path))
         except FileNotFoundError:
             raise RunError(_unwritten(path)) from None
         except (OSError, ValueError, RecursionError) as error:
@@ -391,10 +382,9 @@ class Run:
         """Yield the outcomes of these samples as `records` does; the lines of other samples are not parsed."""
         path = self.file(OUTCOMES)
         try:
-            lines = outcome_lines(path)
-            records = (self.record(line) for line in lines if (found := _sample_of(line)) is None or found in samples)
-            for record in records if self.sealed else _once(records):
-                if record["sample"] in samples:
+            for line in outcome_lines(path):
+                found = _sample_of(line)
+                if (found is None or found in samples) and (record := record_in(line))["sample"] in samples:
                     yield record
         except FileNotFoundError:
             raise RunError(_unwritten(path)) from None
@@ -409,9 +399,6 @@ class Run:
         Memory does not grow with the run. `whole`: those of `metrics` whose records are yielded whole. Raises RunError
         if the outcomes are missing or damaged.
         """
-        if not self.sealed:
-            yield from (record for record in self.records() if record["metric"] in metrics)
-            return
         path, line = self.file(OUTCOMES), b""
 
         def noted() -> Iterator[bytes]:
@@ -422,7 +409,7 @@ class Run:
         try:
             for sample, metric, state, value, _ in short_outcomes(noted(), frozenset(metrics)):
                 if metric in whole:
-                    yield self.record(line)
+                    yield record_in(line)
                 elif metric is not None and state == SCORED:
                     yield {"sample": sample, "metric": metric, "outcome": "score", "value": value}
                 elif metric is not None:
@@ -431,15 +418,6 @@ class Run:
             raise RunError(_unwritten(path)) from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{path} is damaged ({error}). {_RERUN}") from error
-
-    def record(self, line: bytes) -> OutcomeRecord:
-        """Return the outcome in one line of the file. Raises ValueError for a line without an outcome of this run."""
-        record: Any = json.loads(line)  # Any: JSON of unknown shape
-        if not self.sealed:
-            if bad := shapes.OUTCOME_FIELDS(record):
-                raise ValueError(f"{bad} of an outcome is missing or has a wrong value")
-            check_value(record, self.manifest)
-        return cast("OutcomeRecord", record)
 
     def _summary(self, name: str) -> Any:  # Any: JSON
         return self._summarised[name]
@@ -475,25 +453,24 @@ def _sample_of(line: bytes) -> str | None:
     return sample.decode("utf-8", "replace") if plain else None
 
 
+def record_in(line: bytes) -> OutcomeRecord:
+    """Return the outcome in one line of the file. Raises ValueError for a line that is not an outcome."""
+    record: Any = json.loads(line)  # Any: JSON of unknown shape
+    if bad := shapes.invalid_outcome(record):
+        raise ValueError(f"{bad} of an outcome is missing or has a wrong value")
+    if record["outcome"] == "score" and "value" not in record:
+        raise ValueError("a score has no value")
+    return cast("OutcomeRecord", record)
+
+
 def _grouped(records: Iterable[OutcomeRecord]) -> Iterator[tuple[str, list[OutcomeRecord]]]:
     """Yield each sample's id with its outcomes."""
     for sample, group in groupby(records, key=itemgetter("sample")):
         yield sample, list(group)
 
 
-def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:
-    """Yield the outcomes of a run without a seal. Raises ValueError if one appears twice."""
-    seen: set[int] = set()  # hashes, since a run may have a million outcomes
-    for record in records:
-        pair = hash((record["sample"], record["metric"]))
-        if pair in seen:
-            raise ValueError(f"{record['metric']} of sample {record['sample']!r} appears twice")
-        seen.add(pair)
-        yield record
-
-
 def _check_files(path: Path) -> None:
-    """Raise RunError if a directory does not contain a run, or contains one of a newer merilo."""
+    """Raise RunError if a directory does not contain a run, or contains one of another format."""
     try:
         found = (path / MANIFEST).is_file() or (path / SEAL).is_file()
         if path.is_dir():
@@ -506,18 +483,18 @@ def _check_files(path: Path) -> None:
 
 
 def _check_format(path: Path) -> None:
-    """Raise RunError for the manifest of a newer merilo, whose seal may have another format too."""
+    """Raise RunError for a manifest of another format, whose seal may have another format too."""
     with suppress(OSError, ValueError, RecursionError, AttributeError):
         found: Any = json.loads(read_json_bytes(path)).get("format")  # Any: JSON of unknown shape
-        if isinstance(found, int) and found > FORMAT:
-            raise newer_format_error(path.parent, found)
+        if isinstance(found, int) and found != FORMAT:
+            raise other_format_error(path.parent, found)
 
 
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file, without checking the seal. Raises RunError."""
     _check_format(path)
     fields = _read_json(path)
-    if bad := shapes.MANIFEST_FIELDS(fields):
+    if bad := shapes.invalid_manifest(fields):
         fault = f"has a wrong value in {bad}" if _there(fields, bad) else f"has no field {bad!r}"
         raise RunError(f"{path} is damaged (it {fault}). Start a new run.")
     named = [*fields["metrics"], *fields.get("composites", ()), *fields.get("definitions", {}).values()]
@@ -532,18 +509,6 @@ def read_manifest(path: Path) -> Manifest:
 
 def _there(fields: Mapping[str, object], bad: str) -> bool:
     return any(bad == name or bad.startswith((f"{name}.", f"{name}[")) for name in fields)
-
-
-def check_value(record: Mapping[str, Any], manifest: Manifest) -> None:  # Any: the fields of an outcome
-    """Raise ValueError for an outcome of a metric that is not in the run, or a score outside the metric's range."""
-    metric = record["metric"]
-    if metric not in manifest.metrics:
-        raise ValueError(f"the run has no metric {metric!r}")
-    if record["outcome"] == "score":
-        value = record.get("value")
-        low, high = recorded_scale(manifest, metric).span
-        if value is None or not low - _SLACK <= value <= high + _SLACK:
-            raise ValueError(f"{metric} of sample {record['sample']!r} is {value}, outside its range")
 
 
 def json_text(value: object) -> str:
@@ -583,7 +548,7 @@ def _damaged(path: Path, why: str) -> RunError:
 
 
 def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
-    """Return the aggregate in a row of JSON; fields that older runs did not write get their default."""
+    """Return the aggregate in a row of JSON."""
     shares: dict[str, Share] = {}
     for name, share in row.get("shares", {}).items():
         fields: dict[str, Any] = {**share, "interval": _pair(share["interval"])}

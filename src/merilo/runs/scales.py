@@ -7,7 +7,6 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Protocol, cast
 
 from merilo.errors import UsageError
-from merilo.metrics.registry import known_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +19,7 @@ class Scaled(Protocol):
 
     @property
     def scales(self) -> Mapping[str, Mapping[str, object]]:
-        """Text of each metric → `Scale.record()`; empty in older runs."""
+        """Text of each metric → `Scale.record()`."""
         ...
 
 
@@ -48,7 +47,7 @@ def check_asked(metric: str, asked: float, span: tuple[float, float]) -> None:
 
 
 NO_SCALE = Scale((-inf, inf))
-"""The scale of an unknown metric."""
+"""The scale of a metric whose scale is not recorded, such as a composite."""
 
 
 def scale_of(metric: Metric) -> Scale:
@@ -62,14 +61,10 @@ def scales_of(metrics: Mapping[str, Metric]) -> dict[str, dict[str, object]]:
 
 
 def recorded_scale(manifest: Scaled, metric: str) -> Scale:
-    """Return the recorded scale of one of the run's metrics; for an older run, which recorded none, its current scale.
-
-    NO_SCALE for a metric of an older run that is not known here.
-    """
+    """Return the recorded scale of one of the run's metrics; NO_SCALE if it has none."""
     found = manifest.scales.get(metric)
-    if found is not None:
-        low, high = cast("tuple[float | None, float | None]", found["range"])
-        span = (-inf if low is None else low, inf if high is None else high)
-        return Scale(span, bool(found["higher_is_better"]))
-    known = known_metric(metric)
-    return NO_SCALE if known is None else scale_of(known)
+    if found is None:
+        return NO_SCALE
+    low, high = cast("tuple[float | None, float | None]", found["range"])
+    span = (-inf if low is None else low, inf if high is None else high)
+    return Scale(span, bool(found["higher_is_better"]))

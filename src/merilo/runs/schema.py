@@ -1,10 +1,13 @@
-"""The tables of a run's store, and every text of them that a store of some format may have."""
+"""The tables of a run's store, and the one format number of a run."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from merilo.runs.database import schema_texts
+
+FORMAT: Final = 5
+"""The format of a run: its store, its manifest and its seal. A run of another format is refused."""
 
 INDEXES: Final = (
     "CREATE INDEX samples_seal ON samples (seal)",
@@ -28,19 +31,13 @@ SCHEMA: Final = (
     "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)",
     *INDEXES,
 )
-"""The tables of the current format."""
-
-
-def _all_formats() -> frozenset[str]:
-    """Return the texts of the schemas of all formats: earlier ones lack the last columns and some tables."""
-    found = {*schema_texts(SCHEMA)}
-    for column in (", row_seal INTEGER)", ", seal INTEGER)"):  # the order in which the last ones were added, backwards
-        found |= {f"{each.removesuffix(column)})" for each in found if each.endswith(column)}
-    samples = [each for each in found if each.startswith("CREATE TABLE samples ")]
-    for name in ('"samples"', "incoming"):  # samples that are being added, and those that replaced others
-        found.update(each.replace("samples", name, 1) for each in samples)
-    return frozenset(found)
-
-
-STORE_SCHEMA: Final = _all_formats()
-"""What the schema of a store may consist of, for `connected` and `read_only`."""
+"""The tables of a store."""
+EXCHANGE_SEALED: Final = "id, judge, rubric, replies, requests, input_tokens, output_tokens, cost_usd, seconds"
+ANSWER_SEALED: Final = "key, kind, question, cached, exchange"
+"""The columns that the seal of a row covers, in this order."""
+_SAMPLES: Final = schema_texts([each for each in SCHEMA if each.startswith("CREATE TABLE samples ")])
+STORE_SCHEMA: Final = schema_texts(SCHEMA) | {
+    each.replace("samples", name, 1) for each in _SAMPLES for name in ('"samples"', "incoming")
+}
+"""What the schema of a store may consist of, for `connected` and `read_only`: also samples that are being added, and
+those that replaced others."""

@@ -5,13 +5,12 @@
     seal.json      the digests of manifest.json, outcomes.jsonl, summary.json and, if attached, labels.jsonl
     store.sqlite   the digest of the first three together (table `meta`), so a store of another run does not fit, and
                    which rows it must have (runs/content.py)
-    outcomes.parquet   instead of outcomes.jsonl: the seal has its digest, and that of the lines which it holds
     usage.json     its own digest, over its content and the same three (usage differs between equal runs)
 
 `publish` writes all of them as one step: everything is prepared in part files, and the rename of `seal.json` decides.
 From then on a reader takes a part file whose digest is in the seal, so it never sees files of two different writes.
-`inspect_seal` finds the files that differ from the seal. A run of merilo 0.1.0 has no seal; its manifest has an earlier
-format. A replay that is not kept uses the store of its source: its seal names that store. See design/run-on-disk.md.
+`inspect_seal` finds the files that differ from the seal. A run without results has none. A recomputed run that is not
+kept uses the store of its source: its seal names that store. See design/run-on-disk.md.
 """
 
 from __future__ import annotations
@@ -35,13 +34,12 @@ from merilo.runs.files import (
     SEAL,
     STORE,
     SUMMARY,
-    TABLE,
     USAGE,
     check_regular,
     read_json_bytes,
 )
-from merilo.runs.outcome_lines import digest_of_lines, is_table, outcome_lines
 from merilo.runs.publish import flush, part_of, sync_directory, write_file
+from merilo.runs.schema import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,11 +49,8 @@ if TYPE_CHECKING:
 
 RESULTS: Final = (MANIFEST, OUTCOMES, SUMMARY)
 """The files that equal input reproduces byte for byte."""
-SEALED_FORMAT: Final = 4
-"""First format of manifests in which a run with results has a seal."""
 UNSEALED: Final = "unsealed"
-"""Placeholder for a digest in the store if the run may have no seal yet."""
-_FORMAT: Final = 1
+"""Placeholder for a digest in the store while a run may have no seal yet."""
 _SIZE: Final = 16
 _ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.02
@@ -65,9 +60,7 @@ _PAUSE_S: Final = 0.02
 class Seal:
     """Digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached.
 
-    STORE is included if the store is that of another run; a run's own store names the results instead. TABLE is
-    included if the outcomes are Parquet; the digest of OUTCOMES is then that of their lines, so equal results have
-    equal digests in both forms.
+    STORE is included if the store is that of another run; a run's own store names the results instead.
     """
 
     digests: Mapping[str, str]
@@ -75,9 +68,7 @@ class Seal:
     @property
     def files(self) -> tuple[str, ...]:
         """The names of the files that are compared with the seal, without the usage."""
-        return tuple(
-            name for name in self.digests if name != STORE and not (name == OUTCOMES and TABLE in self.digests)
-        )
+        return tuple(name for name in self.digests if name != STORE)
 
     @property
     def results(self) -> str:
@@ -86,7 +77,7 @@ class Seal:
 
     def text(self) -> str:
         """Return the content of `seal.json`; its last field is the digest of the others."""
-        fields: dict[str, object] = {"format": _FORMAT, **self.digests}
+        fields: dict[str, object] = {"format": FORMAT, **self.digests}
         return json.dumps({**fields, "seal": _digest(compact(fields).encode())}, indent=2) + "\n"
 
 
@@ -115,15 +106,13 @@ def publish(
     store: Store | None = None,
     linked: bool = False,
     same: bool = False,
-    table: bool | None = None,
 ) -> None:
     """Replace files of a run, its usage and its seal in one step.
 
     `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
     `store`: an open store, which records the results it belongs to; None if it did so before, or if it is another
     run's. `linked`: the store is a link to that of another run, which the seal then names. `same`: refuse to replace
-    earlier results by different ones, since a repeated command must give equal results. `table`: write streamed
-    outcomes as Parquet; None: as the run has them.
+    earlier results by different ones, since a repeated command must give equal results.
 
     The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
     """
@@ -131,19 +120,18 @@ def publish(
     new = {name: text.encode("utf-8", "replace") for name, text in texts.items()}
     for name, content in new.items():
         _write_part(directory / name, content)
-    was_table = earlier is not None and TABLE in earlier.digests
     staged = [*new, *([OUTCOMES] if streamed else [])]
-    digests = {name: _digest_now(directory, name, staged, earlier) for name in RESULTS}
-    if streamed and _write_outcomes(directory, was_table if table is None else table):
-        staged[-1] = TABLE
+    if streamed:
+        with part_of(directory / OUTCOMES).open("rb+") as out:
+            flush(out)
+    digests = {name: _digest_now(directory, name, staged) for name in RESULTS}
     others = {
         LABELS: _labels_digest(directory, earlier, staged),
         STORE: state_of(directory / STORE).identity if linked else None,
-        TABLE: None if OUTCOMES in staged else _table_digest(directory, earlier, staged),
     }
     seal = Seal({**digests, **{name: digest for name, digest in others.items() if digest is not None}})
     if same and earlier is not None and earlier.results != seal.results:
-        for name in (*staged, OUTCOMES):
+        for name in staged:
             part_of(directory / name).unlink(missing_ok=True)
         raise RunError(f"{directory} already holds a run with other results. Choose a new directory (--out).")
     if usage is not None:
@@ -151,13 +139,10 @@ def publish(
         staged.append(USAGE)
     if store is not None:  # both digests are valid until the rename decides: a crash may come before or after it
         store.record_results(seal.results, UNSEALED if earlier is None else earlier.results)
-    if TABLE in staged:
-        part_of(directory / OUTCOMES).unlink()
     sync_directory(directory)
     write_file(directory / SEAL, seal.text())
     for name in staged:
         part_of(directory / name).replace(directory / name)
-    _drop_other_form(directory, earlier, seal)
     sync_directory(directory)
     if store is not None:
         store.record_results(seal.results)
@@ -170,7 +155,7 @@ def recover(directory: Path) -> None:
     The caller holds the run's lock.
     """
     seal = _read_seal(directory)
-    for name in (*RESULTS, TABLE, LABELS, USAGE, SEAL, STORE):
+    for name in (*RESULTS, LABELS, USAGE, SEAL, STORE):
         file, part = directory / name, part_of(directory / name)
         if not part.exists():
             continue
@@ -215,17 +200,6 @@ def usage_text(usage: Mapping[str, object], seal: Seal) -> str:
     return json.dumps({**usage, "seal": _usage_digest(usage, seal)}, ensure_ascii=False, indent=2) + "\n"
 
 
-def digest_of_outcomes(path: Path) -> str:
-    """Return the digest of the outcomes' lines, in 32 hexadecimal digits, whichever form the file has.
-
-    Raises OSError, and RunError for a damaged table.
-    """
-    try:
-        return digest_of_lines(path, _SIZE) if is_table(path) else digest_of_file(path)
-    except ValueError as error:
-        raise RunError(f"{path} is damaged ({error}). {_repair(path.parent, path.name)}.") from error
-
-
 def digest_of_file(path: Path) -> str:
     """Return the digest of a file's bytes, in 32 hexadecimal digits."""
     with path.open("rb") as file:
@@ -239,8 +213,7 @@ def _inspect_once(directory: Path) -> Inspected:
     try:
         seal = _parse_seal(read_json_bytes(directory / SEAL))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        unsealed = {OUTCOMES: directory / TABLE} if _has_table_only(directory) else {}
-        return Inspected(None, unsealed, _without_seal(directory, state), state.results)
+        return Inspected(None, {}, _without_seal(directory, state), state.results)
     files: dict[str, Path] = {}
     broken: dict[str, str] = {}
     for name in (*seal.files, USAGE):
@@ -250,8 +223,6 @@ def _inspect_once(directory: Path) -> Inspected:
         files[name] = file if place is None else place
         if place is None:
             broken[name] = f"{_changed(file)} {_repair(directory, name)}"
-    if TABLE in files:
-        files[OUTCOMES] = files[TABLE]
     if LABELS not in seal.digests and (directory / LABELS).exists():
         broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
     own = seal.results in state.results if STORE not in seal.digests else state.identity == seal.digests[STORE]
@@ -261,33 +232,23 @@ def _inspect_once(directory: Path) -> Inspected:
 
 
 def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
-    """Return the broken files of a run whose `seal.json` is missing or damaged; empty for a run of merilo 0.1.0."""
+    """Return the broken files of a run whose `seal.json` is missing or damaged; empty for a run without results."""
     seal, store = directory / SEAL, directory / STORE
     if not state.intact:
         return {STORE: _other_store(store)}
+    results = any((directory / name).exists() for name in (OUTCOMES, SUMMARY))
     if seal.exists():
         fault = f"{seal} was changed after merilo wrote it."
-    elif (state.results and UNSEALED not in state.results) or _must_be_sealed(directory):
+    elif results or (state.results and UNSEALED not in state.results):
         fault = f"{seal} is missing."
-    else:  # a run of merilo 0.1.0, or one interrupted before it was published
+    else:  # a run that was interrupted before it was published
         return {}
-    return {SEAL: f"{fault} Check the run and seal it again: merilo verify {shlex.quote(str(directory))}"}
-
-
-def _must_be_sealed(directory: Path) -> bool:
-    """Return True for a run with results whose format has a seal."""
-    if not any((directory / name).exists() for name in (OUTCOMES, SUMMARY)):
-        return False
-    try:
-        found: Any = json.loads(read_json_bytes(directory / MANIFEST))  # Any: JSON of unknown shape
-        return int(found["format"]) >= SEALED_FORMAT
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False  # no format: an early run; damaged: reported when it is read
+    return {SEAL: f"{fault} Check the run and seal it again: merilo runs verify {shlex.quote(str(directory))}"}
 
 
 def results_of(directory: Path) -> str:
     """Return the digest of a run's results from its current files. Raises OSError if one cannot be read."""
-    return Seal({name: _digest_now(directory, name, (), None) for name in RESULTS}).results
+    return Seal({name: _digest_now(directory, name, ()) for name in RESULTS}).results
 
 
 def _read_seal(directory: Path) -> Seal | None:
@@ -300,9 +261,9 @@ def _read_seal(directory: Path) -> Seal | None:
 def _parse_seal(content: bytes) -> Seal:
     """Return the seal in this content. Raises ValueError, KeyError or TypeError unless `Seal.text` wrote it."""
     fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises below
-    if fields["format"] != _FORMAT:
+    if fields["format"] != FORMAT:
         raise ValueError("another format")
-    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS, STORE, TABLE) if name in fields})
+    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS, STORE) if name in fields})
     if seal.text().encode() != content or not seal.digests.keys() >= set(RESULTS):
         raise ValueError("not what was written")
     return seal
@@ -332,58 +293,9 @@ def _usage_digest(usage: Mapping[str, object], seal: Seal) -> str:
     return _digest(f"{seal.results} {compact(dict(usage))}".encode("utf-8", "replace"))
 
 
-def _has_table_only(directory: Path) -> bool:
-    return (directory / TABLE).exists() and not (directory / OUTCOMES).exists()
-
-
-def _drop_other_form(directory: Path, earlier: Seal | None, now: Seal) -> None:
-    """Remove the outcomes that the earlier seal named if they now have the other form."""
-    if earlier is None:
-        return
-    was, new = (TABLE if TABLE in each.digests else OUTCOMES for each in (earlier, now))
-    if was != new:
-        (directory / was).unlink(missing_ok=True)
-
-
-def _table_digest(directory: Path, earlier: Seal | None, staged: Sequence[str]) -> str | None:
-    """Return the digest of outcomes as Parquet; None if they are lines.
-
-    A table that was changed and is not written again keeps its earlier digest, so it stays broken.
-    """
-    if TABLE in staged:
-        return digest_of_file(part_of(directory / TABLE))
-    if earlier is not None:
-        return earlier.digests.get(TABLE)
-    return digest_of_file(directory / TABLE) if _has_table_only(directory) else None
-
-
-def _digest_now(directory: Path, name: str, staged: Sequence[str], earlier: Seal | None) -> str:
-    """Return the digest of one of RESULTS, of the part file if it is staged.
-
-    That of a table's lines is not computed again if an earlier seal has it. Raises OSError if it cannot be read.
-    """
-    if name in staged:
-        return digest_of_file(part_of(directory / name))
-    if name == OUTCOMES and earlier is not None and TABLE in earlier.digests:
-        return earlier.digests[OUTCOMES]
-    if name == OUTCOMES and _has_table_only(directory):
-        return digest_of_outcomes(directory / TABLE)
-    return digest_of_file(directory / name)
-
-
-def _write_outcomes(directory: Path, as_table: bool) -> bool:  # noqa: FBT001  the form
-    """Flush the outcomes in their part file; as a table, write that from them first. Return True for a table."""
-    part = part_of(directory / OUTCOMES)
-    if not as_table:
-        with part.open("rb+") as out:
-            flush(out)
-        return False
-    from merilo.runs.outcome_table import write_table
-
-    write_table(outcome_lines(part), part_of(directory / TABLE))
-    with part_of(directory / TABLE).open("rb+") as out:
-        flush(out)
-    return True
+def _digest_now(directory: Path, name: str, staged: Sequence[str]) -> str:
+    """Return the digest of one of RESULTS, of the part file if it is staged. Raises OSError if it cannot be read."""
+    return digest_of_file(part_of(directory / name) if name in staged else directory / name)
 
 
 def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:

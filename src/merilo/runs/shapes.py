@@ -1,299 +1,272 @@
 """Expected structure of the JSON files of a run, so that a damaged file gives an error message and not a bug.
 
-A seal already shows that a file is as merilo wrote it. Runs of merilo 0.1.0 have no seal, so their files are checked
-field by field. A check returns the path of the first invalid value, or "" if all are valid.
+A seal shows that a file is as it was sealed, and anyone can write a seal. So every file is checked field by field. A
+check returns the path of the first invalid value, or "" if all are valid. Fields that are not listed are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import isfinite
-from typing import TYPE_CHECKING, Final, cast
+from functools import cache
+from typing import Annotated, Any, Final, Literal
 
-from merilo.judging.json_types import as_list, as_object
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from merilo.judging.json_types import as_object
 
-Check = Callable[[object], str]
 WRONG: Final = "."
 """The result of a check if the value itself is invalid, and not a value inside it."""
 
-
-def text(value: object) -> str:
-    """Check for text."""
-    return "" if isinstance(value, str) else WRONG
-
-
-def flag(value: object) -> str:
-    """Check for true or false."""
-    return "" if isinstance(value, bool) else WRONG
+_Whole = Annotated[int, Field(ge=0)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
+_Bounds = Annotated[list[_Number | None], Field(min_length=2, max_length=2)] | None
+_Counts = dict[str, _Whole | None]
 
 
-def whole(value: object) -> str:
-    """Check for an integer of at least 0."""
-    return "" if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else WRONG
+def _ordered(ends: list[float]) -> list[float]:
+    if ends[0] > ends[1]:
+        raise ValueError("the lower end is above the upper one")
+    return ends
 
 
-def number(value: object) -> str:
-    """Check for a finite number."""
+_Interval = Annotated[list[_Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)]
+
+
+_ABSENT: Final[Any] = None  # Any: the default of fields of every type
+"""The default of a field that a file may lack; a default is not checked."""
+
+
+class _Shape(BaseModel):
+    """An object with the declared fields."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class _Share(_Shape):
+    value: _Number
+    interval: _Interval | None
+    note: str = _ABSENT
+    remark: str = _ABSENT
+    method: str | None = _ABSENT
+
+
+class _Aggregate(_Shape):
+    metric: str
+    mean: _Number | None
+    interval: _Interval | None
+    level: _Amount
+    bounds: _Bounds
+    scored: _Whole
+    undefined: _Whole
+    failed: _Whole
+    counts: _Counts = _ABSENT
+    reasons: dict[str, _Whole] = _ABSENT
+    note: str = _ABSENT
+    flagged: _Whole = _ABSENT
+    averaged: bool = _ABSENT
+    flags: dict[str, _Whole] = _ABSENT
+    parts: list[str] = _ABSENT
+    bounds_with_undefined: _Bounds = _ABSENT
+    remark: str = _ABSENT
+    method: str | None = _ABSENT
+    seed: _Whole | None = _ABSENT
+    clusters: _Whole | None = _ABSENT
+    shares: dict[str, _Share] = _ABSENT
+
+
+class _Gate(_Shape):
+    metric: str
+    asked: _Number
+    higher_is_better: bool
+    verdict: Literal["pass", "fail", "cannot tell"]
+    samples: _Whole
+    lower: _Number | None
+    upper: _Number | None
+    level: _Number
+    kind: Literal["minimum", "drop"] = _ABSENT
+    look: _Whole = _ABSENT
+
+
+class _UntilDecided(_Shape):
+    decided: bool
+    samples: _Whole
+    saved: _Whole
+    gates: list[_Gate]
+    note: str
+    unit: Literal["sample", "cluster"] = _ABSENT
+    looks: list[_Whole] = _ABSENT
+    sizes: list[_Whole] = _ABSENT
+    levels: list[_Number] = _ABSENT
+    look: _Whole = _ABSENT
+
+
+class _Summary(_Shape):
+    complete: bool
+    samples: _Whole
+    metrics: list[_Aggregate]
+    until_decided: _UntilDecided | None = _ABSENT
+
+
+class _Usage(_Shape):
+    requests: _Whole = _ABSENT
+    cached: _Whole = _ABSENT
+    input_tokens: _Whole | None = _ABSENT
+    output_tokens: _Whole | None = _ABSENT
+    cost_usd: _Amount | None = _ABSENT
+    seconds: _Amount = _ABSENT
+    adaptations: dict[str, dict[str, str]] | None = _ABSENT
+    stopped: str | None = _ABSENT
+    unanswered: _Whole = _ABSENT
+    estimated_usd: _Amount | None = _ABSENT
+    unanswered_usd: _Amount = _ABSENT
+    raise_to: dict[str, _Amount] | None = _ABSENT
+
+
+class _Unread(_Shape):
+    judge: str
+    samples: _Whole
+    first: list[str]
+    languages: dict[str, _Whole]
+
+
+class _Judge(_Shape):
+    name: str = _ABSENT
+    fingerprint: dict[str, Any] = _ABSENT  # Any: JSON of the judge
+    rates: str | None = _ABSENT
+    weak: list[str] = _ABSENT
+    weak_kinds: list[str] = _ABSENT
+    unread: dict[str, _Unread] = _ABSENT
+
+
+class _Until(_Shape):
+    minimums: dict[str, _Number]
+    level: _Number
+    undefined: Literal["drop", "worst"] | None
+    seed: _Whole
+    drops: dict[str, _Number] = _ABSENT
+    strict: bool = _ABSENT
+    cluster: str | None = _ABSENT
+    looks: list[_Whole] = _ABSENT
+    sizes: list[_Whole] = _ABSENT
+    baseline: dict[str, list[_Number | Literal["undefined", "failed"]]] = _ABSENT
+
+
+class _Scale(_Shape):
+    range: Annotated[list[_Number | None], Field(min_length=2, max_length=2)]
+    higher_is_better: bool
+
+
+class _Shard(_Shape):
+    index: _Whole
+    of: _Whole
+    samples: _Whole
+    fingerprint: str
+
+
+class _Manifest(_Shape):
+    merilo: str
+    data: str
+    fingerprint: str
+    samples: _Whole
+    skipped: list[str]
+    metrics: dict[str, _Whole]
+    left_out: dict[str, str]
+    judges: dict[str, _Judge]
+    splitter: str
+    notes: list[str]
+    format: _Whole
+    language: str | None = _ABSENT
+    composites: dict[str, _Whole] = _ABSENT
+    rubrics: dict[str, str] = _ABSENT
+    scales: dict[str, _Scale] = _ABSENT
+    cluster: str | None = _ABSENT
+    origin: str | None = _ABSENT
+    until: _Until | None = _ABSENT
+    draws: dict[str, _Whole] = _ABSENT
+    source: str = _ABSENT
+    definitions: dict[str, str] = _ABSENT
+    wordings: dict[str, str] = _ABSENT
+    undefined: dict[str, str] = _ABSENT
+    shard: _Shard = _ABSENT
+
+
+class _Evidence(_Shape):
+    about: str
+    index: int
+    kind: str
+    verdict: dict[str, Any]  # Any: the fields of a verdict
+    question: str | None = _ABSENT
+    text: str = _ABSENT
+    value: _Number = _ABSENT
+
+
+class _Error(_Shape):
+    kind: str
+    message: str
+
+
+class _Outcome(_Shape):
+    sample: str
+    metric: str
+    outcome: Literal["score", "undefined", "failed"]
+    value: _Number = _ABSENT
+    counts: _Counts = _ABSENT
+    evidence: list[_Evidence] = _ABSENT
+    flags: list[str] = _ABSENT
+    averaged: bool = _ABSENT
+    draws: list[_Number] = _ABSENT
+    reason: str = _ABSENT
+    error: _Error = _ABSENT
+    trail: list[str] = _ABSENT
+
+
+def invalid_outcome(value: object) -> str:
+    """Check an outcome."""
+    return _invalid(_Outcome, value)
+
+
+def invalid_manifest(value: object) -> str:
+    """Check a manifest."""
+    return _invalid(_Manifest, value)
+
+
+def invalid_summary(value: object) -> str:
+    """Check a summary."""
+    return _invalid(_Summary, value)
+
+
+def invalid_usage(value: object) -> str:
+    """Check a usage."""
+    return _invalid(_Usage, value)
+
+
+def invalid_counts(value: object) -> str:
+    """Check the counts of a score."""
+    return _invalid(_Counts, value)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # Any: a type of this module
+    return TypeAdapter(kind)
+
+
+def _invalid(kind: Any, value: object) -> str:  # Any: as above
     try:
-        return "" if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) else WRONG
-    except OverflowError:  # an integer beyond the range of floats
-        return WRONG
-
-
-def amount(value: object) -> str:
-    """Check for a finite number of at least 0."""
-    return number(value) or ("" if cast("float", value) >= 0 else WRONG)
-
-
-def anything(value: object) -> str:
-    """Accept any value."""
-    del value
+        _adapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        return _path(error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"], value)
     return ""
 
 
-def one_of(*values: str | None) -> Check:
-    """Check for one of these values."""
-    return lambda value: "" if value in values else WRONG
-
-
-def optional(check: Check) -> Check:
-    """Check for null or a value that `check` accepts."""
-    return lambda value: "" if value is None else check(value)
-
-
-def items(check: Check) -> Check:
-    """Check for a list of values that `check` accepts."""
-
-    def checked(value: object) -> str:
-        values = as_list(value)
-        if values is None:
-            return WRONG
-        return next((f"[{at}]{bad}" for at, each in enumerate(values) if (bad := check(each))), "")
-
-    return checked
-
-
-def pair(check: Check) -> Check:
-    """Check for a list of two values that `check` accepts."""
-    both = items(check)
-    return lambda value: both(value) or ("" if len(as_list(value) or ()) == 2 else WRONG)
-
-
-def interval(value: object) -> str:
-    """Check for a lower and an upper end."""
-    if bad := pair(number)(value):
-        return bad
-    low, high = cast("list[float]", value)
-    return "" if low <= high else WRONG
-
-
-def mapping(check: Check) -> Check:
-    """Check for an object whose values `check` accepts."""
-
-    def checked(value: object) -> str:
-        values = as_object(value)
-        if values is None:
-            return WRONG
-        return next((f"{name}{_below(bad)}" for name, each in values.items() if (bad := check(each))), "")
-
-    return checked
-
-
-def record(fields: Mapping[str, Check], more: Mapping[str, Check] | None = None) -> Check:
-    """Check for an object with these fields. Those of `more` are checked if present; other fields are ignored."""
-
-    def checked(value: object) -> str:
-        values = as_object(value)
-        if values is None:
-            return WRONG
-        if missing := next((name for name in fields if name not in values), ""):
-            return missing
-        present = {name: check for name, check in {**fields, **(more or {})}.items() if name in values}
-        return next((name + _below(bad) for name, check in present.items() if (bad := check(values[name]))), "")
-
-    return checked
-
-
-def _below(bad: str) -> str:
-    if bad == WRONG:
-        return ""
-    return bad if bad.startswith("[") else f".{bad}"
-
-
-_SHARE = record(
-    {"value": number, "interval": optional(interval)}, {"note": text, "remark": text, "method": optional(text)}
-)
-COUNTS: Final = mapping(optional(whole))
-"""The counts of a score, or of all scores of a metric."""
-_BOUNDS = optional(pair(optional(number)))
-AGGREGATE: Final = record(
-    {
-        "metric": text,
-        "mean": optional(number),
-        "interval": optional(interval),
-        "level": amount,
-        "bounds": _BOUNDS,
-        "scored": whole,
-        "undefined": whole,
-        "failed": whole,
-    },
-    {
-        "counts": COUNTS,
-        "reasons": mapping(whole),
-        "note": text,
-        "flagged": whole,
-        "averaged": flag,
-        "flags": mapping(whole),
-        "parts": items(text),
-        "bounds_with_undefined": _BOUNDS,
-        "remark": text,
-        "method": optional(text),
-        "seed": optional(whole),
-        "clusters": optional(whole),
-        "shares": mapping(_SHARE),
-    },
-)
-"""One of the `metrics` of a summary."""
-_GATE = record(
-    {
-        "metric": text,
-        "asked": number,
-        "higher_is_better": flag,
-        "verdict": one_of("pass", "fail", "cannot tell"),
-        "samples": whole,
-        "lower": optional(number),
-        "upper": optional(number),
-        "level": number,
-    },
-    {"kind": one_of("minimum", "drop"), "look": whole},
-)
-SUMMARY_FIELDS: Final = record(
-    {"complete": flag, "samples": whole, "metrics": items(AGGREGATE)},
-    {
-        "until_decided": optional(
-            record(
-                {"decided": flag, "samples": whole, "saved": whole, "gates": items(_GATE), "note": text},
-                {
-                    "unit": one_of("sample", "cluster"),
-                    "looks": items(whole),
-                    "sizes": items(whole),
-                    "levels": items(number),
-                    "look": whole,
-                },
-            )
-        ),
-    },
-)
-USAGE_FIELDS: Final = record(
-    {},
-    {
-        "requests": whole,
-        "cached": whole,
-        "input_tokens": optional(whole),
-        "output_tokens": optional(whole),
-        "cost_usd": optional(amount),
-        "seconds": amount,
-        "adaptations": optional(mapping(mapping(text))),
-        "stopped": optional(text),
-        "unanswered": whole,
-        "estimated_usd": optional(amount),
-        "unanswered_usd": amount,
-        "raise_to": optional(mapping(amount)),
-    },
-)
-_JUDGE = record(
-    {},
-    {
-        "name": text,
-        "fingerprint": mapping(anything),
-        "rates": optional(text),
-        "weak": items(text),
-        "weak_kinds": items(text),
-        "unread": mapping(
-            record({"judge": text, "samples": whole, "first": items(text), "languages": mapping(whole)}),
-        ),
-    },
-)
-
-
-def _baseline_outcome(value: object) -> str:
-    """Check the outcome of a baseline: a score, "undefined" or "failed"."""
-    return "" if value in {"undefined", "failed"} else number(value)
-
-
-_UNTIL = record(
-    {
-        "minimums": mapping(number),
-        "level": number,
-        "undefined": one_of(None, "drop", "worst"),
-        "seed": whole,
-    },
-    {
-        "drops": mapping(number),
-        "strict": flag,
-        "cluster": optional(text),
-        "looks": items(whole),
-        "sizes": items(whole),
-        "baseline": mapping(items(_baseline_outcome)),
-    },
-)
-MANIFEST_FIELDS: Final = record(
-    {
-        "merilo": text,
-        "data": text,
-        "fingerprint": text,
-        "samples": whole,
-        "skipped": items(text),
-        "metrics": mapping(whole),
-        "left_out": mapping(text),
-        "judges": mapping(_JUDGE),
-        "splitter": text,
-        "notes": items(text),
-    },
-    {
-        "language": optional(text),
-        "composites": mapping(whole),
-        "rubrics": mapping(text),
-        "scales": mapping(record({"range": pair(optional(number)), "higher_is_better": flag})),
-        "cluster": optional(text),
-        "origin": optional(text),
-        "until": optional(_UNTIL),
-        "draws": mapping(whole),
-        "source": text,
-        "definitions": mapping(text),
-        "wordings": mapping(text),
-        "undefined": mapping(text),
-        "shard": record({"index": whole, "of": whole, "samples": whole, "fingerprint": text}),
-        "format": whole,
-    },
-)
-_EVIDENCE = record(
-    {
-        "about": text,
-        "index": lambda value: "" if isinstance(value, int) else WRONG,
-        "kind": text,
-        "verdict": mapping(anything),
-    },
-    {"question": optional(text), "text": text, "value": number},
-)
-OUTCOME_FIELDS: Final = record(
-    {
-        "sample": text,
-        "metric": text,
-        "outcome": one_of("score", "undefined", "failed"),
-    },
-    {
-        "value": number,
-        "counts": COUNTS,
-        "evidence": items(_EVIDENCE),
-        "flags": items(text),
-        "averaged": flag,
-        "draws": items(number),
-        "reason": text,
-        "error": record({"kind": text, "message": text}),
-        "trail": items(text),
-    },
-)
+def _path(place: tuple[str | int, ...], value: object) -> str:
+    """Return where an error is, such as `metrics[0].mean`; a step that only names an alternative type is left out."""
+    found = ""
+    for step in place:
+        here = as_object(value)
+        if isinstance(step, int) and isinstance(value, list):
+            found += f"[{step}]"
+            value = value[step] if step < len(value) else None
+        elif here is not None:
+            found += f".{step}"
+            value = here.get(str(step))
+    return found.lstrip(".") or WRONG

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judging.digests import digest_text
 from merilo.judging.json_types import compact
 from merilo.providers.base import Reply
-from merilo.runs import content, migrations, records
+from merilo.runs import content, records
 from merilo.runs.database import (
     COMMIT_ROWS,
     COMMIT_SECONDS,
@@ -32,11 +32,10 @@ from merilo.runs.database import (
 )
 from merilo.runs.files import check_values
 from merilo.runs.ledger import Charges
-from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.partial_replies import PartialReplies, SavedReplies
 from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
-from merilo.runs.schema import INDEXES, STORE_SCHEMA
-from merilo.runs.store_errors import StoreErrorContext, newer_format_error, require_store, store_error
+from merilo.runs.schema import EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA
+from merilo.runs.store_errors import StoreErrorContext, other_format_error, require_store, store_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,8 +59,6 @@ _PAGE_BYTES = 2**24
 _MAX_TOGETHER = 10_000
 """Maximum number of questions of a conversation; packs have at most ten."""
 _WAITING_SAMPLES = 256
-_SEALED_ANSWERS, _SEALED_ROWS = 2, 4
-"""The first formats in which answers, and all other rows too, have seals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +75,9 @@ class Spent:
 class Store:
     """An open `store.sqlite`, for one thread only. Any call may raise RunError: a damaged file or a full disk."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, *, found: int = FORMAT) -> None:
-        """`found`: the format of the file. Answers have seals from format 2 on, other rows from format 4 on."""
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._db = connection
         self._error_context = StoreErrorContext(connection, path)
-        self._seal = "seal" if found >= _SEALED_ANSWERS else "NULL"
-        self._rows_sealed = found >= _SEALED_ROWS
         self._due = CommitPolicy(COMMIT_ROWS, COMMIT_SECONDS)
         self._incoming = 0
         self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id: position and record
@@ -99,49 +93,18 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """Open the store at `path`; created if missing with `create`. Raises RunError if it is missing, damaged or
-        newer.
-
-        A store of an earlier format is migrated.
+        """Open the store at `path`; created if missing with `create`. Raises RunError if it is missing, damaged or of
+        another format.
         """
         if not create:
             require_store(path)
-        db: sqlite3.Connection | None = None
-        try:
-            db = connected(path, wait_s=_WAIT_S, schema=STORE_SCHEMA)
-            db.execute("PRAGMA journal_mode = WAL")
-            if create:
-                migrations.create(db)
-            found = migrations.format_of(db)
-            if found < FORMAT:
-                migrations.migrate(db)
-        except BaseException as error:
-            if db is not None:
-                db.close()  # rolls an unfinished transaction back
-            if isinstance(error, sqlite3.Error | TypeError | ValueError):
-                raise store_error(path, error) from error
-            raise
-        if found > FORMAT:
-            db.close()
-            raise newer_format_error(path, found)
-        return cls(db, path)
+        return cls(_opened(path, create=create), path)
 
     @classmethod
     def read(cls, path: Path) -> Store:
         """Open the store at `path` for reading only, also on read-only media. Raises RunError."""
         require_store(path)
-        db: sqlite3.Connection | None = None
-        try:
-            db = read_only(path, STORE_SCHEMA)
-            found = migrations.format_of(db)
-        except (sqlite3.Error, TypeError, ValueError) as error:
-            if db is not None:
-                db.close()
-            raise store_error(path, error) from error
-        if found > FORMAT:
-            db.close()
-            raise newer_format_error(path, found)
-        return cls(db, path, found=found)
+        return cls(_opened(path, create=None), path)
 
     def close(self) -> None:
         """Commit pending rows, merge the write-ahead log into the file and close."""
@@ -235,7 +198,7 @@ class Store:
         `incoming`: read the samples added since `expect_samples`, before `accept_samples`.
         """
         last, table = 0, "incoming" if incoming else "samples"
-        page = f"SELECT row, id, record, {self._row_seal} FROM {table} WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
+        page = f"SELECT row, id, record, seal FROM {table} WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
         while rows := self._page(page, last):
             for _, sample_id, record, sealed in rows:
                 self._check_row(sealed, sample_id, record)
@@ -246,7 +209,7 @@ class Store:
 
     def sample(self, sample_id: str) -> Sample | None:
         """Return the sample with this id; None if there is none."""
-        row = self._one(f"SELECT id, record, {self._row_seal} FROM samples WHERE id = ?", sample_id)  # noqa: S608  our own constants
+        row = self._one("SELECT id, record, seal FROM samples WHERE id = ?", sample_id)
         if row is None:
             self._check_absent("samples", "id", sample_id)
             return None
@@ -288,7 +251,7 @@ class Store:
     def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], found: dict[bytes, Answer]) -> None:
         with self._error_context:
             rows = self._db.execute(
-                f"SELECT key, verdict, failure, {self._seal} FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
+                f"SELECT key, verdict, failure, seal FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
                 keys,
             ).fetchall()
             for key, verdict, failure, sealed in rows:
@@ -397,7 +360,7 @@ class Store:
         return None if row is None else str(row[0])
 
     def put_copy(self, name: str, text: str) -> None:
-        """Store a copy of the content of a file of the run; `merilo verify` compares the file with it."""
+        """Store a copy of the content of a file of the run; `merilo runs verify` compares the file with it."""
         with self._error_context:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
@@ -574,8 +537,7 @@ class Store:
         return self._exchanges
 
     def _select(self, where: str) -> str:
-        about = "row_seal" if self._rows_sealed else "NULL"
-        columns = f"rowid, key, kind, question, verdict, failure, {self._seal}, cached, {about}, exchange"
+        columns = "rowid, key, kind, question, verdict, failure, seal, cached, row_seal, exchange"
         return f"SELECT {columns} FROM answers WHERE {where}"  # noqa: S608  our own constants
 
     def _asked(self, row: tuple[Any, ...], sent: _Sent) -> StoredQuestion:
@@ -598,8 +560,8 @@ class Store:
         return found
 
     def _exchange_of(self, number: int | None) -> _Sent:
-        sealed = f"{EXCHANGE_SEALED}, {self._row_seal}"
-        row = self._one(f"SELECT text, {sealed} FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)  # noqa: S608  our own constants
+        columns = f"text, {EXCHANGE_SEALED}, seal"
+        row = self._one(f"SELECT {columns} FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)  # noqa: S608  our own constants
         if row is None:
             if number is not None:
                 raise CorruptRow("a conversation is missing")
@@ -638,14 +600,9 @@ class Store:
             with self._error_context:
                 raise CorruptRow("an index does not match its table")
 
-    @property
-    def _row_seal(self) -> str:
-        """Column with the seal of a sample or a conversation."""
-        return "seal" if self._rows_sealed else "NULL"
-
     def _check_row(self, sealed: int | None, *values: Any) -> None:  # Any: a row's values
-        """Raise RunError if a row does not match its seal; older rows have none."""
-        if self._rows_sealed and row_seal(*values) != sealed:
+        """Raise RunError if a row does not match its seal."""
+        if row_seal(*values) != sealed:
             with self._error_context:
                 raise CorruptRow("a row does not match its seal")
 
@@ -671,6 +628,44 @@ class Store:
     def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
         with self._error_context:
             return self._db.execute(statement, values).fetchall()
+
+
+def _opened(path: Path, *, create: bool | None) -> sqlite3.Connection:
+    """Return a connection to a store of this format; `create`: None for reading only. Raises RunError."""
+    db: sqlite3.Connection | None = None
+    try:
+        if create is None:
+            db = read_only(path, STORE_SCHEMA)
+        else:
+            db = connected(path, wait_s=_WAIT_S, schema=STORE_SCHEMA)
+            db.execute("PRAGMA journal_mode = WAL")
+            if create:
+                _create(db)
+        _check_format(db, path)
+    except BaseException as error:
+        if db is not None:
+            db.close()  # rolls an unfinished transaction back
+        if isinstance(error, sqlite3.Error | TypeError | ValueError):
+            raise store_error(path, error) from error
+        raise
+    return db
+
+
+def _check_format(db: sqlite3.Connection, path: Path) -> None:
+    (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+    if found != str(FORMAT):
+        raise other_format_error(path, found)
+
+
+def _create(db: sqlite3.Connection) -> None:
+    """Create the tables of a new store, unless they exist."""
+    db.execute("BEGIN IMMEDIATE")
+    if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]:
+        for statement in SCHEMA:
+            db.execute(statement)
+        db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+        content.record_all(db)
+    db.execute("COMMIT")
 
 
 @dataclass(frozen=True, slots=True)

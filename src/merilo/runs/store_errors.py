@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.errors import DataError, RunError
 from merilo.runs.database import ERRORS, StoreProblem, error_text, problem_of
-from merilo.runs.migrations import FORMAT
+from merilo.runs.schema import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +53,9 @@ def require_store(path: Path) -> None:
         raise RunError(f"Not a run directory: {path.parent} (no {path.name}).")
 
 
-def newer_format_error(path: Path, found: int) -> RunError:
-    """Return the error for a store of a newer format."""
-    return RunError(f"{path} has format {found}; this merilo reads formats up to {FORMAT}. Upgrade merilo.")
+def other_format_error(path: Path, found: object) -> RunError:
+    """Return the error for a run or a store of another format."""
+    return RunError(f"{path} has format {found}; this merilo reads format {FORMAT}. Use the merilo that wrote it.")
 
 
 def missing_text_error(path: Path, sample: str) -> RunError:

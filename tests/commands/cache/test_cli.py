@@ -1,4 +1,4 @@
-"""`merilo cache`: where it is, what it holds, and how verdicts leave it."""
+"""`merilo runs cache`: where it is, what it holds, and how verdicts leave it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def age(here: Here, seconds: int, count: int) -> None:
 
 def test_info_says_where_and_what(here: Here) -> None:
     """Path, size, how many verdicts, and whose on which kind of question."""
-    shown = here.merilo("cache", "info")
+    shown = here.merilo("runs", "cache")
     assert shown.returncode == 0
     assert shown.stderr == ""
     lines = shown.stdout.splitlines()
@@ -42,7 +42,7 @@ def test_info_says_where_and_what(here: Here) -> None:
     assert lines[1].startswith("3 verdicts, ")
     assert lines[3].split() == ["judge", "question", "verdicts", "oldest", "newest"]
     assert lines[4].split()[:3] == ["scripted:script.jsonl", "relevance", "3"]
-    found = here.json("cache", "info")
+    found = here.json("runs", "cache")
     assert found["verdicts"] == 3
     assert found["bytes"] == (here.path / "cache.sqlite").stat().st_size
     assert found["judges"] == [
@@ -60,44 +60,43 @@ def test_info_says_where_and_what(here: Here) -> None:
 def test_info_of_no_cache_is_no_error(tmp_path: Path) -> None:
     """Where nothing was cached yet, the path is told and nothing is made."""
     here = Here(tmp_path)
-    found = here.json("cache", "info")
+    found = here.json("runs", "cache")
     assert (found["verdicts"], found["bytes"], found["oldest"], found["judges"]) == (0, 0, None, [])
-    assert "0 verdicts, 0 bytes" in here.merilo("cache", "info").stdout
-    assert "Removed 0 verdicts" in here.merilo("cache", "prune", "--all").stdout
+    assert "0 verdicts, 0 bytes" in here.merilo("runs", "cache").stdout
+    assert "Removed 0 verdicts" in here.merilo("runs", "cache", "--all").stdout
     assert list(tmp_path.iterdir()) == []
 
 
 def test_prune_by_age(here: Here) -> None:
     """Only what was stored longer ago goes, counted in hours, days or weeks."""
     age(here, 3 * 86_400, 1)
-    assert here.json("cache", "prune", "--older-than", "1w") == {"verdicts": 0, "freed_bytes": 0, "left": 3}
-    pruned = here.merilo("cache", "prune", "--older-than", "71h")
+    assert here.json("runs", "cache", "--older-than", "1w") == {"verdicts": 0, "freed_bytes": 0, "left": 3}
+    pruned = here.merilo("runs", "cache", "--older-than", "71h")
     assert pruned.stdout == "Removed 1 verdict and freed 0 bytes; 2 verdicts left.\n"
-    assert here.json("cache", "info")["verdicts"] == 2
+    assert here.json("runs", "cache")["verdicts"] == 2
 
 
 def test_prune_by_judge_and_age(here: Here) -> None:
     """Both together take what is both; a judge that is not there is named beside those that are."""
     age(here, 3 * 86_400, 2)
     judge = "scripted:script.jsonl"
-    assert here.json("cache", "prune", "--judge", judge, "--older-than", "2d")["verdicts"] == 2
-    unknown = here.merilo("cache", "prune", "--judge", "openai:gpt")
+    assert here.json("runs", "cache", "--judge", judge, "--older-than", "2d")["verdicts"] == 2
+    unknown = here.merilo("runs", "cache", "--judge", "openai:gpt")
     assert unknown.returncode == 2
     assert f"no verdicts of judge 'openai:gpt' (judges: {judge})" in unknown.stderr
-    assert here.json("cache", "prune", "--judge", judge)["verdicts"] == 1
+    assert here.json("runs", "cache", "--judge", judge)["verdicts"] == 1
 
 
 def test_prune_all(here: Here) -> None:
     """Everything goes, and the next run asks again."""
-    assert here.json("cache", "prune", "--all")["verdicts"] == 3
-    found = here.json("cache", "info")
+    assert here.json("runs", "cache", "--all")["verdicts"] == 3
+    found = here.json("runs", "cache")
     assert (found["verdicts"], found["judges"]) == (0, [])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Choose verdicts with --older-than"),
         (("--all", "--older-than", "3d"), "Choose verdicts with --older-than"),
         (("--older-than", "soon"), "hours, days or weeks, such as 36h, 90d or 12w, got 'soon'"),
         (("--older-than", "-3d"), "hours, days or weeks"),
@@ -105,21 +104,10 @@ def test_prune_all(here: Here) -> None:
 )
 def test_prune_wants_to_know_what(here: Here, arguments: tuple[str, ...], message: str) -> None:
     """Nothing goes by accident."""
-    refused = here.merilo("cache", "prune", *arguments)
+    refused = here.merilo("runs", "cache", *arguments)
     assert refused.returncode == 2
     assert message in refused.stderr
-    assert here.json("cache", "info")["verdicts"] == 3
-
-
-def test_help_is_shown_without_a_command(tmp_path: Path) -> None:
-    """`merilo cache` alone lists its commands; each has examples."""
-    here = Here(tmp_path)
-    shown = here.merilo("cache")
-    assert shown.returncode == 0
-    assert "info" in shown.stdout
-    assert "prune" in shown.stdout
-    for command in ("info", "prune"):
-        assert f"  merilo cache {command}" in here.merilo("cache", command, "--help").stdout
+    assert here.json("runs", "cache")["verdicts"] == 3
 
 
 def test_a_foreign_file_is_left_alone(here: Here) -> None:
@@ -127,8 +115,8 @@ def test_a_foreign_file_is_left_alone(here: Here) -> None:
     with closing(sqlite3.connect(here.path / "mail.sqlite")) as db, db:
         db.execute("CREATE TABLE mail (sender TEXT)")
     before = (here.path / "mail.sqlite").read_bytes()
-    for arguments in (("info",), ("prune", "--all")):
-        refused = here.merilo("cache", *arguments, env={"MERILO_CACHE": str(here.path / "mail.sqlite")})
+    for arguments in ((), ("--all",)):
+        refused = here.merilo("runs", "cache", *arguments, env={"MERILO_CACHE": str(here.path / "mail.sqlite")})
         assert refused.returncode == 2
         assert "is not a verdict cache of merilo (its tables are mail)" in refused.stderr
     assert (here.path / "mail.sqlite").read_bytes() == before

@@ -24,7 +24,7 @@ from labelled_run import (
     strict,
     true_mean,
 )
-from seals import remove_seal
+from seals import seal_again
 
 import merilo
 from merilo.commands.calibrate.attached_labels import LABELS, corrected_of
@@ -424,7 +424,8 @@ def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -
 def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:
     """A file that holds no task any more is an error of the run, not a silence."""
     run = judged_run(tmp_path / "run", contexts_rows(5), ["context_relevance"])
-    (remove_seal(run.path) / LABELS).write_text("{}\n", encoding="utf-8")
+    (run.path / LABELS).write_text("{}\n", encoding="utf-8")
+    seal_again(run.path)
     with pytest.raises(RunError, match="labels stored with the run cannot be used"):
         corrected_of(merilo.Run.open(run.path))
 
@@ -512,12 +513,12 @@ def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tm
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=40)
     calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), attach=True)
-    lines = remove_seal(run.path) / "outcomes.jsonl"
+    lines = run.path / "outcomes.jsonl"
     first, rest = lines.read_text(encoding="utf-8").split("\n", 1)
     record = json.loads(first)
     undefined = {"sample": record["sample"], "metric": record["metric"], "outcome": "undefined", "reason": "gone"}
     lines.write_text(f"{json.dumps(undefined)}\n{rest}", encoding="utf-8")
-    (correction,) = corrected_of(merilo.Run.open(run.path)).values()
+    (correction,) = corrected_of(merilo.Run.open(seal_again(run.path))).values()
     assert correction.estimate is None
     assert "this run has 119" in correction.reason
 

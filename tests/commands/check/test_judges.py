@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from labelled_run import Row, contexts_rows, grade_of, lenient, strict
-from seals import remove_seal
+from seals import seal_again
 from sklearn.metrics import cohen_kappa_score
 
 import merilo
@@ -178,11 +178,12 @@ def test_damaged_outcomes_are_told(two: tuple[merilo.Run, merilo.Run], tmp_path:
     """Outcomes cut short, or with a trail that names nothing, are an error and no smaller agreement."""
     copy = tmp_path / "copy"
     shutil.copytree(two[0].path, copy)
-    lines = (remove_seal(copy) / "outcomes.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (copy / "outcomes.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     if harm == "cut":
         lines = lines[:20]
     else:
         lines[3] = lines[3].replace('"trail":["', '"trail":["zz')
     (copy / "outcomes.jsonl").write_text("".join(lines), encoding="utf-8")
+    seal_again(copy)
     with pytest.raises(RunError, match=r"is damaged: .*(Copy the run again|Copy the whole run again)"):
         judges_agreement([copy, two[1].path])

@@ -87,7 +87,7 @@ def test_a_run_and_its_report(here: Here) -> None:
     assert "local:rigged" in shown
     assert "not checked against human labels" in " ".join(shown.split())
     assert here.json("show", "runs")["metrics"]["faithfulness"]["mean"] == 0.75
-    assert here.merilo("verify", "runs").returncode == 0
+    assert here.merilo("runs", "verify", "runs").returncode == 0
 
 
 def test_a_second_run_uses_the_cache(here: Here) -> None:

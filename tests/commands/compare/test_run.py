@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from graded_runs import FAILS, graded, judge, many
-from seals import remove_seal
+from seals import seal_again
 
 import merilo
 from merilo import api
@@ -43,11 +43,10 @@ def said(found: RunComparison) -> str:
 
 
 def change(run: merilo.Run, **fields: object) -> merilo.Run:
-    """The run, unsealed, with these fields of its manifest."""
-    remove_seal(run.path)
+    """The run, sealed again, with these fields of its manifest."""
     path = run.path / MANIFEST
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
-    return merilo.Run.open(run.path)
+    return merilo.Run.open(seal_again(run.path))
 
 
 # -- the example's two retrievers ---------------------------------------------------------------------
@@ -142,9 +141,10 @@ def test_no_sample_in_common_is_an_error(tmp_path: Path) -> None:
 def test_an_id_that_comes_twice_is_an_error(tmp_path: Path) -> None:
     """Two samples with one id cannot be paired."""
     first, second = graded(tmp_path / "a", many(3, 2)), graded(tmp_path / "b", many(3, 2))
-    path = remove_seal(second.path) / OUTCOMES
+    path = second.path / OUTCOMES
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join([*lines, lines[0]]), encoding="utf-8")
+    seal_again(second.path)
     with pytest.raises(RunError, match="sample 's0' occurs twice"):
         compare_runs([first, second.path])
 
@@ -427,10 +427,10 @@ def test_the_samples_that_moved_most_come_first(tmp_path: Path) -> None:
 def test_samples_are_found_in_outcomes_of_another_layout(tmp_path: Path) -> None:
     """Where somebody wrote the outcomes' JSON again with blanks, the samples that changed are found all the same."""
     runs = [graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 0))]
-    path = remove_seal(runs[1].path) / OUTCOMES
+    path = runs[1].path / OUTCOMES
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    found = compare_runs([runs[0], runs[1].path])
+    found = compare_runs([runs[0], seal_again(runs[1].path)])
     assert [case.result.sample.id for case in found.moved[0].cases] == ["s0", "s0"]
 
 
@@ -462,9 +462,9 @@ def test_one_run_or_none_is_refused(tmp_path: Path) -> None:
 def test_a_stopped_run_says_so(tmp_path: Path) -> None:
     """A comparison with an incomplete run begins with that."""
     runs = [graded(tmp_path / name, many(6, 1)) for name in ("a", "b")]
-    summary = remove_seal(runs[1].path) / "summary.json"
+    summary = runs[1].path / "summary.json"
     summary.write_text(summary.read_text(encoding="utf-8").replace('"complete": true', '"complete": false'))
-    assert "b was stopped before its last sample" in str(compare_runs([runs[0], runs[1].path]))
+    assert "b was stopped before its last sample" in str(compare_runs([runs[0], seal_again(runs[1].path)]))
 
 
 # -- for notebooks ------------------------------------------------------------------------------------

@@ -84,7 +84,6 @@ def test_no_file_is_no_settings(tmp_path: Path) -> None:
     [
         ("judges = 'embedded'", "unknown setting 'judges'. Did you mean 'judge'"),
         ("out = '/etc/passwd'", "It belongs on the command line"),
-        ("record = '/etc/passwd'", "It belongs on the command line"),
         ("log_json = '/etc/passwd'", "It belongs on the command line"),
         ("concurrency = 'many'", "concurrency must be a whole number, got 'many'"),
         ("concurrency = true", "concurrency must be a whole number"),
@@ -159,7 +158,7 @@ def test_what_sends_data_or_costs_money_needs_consent(
     assert found is not None
     assert uses(found.settings) == used
     if used:
-        with pytest.raises(UsageError, match=r"needs your consent to use .* run: merilo config --allow"):
+        with pytest.raises(UsageError, match=r"needs your consent to use .* run: merilo runs config --allow"):
             found.options(FLAGS, set())
         found.allow()
     assert found.options(FLAGS, set())
@@ -356,8 +355,8 @@ def test_a_key_is_sent_after_permission_for_this_content(here: Here, server: Jud
     written(here, text)
     code, _, errors = run(here, "run", "data.jsonl", "--out", "out")
     assert (code, server.count) == (2, 0)
-    assert "merilo config --allow" in errors
-    code, printed, _ = run(here, "config", "--allow")
+    assert "merilo runs config --allow" in errors
+    code, printed, _ = run(here, "runs", "config", "--allow")
     assert code == 0
     assert "allowed" in printed
     code, _, errors = run(here, "run", "data.jsonl", "--out", "out")
@@ -376,9 +375,9 @@ def test_a_key_from_the_command_line_does_not_go_to_the_address_of_the_file(here
 
 
 def test_the_settings_are_shown_with_their_source(here: Here) -> None:
-    """`merilo config` names each value and its source; --no-config ignores the file."""
+    """`merilo runs config` names each value and its source; --no-config ignores the file."""
     written(here, "judge = 'embedded'\nmetrics = 'context_relevance'\n[mapping]\nwho = 'user_input'\n")
-    _, printed, _ = run(here, "config", "--json")
+    _, printed, _ = run(here, "runs", "config", "--json")
     rows = {row["option"]: row for row in json.loads(printed)["settings"]}
     assert (rows["judge"]["value"], rows["judge"]["from"]) == ("embedded", "merilo.toml")
     assert (rows["concurrency"]["value"], rows["concurrency"]["from"]) == (16, "default")

@@ -35,8 +35,7 @@ def test_every_command_takes_the_routes(routed: Here) -> None:
     assert f"by the judge alone ({NAME})" in done.stdout.replace("\n", " ")
     shown = routed.merilo("show", "out", "--sample", "tower")
     assert "It names the year." in shown.stdout
-    assert "all 9 are bit-equal" in routed.merilo("replay", "out").stdout
-    assert routed.merilo("verify", "out").returncode == 0
+    assert routed.merilo("runs", "verify", "out").returncode == 0
     again = routed.merilo("run", "data.jsonl", *reversed_routes(), *metrics, "--out", "out")
     assert again.returncode == 0, again.stderr
     other = routed.merilo("run", "data.jsonl", *ROUTES, *metrics, "--out", "again", "--no-cache")
@@ -55,13 +54,13 @@ def reversed_routes() -> tuple[str, ...]:
 
 
 def test_the_project_file_lists_routes(routed: Here) -> None:
-    """`judge` in merilo.toml is a list of the same texts, and `merilo config` shows it."""
+    """`judge` in merilo.toml is a list of the same texts, and `merilo runs config` shows it."""
     text = 'judge = ["relevance,sufficiency=scripted:script.jsonl", "embedded"]\n'
     (routed.path / "merilo.toml").write_text(text, encoding="utf-8")
     done = routed.merilo("run", "data.jsonl", "--metrics", "context_relevance", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert merilo.Run.open(routed.path / "out").manifest.judges["judge"]["name"] == NAME
-    rows = {row["option"]: row for row in routed.json("config")["settings"]}
+    rows = {row["option"]: row for row in routed.json("runs", "config")["settings"]}
     assert rows["judge"]["value"] == ["relevance,sufficiency=scripted:script.jsonl", "embedded"]
 
 
@@ -115,7 +114,7 @@ def test_a_killed_run_ends_with_the_same_bytes(here: Here) -> None:
         assert start(here, server, "killed").wait() == 0
     killed, whole = (merilo.Run.open(here.path / name) for name in ("killed", "whole"))
     assert canonical(killed) == canonical(whole)
-    assert here.merilo("verify", "killed").returncode == 0
+    assert here.merilo("runs", "verify", "killed").returncode == 0
 
 
 def start(here: Here, server: JudgeServer, name: str) -> subprocess.Popen[bytes]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
+from merilo.commands.replay.run import replay_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ def test_a_run_that_shows_nothing_has_no_value(
             assert expected[:40] in str(run)
         else:
             assert found.mean == pytest.approx(expected)
-    assert merilo.replay(run.path).same
+    assert replay_run(run.path).same
 
 
 def test_a_shard_is_read_with_all_the_data(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import merilo
 from merilo.commands.gate.suite import suite_from, suite_of
+from merilo.commands.replay.run import replay_run
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -62,7 +63,7 @@ def run(out: Path, data: list[dict[str, Any]], *metrics: str) -> merilo.Run:
 def test_a_run_asks_nothing_more_for_it(tmp_path: Path) -> None:
     """With sufficiency and faithfulness, the joint verdict and a share of it cost no question: they are replayed."""
     usual = run(tmp_path / "usual", rows("lure"), "context_sufficiency", "faithfulness")
-    replayed = merilo.replay(usual.path, metrics=["answering", INVENTED], out=tmp_path / "more")
+    replayed = replay_run(usual.path, metrics=["answering", INVENTED], out=tmp_path / "more")
     assert replayed.run.metrics["answering"].scored == SAMPLES
 
 

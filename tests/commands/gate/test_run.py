@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from graded_runs import FAILS, graded, many
 from judged_rivers import rows
-from seals import remove_seal, seal_again
+from seals import seal_again
 from server import JudgeServer
 
 import merilo
@@ -26,6 +26,7 @@ from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
+from merilo.commands.replay.run import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparability import score_affecting_differences
 from merilo.results.scores import read_scores
@@ -133,10 +134,10 @@ def test_failed_outcomes_stay_unknown_whatever_the_undefined_are(tmp_path: Path)
 def test_lower_is_better_exchanges_the_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where lower is better a minimum is the most that the mean may be."""
     run = graded(tmp_path / "run", grades(150, 50, 0))
-    manifest = json.loads((remove_seal(run.path) / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
     manifest["scales"][METRIC]["higher_is_better"] = False
     (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    run = merilo.Run.open(run.path)
+    run = merilo.Run.open(seal_again(run.path))
     monkeypatch.setattr(recomputed, "recompute", lambda _: [])  # it would refuse the edited direction
     met, missed = (minimum(run, asked) for asked in (0.3, 0.05))
     assert (met.verdict, missed.verdict) == (PASS, FAIL)
@@ -431,8 +432,9 @@ def test_runs_without_a_common_sample_cannot_be_compared(tmp_path: Path) -> None
 def test_a_run_that_was_stopped_is_no_ground_for_a_decision(tmp_path: Path, which: str) -> None:
     """The first samples are not all samples: an incomplete run or baseline is refused."""
     runs = {name: graded(tmp_path / name, grades(5, 5, 5)) for name in ("run", "baseline")}
-    path = remove_seal(runs[which].path) / SUMMARY
+    path = runs[which].path / SUMMARY
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "complete": False}), encoding="utf-8")
+    seal_again(runs[which].path)
     with pytest.raises(RunError, match="stopped before its last sample"):
         gate_run(runs["run"].path, Suite(max_drop=0.1), baseline=runs["baseline"].path)
 
@@ -678,7 +680,7 @@ def forged_answers(run: Path) -> Path:
             db.execute("UPDATE answers SET verdict = ?, seal = ? WHERE key = ?", (other, seal(key, other), key))
         record_all(db)
     seal_again(run)
-    return merilo.replay(run, out=run.with_name("replayed")).run.path
+    return replay_run(run, out=run.with_name("replayed")).run.path
 
 
 @pytest.mark.parametrize(

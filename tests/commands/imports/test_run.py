@@ -21,6 +21,7 @@ from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
 from merilo.commands.imports.run import _leave_nothing
 from merilo.commands.imports.tables import number_of
+from merilo.commands.replay.run import replay_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
@@ -345,7 +346,7 @@ def test_there_is_nothing_to_replay(here: Path) -> None:
     """Scores that merilo did not compute cannot be computed again; the error says whose they are."""
     run = import_scores(FILES / "ragas-0.4.csv", out=here / "run")
     with pytest.raises(UsageError, match=r"its scores were imported from ragas, ragas-0.4.csv"):
-        merilo.replay(run.path)
+        replay_run(run.path)
 
 
 def test_names_that_would_be_equal_are_refused(here: Path) -> None:

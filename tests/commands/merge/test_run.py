@@ -23,6 +23,7 @@ from merilo.api import merge
 from merilo.cli import outcome
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.run import label_run
+from merilo.commands.replay.run import replay_run
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
@@ -100,7 +101,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_merged_run_holds_what_a_whole_run_holds(here: Path, tmp_path: Path) -> None:
     """It verifies, its samples and questions are those of the whole run, and repeating its run asks nothing."""
     merged = merge([here / name for name in "213"], tmp_path / "merged")
-    assert printed("verify", merged.path)[0] == 0
+    assert printed("runs", "verify", merged.path)[0] == 0
     assert [each.sample for each in merged.samples] == [each.sample for each in merilo.Run.open(here / "whole").samples]
     whole = merilo.Run.open(here / "whole")
     keys = [key for each in whole.records() for key in each["trail"]]
@@ -156,7 +157,7 @@ def test_requests_and_cost_are_those_of_all_shards(tmp_path: Path, monkeypatch: 
     assert canonical(merged) == canonical(whole)
     assert merged.usage["requests"] == sum(each.usage["requests"] for each in parts) > whole.usage["requests"]
     assert merged.usage["cost_usd"] == pytest.approx(sum(each.usage["cost_usd"] for each in parts))
-    assert printed("verify", merged.path)[0] == 0
+    assert printed("runs", "verify", merged.path)[0] == 0
 
 
 OTHERS: dict[str, tuple[list[dict[str, Any]], str | None, dict[str, Any], str]] = {
@@ -196,8 +197,8 @@ def test_missing_shards_are_named(here: Path, tmp_path: Path) -> None:
 
 def test_a_replay_of_a_shard_is_refused(here: Path, tmp_path: Path) -> None:
     """Its cost is not that of the shard, so the merged run's would be wrong."""
-    replayed = merilo.replay(here / "3", out=tmp_path / "replayed").run
-    with pytest.raises(UsageError, match="is a replay"):
+    replayed = replay_run(here / "3", out=tmp_path / "replayed").run
+    with pytest.raises(UsageError, match="was recomputed"):
         merge([here / "1", here / "2", replayed], tmp_path / "merged")
 
 
@@ -235,7 +236,7 @@ def test_a_question_in_two_shards_has_one_answer(grades: tuple[int, int], messag
     with closing(sqlite3.connect(merged.path / STORE)) as db:
         assert db.execute("SELECT count(*) FROM answers").fetchone() == (1,)
     assert canonical(merged) == canonical(evaluated(tmp_path / "whole", SAME, judge=counted(grades[:1]), **chosen))
-    assert printed("verify", merged.path)[0] == 0
+    assert printed("runs", "verify", merged.path)[0] == 0
 
 
 DAMAGE = {
@@ -277,7 +278,7 @@ def test_a_killed_merge_leaves_nothing_half_and_finishes_when_repeated(here: Pat
     """Killed before each of its writes: the run is there whole, or not at all."""
     for name in "123":
         shutil.copytree(here / name, tmp_path / "template" / name)
-    words = ("merge", "3", "1", "2", "-o", "merged")
+    words = ("runs", "merge", "3", "1", "2", "-o", "merged")
     *killed, whole = killed_at_each_step(words, tmp_path / "template", tmp_path / "killed")
     expected = canonical(merilo.Run.open(whole / "merged"))
     assert expected == canonical(merilo.Run.open(here / "whole"))
@@ -349,7 +350,7 @@ def test_the_command_prints_the_summary_and_leaves_labels_out(
     parts = shards(tmp_path, rows(50), 2, metrics=["context_relevance"])
     label_run(parts[0], tmp_path / "labels.jsonl", samples=22)
     calibrate_run(parts[0], fill_in(tmp_path / "labels.jsonl", lambda _: "1"), attach=True)
-    assert outcome(["merge", *map(str, parts), "-o", str(tmp_path / "merged")]) == 0
+    assert outcome(["runs", "merge", *map(str, parts), "-o", str(tmp_path / "merged")]) == 0
     text = capsys.readouterr()
     assert "50 samples" in text.out
     assert "1 shard had human labels" in text.err

@@ -1,13 +1,12 @@
-"""`merilo replay` and `merilo run --record`, as people type them."""
+"""`merilo runs verify` with other metrics, with replies read again, and with a place for the recomputed run."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 from command_line import METRICS, SAMPLES, SCRIPT, Here
-from seals import remove_seal
+from seals import seal_again
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,10 +16,10 @@ JUDGE = ("--judge", "scripted:script.jsonl")
 
 @pytest.fixture
 def recorded(here: Here) -> Here:
-    """A directory with data.jsonl, script.jsonl, a run in `out` and its tape."""
+    """A directory with data.jsonl, script.jsonl, and a run in `out`."""
     here.write("data.jsonl", SAMPLES)
     here.write("script.jsonl", SCRIPT)
-    options = ["--metrics", METRICS, "--out", "out", "--max-failed", "1", "--record", "tape.jsonl.gz"]
+    options = ["--metrics", METRICS, "--out", "out", "--max-failed", "1"]
     done = here.merilo("run", "data.jsonl", *JUDGE, *options)
     assert done.returncode == 0, done.stderr
     return here
@@ -30,11 +29,10 @@ def files(run: Path) -> list[bytes]:
     return [(run / name).read_bytes() for name in ("manifest.json", "outcomes.jsonl", "summary.json")]
 
 
-@pytest.mark.parametrize("source", ["out", "tape.jsonl.gz"])
-def test_a_replay_says_that_it_is_bit_equal(recorded: Here, source: str) -> None:
+def test_a_replay_says_that_it_is_bit_equal(recorded: Here) -> None:
     """The page has the run's table, says how many outcomes are bit-equal, and writes nothing; the status is 0."""
     before = sorted(path.name for path in recorded.path.iterdir())
-    done = recorded.merilo("replay", source)
+    done = recorded.merilo("runs", "verify", "out", "--reread")
     assert (done.returncode, done.stderr) == (0, "")
     shown = recorded.merilo("show", "out").stdout
     assert done.stdout.split("\n\n")[1] == shown.split("\n\n")[1]  # the table
@@ -45,7 +43,7 @@ def test_a_replay_says_that_it_is_bit_equal(recorded: Here, source: str) -> None
 
 def test_a_replay_is_kept_where_it_is_wanted(recorded: Here) -> None:
     """With --out the recomputed run has the same bytes as the first, can be shown, and is pointed at."""
-    done = recorded.merilo("replay", "tape.jsonl.gz", "--out", "kept")
+    done = recorded.merilo("runs", "verify", "out", "--out", "kept")
     assert done.returncode == 0
     assert "merilo show kept --sample tower" in done.stdout
     assert files(recorded.path / "kept") == files(recorded.path / "out")
@@ -54,12 +52,13 @@ def test_a_replay_is_kept_where_it_is_wanted(recorded: Here) -> None:
 
 def test_a_difference_is_listed_and_is_the_exit_code(recorded: Here) -> None:
     """Recorded outcomes that do not follow from the recorded answers are listed with both values; the status is 1."""
-    path = remove_seal(recorded.path / "out") / "outcomes.jsonl"
+    path = recorded.path / "out" / "outcomes.jsonl"
     path.write_text(path.read_text(encoding="utf-8").replace('"value":0.5', '"value":0.75'), encoding="utf-8")
-    done = recorded.merilo("replay", "out")
+    seal_again(recorded.path / "out")
+    done = recorded.merilo("runs", "verify", "out", "--reread")
     assert done.returncode == 1
     assert "0.75, now 0.5" in done.stdout
-    told = recorded.json("replay", "out")["replay"]
+    told = recorded.json("runs", "verify", "out", "--reread")["replay"]
     assert not told["same"]
     assert told["different"] == len(told["differences"]) > 0
     assert (told["differences"][0]["recorded"]["value"], told["differences"][0]["now"]["value"]) == (0.75, 0.5)
@@ -67,7 +66,7 @@ def test_a_difference_is_listed_and_is_the_exit_code(recorded: Here) -> None:
 
 def test_json_has_the_run_and_the_comparison(recorded: Here) -> None:
     """With --json there is one object: the summary as of `merilo show`, and what came of the comparison."""
-    told, shown = recorded.json("replay", "tape.jsonl.gz"), recorded.json("show", "out")
+    told, shown = recorded.json("runs", "verify", "out", "--reread"), recorded.json("show", "out")
     assert told["metrics"] == shown["metrics"]
     assert told["requests"] == 0
     assert told["replay"]["equal"] == 12
@@ -76,7 +75,7 @@ def test_json_has_the_run_and_the_comparison(recorded: Here) -> None:
 
 def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
     """Metrics that the run did not have are computed, said to be new, and no difference; a name takes its data."""
-    done = recorded.merilo("replay", "out", "--metrics", "context_relevance(unit=context),context_relevance")
+    done = recorded.merilo("runs", "verify", "out", "--metrics", "context_relevance(unit=context),context_relevance")
     assert done.returncode == 0
     assert "context_relevance(unit=context): not in the run, so there is nothing to compare with" in " ".join(
         done.stdout.split()
@@ -86,43 +85,35 @@ def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
 
 def test_a_miss_is_one_sentence_and_wrong_use(recorded: Here) -> None:
     """A question whose answer is not recorded ends with status 2 and the command that records it."""
-    done = recorded.merilo("replay", "tape.jsonl.gz", "--metrics", "context_sufficiency", "--out", "kept")
+    done = recorded.merilo("runs", "verify", "out", "--metrics", "context_sufficiency", "--out", "kept")
     assert (done.returncode, done.stdout) == (2, "")
     told = " ".join(done.stderr.split())
     assert "has no answer to a question of context_sufficiency about sample 'tower': sufficiency (" in told
-    assert "To record it: merilo run DATA --metrics" in told
+    assert "Evaluate the data with this metric: merilo run DATA --metrics context_sufficiency" in told
     assert not (recorded.path / "kept").exists()
-
-
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("nothing", "Not a run directory"),
-        ("data.jsonl", "is neither a run directory nor a tape"),
-        ("cut", "is truncated after line"),
-    ],
-)
-def test_what_cannot_be_replayed_is_said(recorded: Here, source: str, told: str) -> None:
-    """A path that is neither run nor tape, and a tape that was cut, end with status 2 and one sentence."""
-    (recorded.path / "cut").write_bytes((recorded.path / "tape.jsonl.gz").read_bytes()[:-30])
-    done = recorded.merilo("replay", source)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert told in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
-
-
-def test_record_never_writes_over_data(recorded: Here) -> None:
-    """A name that belongs to another file is refused before anything is asked."""
-    before = (recorded.path / "data.jsonl").read_bytes()
-    done = recorded.merilo("run", "data.jsonl", *JUDGE, "--record", "data.jsonl")
-    assert done.returncode == 2
-    assert "is not a tape. Choose another name for --record" in " ".join(done.stderr.split())
-    assert (recorded.path / "data.jsonl").read_bytes() == before
 
 
 def test_reading_again_is_told(recorded: Here) -> None:
     """--reread says how many answers were read again; a scripted judge leaves nothing to read."""
-    done = recorded.merilo("replay", "out", "--reread")
+    done = recorded.merilo("runs", "verify", "out", "--reread")
     assert done.returncode == 0
     assert "0 of 0 answers differ" in done.stdout
-    assert json.loads(recorded.merilo("replay", "out", "--reread", "--json").stdout)["replay"]["reread"]["read"] == 0
+    assert recorded.json("runs", "verify", "out", "--reread")["replay"]["reread"]["read"] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("verify", "out"), "merilo runs verify"),
+        (("replay", "out"), "merilo runs verify"),
+        (("merge", "a", "b"), "merilo runs merge"),
+        (("cache", "prune", "--all"), "merilo runs cache"),
+        (("config",), "merilo runs config"),
+        (("convert", "out"), "merilo export"),
+    ],
+)
+def test_a_former_word_names_the_new_one(here: Here, old: tuple[str, ...], new: str) -> None:
+    """It does nothing, and ends with status 2."""
+    done = here.merilo(*old)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert new in done.stderr

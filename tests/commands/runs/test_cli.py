@@ -50,14 +50,14 @@ def _change(directory: Path, day: int) -> None:
 
 
 def _row(here: Here, name: str) -> dict[str, object]:
-    rows = {row["run"]: row for row in here.json("runs", "runs")["runs"]}
+    rows = {row["run"]: row for row in here.json("runs", "list", "runs")["runs"]}
     found: dict[str, object] = rows[f"runs/{name}"]
     return found
 
 
 def test_runs_are_listed_newest_first(runs: Here) -> None:
     """Each run has a row with time, samples, state and cost, and a line with data, judge and means that fit."""
-    shown = runs.merilo("runs", "runs", env={"TZ": "UTC"})
+    shown = runs.merilo("runs", "list", "runs", env={"TZ": "UTC"})
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout == LIST
 
@@ -66,24 +66,24 @@ def test_no_line_is_wider_than_the_screen_and_a_long_path_is_whole(runs: Here) -
     """A path that does not fit has its own line, so that it can be copied."""
     name = "a-directory-with-a-name-that-leaves-no-room-for-the-other-columns"
     (runs.path / "runs" / "new").rename(runs.path / "runs" / name)
-    lines = runs.merilo("runs", "runs").stdout.splitlines()
+    lines = runs.merilo("runs", "list", "runs").stdout.splitlines()
     assert f"runs/{name}" in lines
     assert max(map(len, lines)) <= 80
 
 
 def test_the_limit_counts_the_newest(runs: Here) -> None:
     """-n 1 lists the newest run and says that there is an older one."""
-    shown = runs.merilo("runs", "runs", "-n", "1").stdout
+    shown = runs.merilo("runs", "list", "runs", "-n", "1").stdout
     assert "runs/new" in shown
     assert "runs/old" not in shown
     assert "1 older run not shown (--limit)." in shown
-    found = runs.json("runs", "runs", "--limit", "1")
+    found = runs.json("runs", "list", "runs", "--limit", "1")
     assert (found["found"], [row["run"] for row in found["runs"]]) == (2, ["runs/new"])
 
 
 def test_the_record_has_all_means(runs: Here) -> None:
     """The JSON object has every mean of the run, unrounded."""
-    row = runs.json("runs", "runs")["runs"][0]
+    row = runs.json("runs", "list", "runs")["runs"][0]
     summary = json.loads((runs.path / "out" / "summary.json").read_text())
     assert row["means"] == {each["metric"]: each["mean"] for each in summary["metrics"]}
     assert row["changed"] == "2026-03-02T10:00:00Z"
@@ -92,18 +92,18 @@ def test_the_record_has_all_means(runs: Here) -> None:
 
 def test_without_a_directory_the_default_place_is_listed(run: Here) -> None:
     """`merilo runs` lists what `merilo run` stored without --out."""
-    assert run.merilo("runs").stdout == "No runs in .merilo/runs.\n"
+    assert run.merilo("runs", "list").stdout == "No runs in .merilo/runs.\n"
     run.merilo("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--metrics", "faithfulness", "--quiet")
-    assert [row["run"].startswith(".merilo/runs/data-") for row in run.json("runs")["runs"]] == [True]
-    assert len(run.json("runs", ".")["runs"]) == 2
+    assert [row["run"].startswith(".merilo/runs/data-") for row in run.json("runs", "list")["runs"]] == [True]
+    assert len(run.json("runs", "list", ".")["runs"]) == 2
 
 
 def test_a_missing_directory_is_a_usage_error(here: Here) -> None:
     """A directory that does not exist is named, with exit code 2; one without runs is not an error."""
-    missing = here.merilo("runs", "nowhere")
+    missing = here.merilo("runs", "list", "nowhere")
     assert (missing.returncode, missing.stderr) == (2, "No such directory: nowhere.\n")
     (here.path / "empty").mkdir()
-    assert here.merilo("runs", "empty").returncode == 0
+    assert here.merilo("runs", "list", "empty").returncode == 0
 
 
 def test_a_run_that_is_being_written_is_running(runs: Here) -> None:
@@ -122,7 +122,7 @@ def test_an_interrupted_run_names_its_reason(here: Here) -> None:
         judge = ("--judge", "openai:test-model", "--base-url", server.base_url)
         stopped = here.merilo("run", data, *judge, "--out", "runs/limited", "--max-requests", "1")
     assert stopped.returncode == 5
-    (row,) = here.json("runs", "runs")["runs"]
+    (row,) = here.json("runs", "list", "runs")["runs"]
     assert row["state"] == "interrupted"
     assert row["reason"].startswith("Limit of 1 request")
     assert row["reason"].endswith("of 4 samples are done.")
@@ -133,7 +133,7 @@ DAMAGES = {
     "no_manifest": ("interrupted", "Stopped before the first question."),
     "half_manifest": ("unreadable", "cannot be read"),
     "list_manifest": ("unreadable", "is not a JSON object"),
-    "newer": ("unreadable", "Upgrade merilo"),
+    "newer": ("unreadable", "Use the merilo that wrote it"),
     "no_summary": ("interrupted", "Killed before its results were written."),
     "half_summary": ("unreadable", "cannot be read"),
     "odd_summary": ("unreadable", "metrics"),
@@ -187,7 +187,7 @@ def test_a_damaged_run_has_a_row_and_hides_no_other(runs: Here, how: str) -> Non
     found = _row(runs, "old")
     assert (found["state"], reason in str(found["reason"])) == (state, True)
     assert _row(runs, "new") == sound
-    assert runs.merilo("runs", "runs").returncode == 0
+    assert runs.merilo("runs", "list", "runs").returncode == 0
 
 
 def test_directories_of_other_programs_are_skipped(runs: Here) -> None:
@@ -199,7 +199,7 @@ def test_directories_of_other_programs_are_skipped(runs: Here) -> None:
     (runs.path / "runs" / "notes.txt").write_text("notes")
     (runs.path / "runs" / ".hidden").mkdir()
     (runs.path / "runs" / "loop").symlink_to(runs.path / "runs")
-    paths = {row["run"].rpartition("/")[2] for row in runs.json("runs", "runs")["runs"]}
+    paths = {row["run"].rpartition("/")[2] for row in runs.json("runs", "list", "runs")["runs"]}
     assert paths == {"old", "new"}
 
 

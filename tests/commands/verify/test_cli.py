@@ -1,21 +1,19 @@
-"""`merilo verify` finds what a seal alone does not: a change whose author computed the digests again."""
+"""`merilo runs verify` finds what a seal alone does not: a change whose author computed the digests again."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from edits import printed
 from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, lenient, says_statements
-from seals import remove_seal, seal_again
+from seals import seal_again
 
 import merilo
 from merilo.judging.ask import ask
@@ -23,17 +21,17 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score
 from merilo.results.summary import Tally
 from merilo.runs.outcomes import outcome_from
-from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Undefined
     from merilo.runs.manifest import Aggregate
 
-FORMAT_1 = Path(__file__).parents[2] / "runs" / "format1" / "run"
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
 
 
@@ -55,7 +53,7 @@ def copy(whole: merilo.Run, tmp_path: Path) -> Path:
 
 
 def verified(run: Path) -> tuple[int, dict[str, Any]]:
-    code, text = printed("verify", run, "--json")
+    code, text = printed("runs", "verify", run, "--json")
     return code, json.loads(text)
 
 
@@ -71,7 +69,7 @@ def test_a_run_is_verified(copy: Path) -> None:
     assert {path.name: path.read_bytes() for path in copy.iterdir() if not path.name.startswith(".lock")} == {
         name: content for name, content in before.items() if not name.startswith(".lock")
     }
-    assert "all equal" in printed("verify", copy)[1]
+    assert "all equal" in printed("runs", "verify", copy)[1]
 
 
 def forge_outcomes(run: Path) -> None:
@@ -135,11 +133,11 @@ def test_every_forged_field_is_found(name: str, copy: Path) -> None:
     FORGERIES[name](copy)
     usage = json.loads((copy / USAGE).read_text(encoding="utf-8"))
     seal_again(copy, **usage)
-    assert merilo.Run.open(copy).sealed
+    assert merilo.Run.open(copy).metrics
     code, found = verified(copy)
     assert (code, found["state"]) == (1, "recomputes to other numbers")
     assert found["means"] or found["other"]
-    assert "differs" in printed("verify", copy)[1] or found["means"]
+    assert "differs" in printed("runs", "verify", copy)[1] or found["means"]
 
 
 def test_a_judge_that_gave_no_answer_is_found(copy: Path) -> None:
@@ -154,48 +152,6 @@ def test_a_judge_that_gave_no_answer_is_found(copy: Path) -> None:
     assert "which gave answers" in " ".join(found["other"])
 
 
-def test_a_sealed_run_of_an_older_format_keeps_its_copy(copy: Path) -> None:
-    """Removing the copy of the manifest and lowering its format does not make a run of merilo 0.1.0."""
-    changed(MANIFEST, lambda manifest: manifest.update(format=1, data="gold"))(copy)
-    with closing(sqlite3.connect(copy / STORE)) as db, db:
-        db.execute("DELETE FROM meta WHERE name = ?", (MANIFEST,))
-    seal_again(copy)
-    code, found = verified(copy)
-    assert code == 1
-    assert "lacks its copy of the manifest" in " ".join(found["other"])
-
-
-OF_0_1_0: dict[str, tuple[Callable[[Path], None], int]] = {
-    "origin": (FORGERIES["origin"], 1),
-    "name of the judge": (FORGERIES["name of the judge"], 1),
-    "cost": (FORGERIES["cost"], 1),
-    "interval": (changed(SUMMARY, row(interval=[0.1, 0.2])), 1),
-    "interval and method": (FORGERIES["interval and method"], 3),
-    "mean and method": (changed(SUMMARY, row(mean=0.99, method="percentile bootstrap")), 1),
-    "scale": (FORGERIES["scale"], 1),
-}
-
-
-@pytest.mark.parametrize("name", OF_0_1_0)
-def test_a_forged_run_of_0_1_0_is_not_sealed(name: str, copy: Path) -> None:
-    """It has no copy of its manifest, and an interval by another method cannot be recomputed; neither is believed."""
-    forge, expected = OF_0_1_0[name]
-    forge(remove_seal(copy))
-    code, found = verified(copy)
-    assert (code, found["sealed"]) == (expected, False)
-    assert not (copy / SEAL).exists()
-
-
-def test_fields_that_an_older_version_did_not_write_are_no_difference(tmp_path: Path) -> None:
-    """A run of format 1 has no bounds with undefined samples, no scales and no methods; it is verified and sealed."""
-    shutil.copytree(FORMAT_1, tmp_path / "run")
-    packed = tmp_path / "run" / "store.sqlite.gz"
-    packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
-    code, found = verified(tmp_path / "run")
-    assert (code, found["sealed_now"], found["means"]) == (0, True, [])
-    assert verified(tmp_path / "run")[0] == 0
-
-
 def drop_samples(run: Path) -> None:
     lines = (run / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
     (run / OUTCOMES).write_text("".join(lines[: -len(METRICS)]), encoding="utf-8")
@@ -205,33 +161,13 @@ def drop_samples(run: Path) -> None:
 def test_a_forged_run_with_a_right_seal_is_found(forge: Callable[[Path], None], copy: Path) -> None:
     """The files fit the seal, so the run is shown; but its numbers do not follow from its answers: exit code 1."""
     forge(copy)
-    assert printed("verify", copy)[0] == 2
+    assert printed("runs", "verify", copy)[0] == 2
     seal_again(copy)
-    assert merilo.Run.open(copy).sealed
+    assert merilo.Run.open(copy).metrics
     code, found = verified(copy)
     assert code == 1
     assert found["state"] == "recomputes to other numbers"
     assert found["different"] or found["means"] or found["notes"]
-
-
-def test_an_unsealed_run_is_sealed_if_it_recomputes(whole: merilo.Run, copy: Path) -> None:
-    """A note names what was not checked; from then on the store holds a copy of it."""
-    remove_seal(copy)
-    code, found = verified(copy)
-    assert (code, found["sealed"], found["sealed_now"]) == (0, True, True)
-    assert "were not checked" in found["notes"][0]
-    assert merilo.Run.open(copy).sealed
-    assert merilo.Run.open(copy).metrics == whole.metrics
-    assert verified(copy)[1]["notes"] == []
-
-
-def test_an_unsealed_run_with_other_numbers_stays_unsealed(copy: Path) -> None:
-    """It is not sealed, so it stays marked."""
-    forge_mean(remove_seal(copy))
-    code, found = verified(copy)
-    assert (code, found["sealed"]) == (1, False)
-    assert found["means"] == ["context_relevance"]
-    assert not (copy / SEAL).exists()
 
 
 def _means_of(run: Path) -> Aggregate:
@@ -294,4 +230,4 @@ def test_what_is_not_a_run_is_refused(what: str, tmp_path: Path) -> None:
         path.write_text("{}")
     if what == "another directory":
         path.mkdir()
-    assert printed("verify", path) == (2, "")
+    assert printed("runs", "verify", path) == (2, "")

@@ -1,4 +1,4 @@
-"""`merilo cache info` and `merilo cache prune`: show the verdicts that runs share, and remove some."""
+"""`merilo runs cache`: show the verdicts that runs share, or remove some."""
 
 from __future__ import annotations
 
@@ -18,26 +18,18 @@ if TYPE_CHECKING:
     from merilo.engine.cache_upkeep import Contents, Pruned
     from merilo.rendering.page import Page
 
-INFO_HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge.
+HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge; or remove some.
 
-The cache is the file that MERILO_CACHE names; by default it is in your cache directory. Runs may use it meanwhile.
+The cache is the file that MERILO_CACHE names; by default it is in your cache directory. --older-than, --judge and --all
+remove verdicts. Finished runs have their own copies; only later runs ask the judge again. Runs may use the cache
+meanwhile.
 """
-INFO_EXAMPLES = """\b
+EXAMPLES = """\b
 Examples:
-  merilo cache info
-  merilo cache info --json
-  MERILO_CACHE=team.sqlite merilo cache info
-"""
-PRUNE_HELP = """Remove verdicts from the cache: old ones, those of one judge, or all.
-
-The age of a verdict is the time since it was stored. Finished runs have their own copies of verdicts; only later runs
-ask the judge again. Runs may use the cache meanwhile.
-"""
-PRUNE_EXAMPLES = """\b
-Examples:
-  merilo cache prune --older-than 90d
-  merilo cache prune --judge openai:gpt-4.1-mini --older-than 4w
-  merilo cache prune --all
+  merilo runs cache
+  merilo runs cache --older-than 90d
+  merilo runs cache --judge openai:gpt-4.1-mini --older-than 4w
+  merilo runs cache --all
 """
 _THOUSAND = 1000
 _UNITS = ("kB", "MB", "GB", "TB")
@@ -45,24 +37,7 @@ _AGE = re.compile(r"(\d{1,6})([hdw])")
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 
 
-def info(json: Json = False, debug: Debug = False) -> None:
-    """Show the cache."""
-    del debug  # main reads it
-    from merilo.engine.cache_file import default_path
-    from merilo.engine.cache_upkeep import contents
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, tell, write
-
-    found = contents(default_path())
-    for notice in found.notices:
-        tell(notice)
-    if json:
-        write(json_text(_record(found)) + "\n")
-    else:
-        show(_page(found, page_width()))
-
-
-def prune(
+def cache(
     older_than: Annotated[
         str | None, typer.Option(metavar="AGE", help="Remove verdicts older than this, such as 36h, 90d or 12w.")
     ] = None,
@@ -71,15 +46,26 @@ def prune(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Remove verdicts."""
+    """Show the cache, or remove the chosen verdicts."""
     del debug  # main reads it
-    if every == (older_than is not None or judge is not None):
-        raise UsageError("Choose verdicts with --older-than AGE, --judge NAME or both, or use --all alone.")
     from merilo.engine.cache_file import default_path
+    from merilo.engine.cache_upkeep import contents
     from merilo.engine.cache_upkeep import prune as prune_file
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import tell, write
+    from merilo.rendering.terminal import page_width, show, tell, write
 
+    chosen = older_than is not None or judge is not None
+    if every and chosen:
+        raise UsageError("Choose verdicts with --older-than AGE, --judge NAME or both, or use --all alone.")
+    if not every and not chosen:
+        found = contents(default_path())
+        for notice in found.notices:
+            tell(notice)
+        if json:
+            write(json_text(_record(found)) + "\n")
+        else:
+            show(_page(found, page_width()))
+        return
     before = None if older_than is None else int(time.time()) - _age_s(older_than)
     pruned = prune_file(default_path(), before=before, judge=judge)
     for notice in pruned.notices:
@@ -158,19 +144,11 @@ def _day(seconds: int) -> str:
     return datetime.fromtimestamp(seconds).astimezone().date().isoformat()
 
 
-INFO = Command(
-    name="cache info",
+COMMAND = Command(
+    name="runs cache",
     section=Section.MAINTAIN,
-    summary="Show the location and content of the cache.",
-    help=INFO_HELP,
-    call=info,
-    examples=INFO_EXAMPLES,
-)
-PRUNE = Command(
-    name="cache prune",
-    section=Section.MAINTAIN,
-    summary="Remove verdicts from the cache.",
-    help=PRUNE_HELP,
-    call=prune,
-    examples=PRUNE_EXAMPLES,
+    summary="Show the verdict cache, or remove verdicts.",
+    help=HELP,
+    call=cache,
+    examples=EXAMPLES,
 )

@@ -13,7 +13,6 @@ from merilo.commands.calibrate.label_matching import combinable, draw_of, draws_
 from merilo.errors import DataError, RunError, UsageError
 from merilo.results.scores import read_scores
 from merilo.runs.lock import RunLock
-from merilo.runs.publish import write_file
 from merilo.runs.run import LABELS, opened
 from merilo.runs.seal import publish, recover
 from merilo.stats.intervals import LEVEL, SEED
@@ -66,10 +65,7 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) 
     try:
         with RunLock(run.path):
             recover(run.path)
-            if run.sealed:
-                publish(run.path, {LABELS: text})
-            else:
-                write_file(path, text)
+            publish(run.path, {LABELS: text})
     except OSError as error:
         raise RunError(f"Cannot store the labels with the run ({path}: {error.strerror}).") from error
     return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))

@@ -18,7 +18,6 @@ from merilo.commands.compare.metric_names import (
 from merilo.commands.compare.result import Moved, Row, RunComparison, Side
 from merilo.commands.compare.settings import SHOWN
 from merilo.errors import DataError, UsageError
-from merilo.rendering.wording import unsealed_notes
 from merilo.results.basis import basis_of
 from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early
 from merilo.results.contents import equal_questions
@@ -133,7 +132,6 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             *labels.notes,
             *kinder_notes(rows, names),
             *import_notes(measured, names, chosen),
-            *unsealed_notes(measured),
         ),
         level=wanted.level,
         undefined=policy,

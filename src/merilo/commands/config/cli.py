@@ -1,4 +1,4 @@
-"""`merilo config`: show the settings that apply, and allow a project file."""
+"""`merilo runs config`: show the settings that apply, and allow a project file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ you have allowed this content of the file with --allow. A file that another user
 """
 EXAMPLES = """\b
 Examples:
-  merilo config
-  merilo config --allow
+  merilo runs config
+  merilo runs config --allow
 """
 
 
@@ -93,7 +93,7 @@ def _show(found: ProjectFile | None, record: dict[str, Any]) -> None:  # Any: JS
     else:
         page.line(str(found.path))
         if record["uses"]:
-            state = "allowed" if found.allowed else "not allowed; read it, then run merilo config --allow"
+            state = "allowed" if found.allowed else "not allowed; read it, then run merilo runs config --allow"
             page.text(f"{state}: {'; '.join(record['uses'])}", indent=2)
     page.blank()
     shown = [(row["option"], _text(row["value"]), row["from"]) for row in record["settings"]]
@@ -113,7 +113,7 @@ def _text(value: object) -> str:
 
 
 COMMAND = Command(
-    name="config",
+    name="runs config",
     section=Section.MAINTAIN,
     summary="Show the settings of merilo.toml.",
     help=HELP,

@@ -35,7 +35,6 @@ from merilo.runs.directory import run_directory
 from merilo.runs.files import MANIFEST
 from merilo.runs.ledger import Balance
 from merilo.runs.lock import RunLock
-from merilo.runs.tape_writer import write_tape
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -156,7 +155,7 @@ def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks
     ends = None if options.max_seconds is None else time.time() + options.max_seconds
     return Blocks(
         source,
-        replace(options, runner=None, workers=None, progress=None, record=None, cache=cache),
+        replace(options, runner=None, workers=None, progress=None, cache=cache),
         shards,
         planned_blocks(samples, workers, [each.name for each in shards.iterdir()]),
         workers,
@@ -264,8 +263,6 @@ class _DistributedEvaluation:
 
     def _merged(self) -> Run:
         run = merge_runs([self._blocks.path(block) for block in self._all], self._path).run
-        if self._options.record is not None:
-            write_tape(run, Path(self._options.record))
         with suppress(OSError):
             shutil.rmtree(self._blocks.directory)
         return run

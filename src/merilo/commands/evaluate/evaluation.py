@@ -21,9 +21,7 @@ from merilo.rendering.wording import count
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.files import TABLE
 from merilo.runs.ledger import Balance, Ledger
-from merilo.runs.outcome_lines import as_table
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, SUMMARY, Run, json_text
 from merilo.runs.seal import publish
@@ -245,10 +243,9 @@ class RunEvaluation:
         texts = {SUMMARY: json_text(summary)}
         if self._rewrite:
             texts[MANIFEST] = json_text(self._manifest.to_fields())
-        if self._part.exists() or not any((self._path / name).exists() for name in (OUTCOMES, TABLE)):
+        if self._part.exists() or not (self._path / OUTCOMES).exists():
             self._part.touch()
-            form = as_table(self._options.outcomes)
-            publish(self._path, texts, streamed=True, usage=usage, store=self._store, table=form)
+            publish(self._path, texts, streamed=True, usage=usage, store=self._store)
 
     def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
         """Return what ended this call and how many samples are done; None if all is done."""

@@ -144,7 +144,7 @@ class Options:
     shard: str | None = opt(
         None,
         _DATA,
-        "Evaluate shard I of N only; merilo merge makes one run of all shards.",
+        "Evaluate shard I of N only; merilo runs merge makes one run of all shards.",
         details='evaluate one of several shards of the data, such as "2/8": every eighth sample, from the second on. '
         "`merge` makes one run of all shards. None: all samples.",
         metavar="I/N",
@@ -261,23 +261,6 @@ class Options:
     )
     retry_failed: bool = opt(
         False, _OUTPUT, "Retry questions that failed in this run.", type=bool, in_project_file=False
-    )
-    outcomes: str | None = opt(
-        None,
-        _OUTPUT,
-        "Store the outcomes as jsonl or parquet. [default: jsonl]",
-        details='the form in which outcomes are stored: "jsonl" or "parquet" (needs the extra `parquet`). Both hold '
-        "the same outcomes. None: the form that the run has; JSON Lines for a new run.",
-        metavar="FORM",
-    )
-    record: str | PathLike[str] | None = opt(
-        None,
-        _OUTPUT,
-        "Also store the run with every reply in one file, such as tape.jsonl.gz.",
-        details='a file that receives the run with every reply (a tape), such as "tape.jsonl.gz", also if the run '
-        "stops early. None: no tape.",
-        metavar="TAPE",
-        in_project_file=False,
     )
     log_json: str | PathLike[str] | None = opt(
         None, _OUTPUT, "Append events to this file, one JSON object per line.", metavar="FILE", in_project_file=False

@@ -34,7 +34,6 @@ from merilo.runs.manifest_diff import Resumed, resumed
 from merilo.runs.run import MANIFEST, STORE, Run, json_text, write_json
 from merilo.runs.seal import recover
 from merilo.runs.store import Store
-from merilo.runs.tape_writer import write_tape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,18 +124,8 @@ async def _run_in(
             batches=batches,
             rewrite=MANIFEST in found.changed,
         )
-        await _work_and_record(work, path, options, audience)
-    return Run.open(path)
-
-
-async def _work_and_record(work: RunEvaluation, path: Path, options: Options, audience: ProgressDispatcher) -> None:
-    """Evaluate, and write the tape, also after a stop."""
-    try:
         await work.do()
-    except BaseException:
-        _record(path, options, audience, stopped=True)
-        raise
-    _record(path, options, audience)
+    return Run.open(path)
 
 
 def _resumed(path: Path, dataset: Dataset, ready: Prepared, options: Options, store: Store) -> Resumed:
@@ -158,8 +147,6 @@ def _store_manifest(path: Path, store: Store, found: Resumed) -> None:
     there = (path / MANIFEST).exists()
     if not there or MANIFEST in found.changed:
         store.put_copy(MANIFEST, json_text(found.manifest.to_fields()))
-    elif store.remark(MANIFEST) is None:  # merilo 0.1.0 stored no copy
-        store.put_copy(MANIFEST, (path / MANIFEST).read_text(encoding="utf-8"))
     if not there:
         write_json(path / MANIFEST, found.manifest.to_fields())
 
@@ -199,18 +186,3 @@ def _ledger(
     price_again(ledger, options.price, judges.values())
     check_spent(path, ledger.balance + spent_elsewhere(options), options.budget)
     return ledger
-
-
-def _record(path: Path, options: Options, audience: ProgressDispatcher, *, stopped: bool = False) -> None:
-    """Write the tape, if one is wanted. After a stop, a tape that cannot be written is only noted."""
-    if options.record is None:
-        return
-    try:
-        cached = write_tape(Run.open(path), Path(options.record))
-    except RunError as error:
-        if not stopped:
-            raise
-        audience.note(str(error))
-    else:
-        if cached:
-            audience.note(f"{cached:,} answers came from the cache; {options.record} has no raw replies to them.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.engine.installed.worded import INSTALLED, OWN
@@ -13,9 +12,7 @@ from merilo.judges.route_specs import named_specs
 from merilo.judges.spec import cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
-from merilo.runs.outcome_lines import as_table
 from merilo.runs.shards import Shard
-from merilo.runs.tape_writer import check_tape_path
 
 if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
@@ -35,9 +32,7 @@ def checked(options: Options) -> Options:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     if options.prompts not in (OWN, INSTALLED):
         raise UsageError(f"prompts must be {OWN} or {INSTALLED}, got {options.prompts!r} (--prompts).")
-    _ = options.request_limits, options.budget, as_table(options.outcomes)
-    if options.record is not None:
-        check_tape_path(Path(options.record))
+    _ = options.request_limits, options.budget
     if options.log_json is not None:
         check_log_path(options.log_json)
     if options.until_decided is not None or options.baseline is not None:

@@ -121,7 +121,7 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     if wanted and len(chosen) < len(scores.ids):
         notes.append(
             f"{len(chosen):,} of {len(scores.ids):,} samples of {run.path}, drawn at random, were recomputed from the "
-            f"stored answers. To recompute all: {command('verify', str(run.path))}"
+            f"stored answers. To recompute all: {command('runs', 'verify', str(run.path))}"
         )
     return notes
 
@@ -140,7 +140,7 @@ def _check_manifest(scores: RunScores, store: Store) -> None:
 
 def _check_scales(scores: RunScores, metrics: Mapping[str, Metric]) -> None:
     """Raise RunError if the manifest has another range or direction for a metric."""
-    known = scores.run.manifest.scales  # older runs have none
+    known = scores.run.manifest.scales
     for text, scale in scales_of(metrics).items():
         if text in known and known[text] != json.loads(json.dumps(scale)):
             raise _different(scores.run.path, f"{MANIFEST} has another scale for {text}")
@@ -174,5 +174,5 @@ def _sample_of(record: OutcomeRecord) -> str:
 def _different(path: Path, problem: str) -> _Different:
     return _Different(
         f"{path / OUTCOMES} does not follow from the stored answers: {problem}. To list all differences: "
-        f"{command('verify', str(path))}"
+        f"{command('runs', 'verify', str(path))}"
     )

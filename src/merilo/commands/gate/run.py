@@ -11,7 +11,7 @@ from merilo.commands.gate.planned import looks_note
 from merilo.commands.gate.result import Gate, Gates, Kind
 from merilo.errors import RunError, UsageError
 from merilo.rendering.overview import command
-from merilo.rendering.wording import count, unsealed_notes
+from merilo.rendering.wording import count
 from merilo.results.basis import Basis, judged_by_embedded
 from merilo.results.planned_stopping import check_planned_clusters, planned_of
 from merilo.results.scores import read_scores
@@ -71,7 +71,6 @@ def gate_run(
     notes = [*asked.notes]
     if pair is not None:
         notes += [*pair.notes, *_judge_noise(pair, gates), *_embedded_drops(pair, gates)]
-    notes += unsealed_notes(runs)
     from merilo.commands.gate import recomputed  # not before: it needs `evaluate`, which needs this module
 
     notes += [note for each in (scores, *([] if pair is None else [pair.base])) for note in recomputed.recompute(each)]

@@ -1,4 +1,4 @@
-"""`merilo merge`: make one run of the runs over all shards of a data set."""
+"""`merilo runs merge`: make one run of the runs over all shards of a data set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = """\b
 Examples:
   merilo run answers.jsonl --shard 1/2 --out shards/1
   merilo run answers.jsonl --shard 2/2 --out shards/2
-  merilo merge shards/1 shards/2 -o runs/whole
+  merilo runs merge shards/1 shards/2 -o runs/whole
 """
 
 
@@ -65,8 +65,8 @@ def merge(
 
 
 COMMAND = Command(
-    name="merge",
-    section=Section.MEASURE,
+    name="runs merge",
+    section=Section.MAINTAIN,
     summary="Make one run of shards.",
     help=HELP,
     call=merge,

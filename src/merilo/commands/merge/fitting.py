@@ -62,7 +62,7 @@ def _part(run: Run) -> Part:
         raise UsageError(f"{run.path} is not a shard. Evaluate each shard with merilo run --shard I/N.")
     part = Part(run, Shard.recorded(run.manifest.shard))
     if "replayed" in run.usage:
-        raise UsageError(f"{part} is a replay. Merge the evaluated shards, then replay the merged run.")
+        raise UsageError(f"{part} was recomputed. Merge the evaluated shards, then recompute the merged run.")
     if not run.complete:
         raise UsageError(
             f"{part} is not finished: {run.done:,} of {run.manifest.samples:,} samples are done. Repeat its command "

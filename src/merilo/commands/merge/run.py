@@ -20,7 +20,6 @@ from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, RUN_FILES, STORE, SUMMARY
 from merilo.runs.lock import RunLock
 from merilo.runs.merged_store import ShardStore, StoreMerge
-from merilo.runs.outcome_lines import is_table
 from merilo.runs.publish import PART, sync_directory
 from merilo.runs.run import Run, json_text
 from merilo.runs.seal import inspect_seal, publish
@@ -76,8 +75,7 @@ def _build(path: Path, parts: Sequence[Part]) -> None:
                 part.run.file(name)
         texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
         store.put_copy(MANIFEST, texts[MANIFEST])
-        table = all(is_table(part.run.file(OUTCOMES)) for part in parts)
-        publish(path, texts, streamed=True, usage=usage, store=store, table=table)
+        publish(path, texts, streamed=True, usage=usage, store=store)
 
 
 def _check_target(path: Path) -> None:

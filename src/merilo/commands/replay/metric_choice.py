@@ -66,8 +66,8 @@ class Choosing:
             return parse_recorded(text, version)
         except UsageError as error:
             raise UsageError(
-                f"{self.source} has the metric {text}, which cannot be built here ({str(error).rstrip('.')}). Pass it "
-                "as an object (merilo.replay(..., metrics=[...])) or choose others (--metrics)."
+                f"{self.source} has the metric {text}, which cannot be built here ({str(error).rstrip('.')}). Choose "
+                "others (--metrics)."
             ) from error
 
     def _in_some(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Recomputes the scores of a run or a tape from its recorded answers, without asking a judge.
+"""Recomputes the scores of a run from its recorded answers, without asking a judge.
 
 Each metric's plan is run again, and its questions are answered from the recorded trail.
 """
@@ -6,7 +6,6 @@ Each metric's plan is run again, and its questions are answered from the recorde
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import sqlite3
 import tempfile
@@ -14,27 +13,20 @@ import time
 import weakref
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, question_text
 from merilo.data.remote import refuse_url
-from merilo.engine.answer_store import SPECIAL
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated
 from merilo.engine.unmeasured import unmeasured
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
-from merilo.judges.routed import recorded_parts
-from merilo.judging.json_types import as_object, compact
-from merilo.providers.anthropic import ANTHROPIC_URL
-from merilo.providers.google import GOOGLE_URL
-from merilo.providers.ollama import OLLAMA_URL
-from merilo.providers.openai import OPENAI_URL
-from merilo.providers.secrets import DIGEST
+from merilo.judging.json_types import compact
 from merilo.results.planned_stopping import stop_of_record
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
@@ -46,9 +38,7 @@ from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, Run, js
 from merilo.runs.scales import scales_of
 from merilo.runs.seal import belongs, publish, recover
 from merilo.runs.store import Store
-from merilo.runs.tape_reader import unpack
 from merilo.runs.weak import recorded_weak_kinds, weak_metrics
-from merilo.short_repr import short_repr
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -61,7 +51,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Definition, Metric
-    from merilo.runs.manifest import Aggregate, Manifest
+    from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
 
     Outcomes = dict[str, OutcomeRecord]
@@ -92,7 +82,7 @@ class Replay:
     run: Run
     """The recomputed run. Its files are deleted with this object, unless a directory was named for it."""
     source: Path
-    """The run or tape that was replayed."""
+    """The run that was recomputed."""
     equal: int
     """Outcomes that are bit-equal to the recorded ones."""
     different: int
@@ -112,12 +102,6 @@ class Replay:
         """True if every recorded outcome and aggregate was recomputed bit-equal."""
         return not self.different and not self.means
 
-    def __repr__(self) -> str:
-        """Return the main facts, shortened."""
-        return short_repr(
-            self, run=self.run.path, source=self.source, equal=self.equal, different=self.different, new=self.new
-        )
-
 
 def replay_run(
     source: str | PathLike[str],
@@ -126,7 +110,13 @@ def replay_run(
     out: str | PathLike[str] | None = None,
     reread: bool = False,
 ) -> Replay:
-    """Recompute the scores of a run or a tape without asking a judge; see `merilo.replay`."""
+    """Recompute the scores of a run from its stored answers, without asking a judge.
+
+    `metrics`: as in `evaluate`; one that is not in the run uses its answers to equal questions of the same judge. None:
+    those of the run. `out`: a new directory for the recomputed run; None: a temporary one, deleted with the result.
+    `reread`: parse the raw replies of language models again. Raises RunError if the run cannot be read or lacks an
+    answer, UsageError for a metric that cannot be built.
+    """
     path = local_run(source)
     asked = [metrics] if isinstance(metrics, str) else metrics
     if asked is not None and not asked:
@@ -138,17 +128,17 @@ def replay_run(
         with ExitStack() as stack:
             if kept is not None:
                 stack.enter_context(_claimed(kept))
-            run = unpack(path, _made(work / "tape")) if path.is_file() else Run.open(path)
+            run = Run.open(path)
             _check_ours(run, path)
-            into = _made(work / "run") if kept is None else kept
+            into = work / "run" if kept is None else kept
+            into.mkdir(exist_ok=True)
             return _replayed(Replaying(run, path, into, asked, Reread() if reread else None, kept is not None))
     except BaseException as error:
         shutil.rmtree(work, ignore_errors=True)
         if isinstance(error, sqlite3.Error | OSError):
-            raise RunError(f"Cannot replay {path} ({error}).") from error
+            raise RunError(f"Cannot recompute {path} ({error}).") from error
         raise
     finally:
-        shutil.rmtree(work / "tape", ignore_errors=True)
         if kept is not None:
             shutil.rmtree(work, ignore_errors=True)
 
@@ -280,13 +270,13 @@ class Replaying:
     def _missing(self, question: Question[Any], text: str, sample: Sample) -> str:
         return (
             f"{self.source} has no answer to a question of {text} about sample {sample.id!r}: "
-            f"{question_text(question)}. To record it: {_recording(self.run.manifest, text)}"
+            f"{question_text(question)}. Evaluate the data with this metric: merilo run DATA --metrics {text}"
         )
 
     def _keep_store(self, store: Store) -> Store | None:
         """Return an open copy of the run's store; None for a link to it, which suffices for a temporary run."""
         target = self.into / STORE
-        if not self.kept and self.run.path == self.source:
+        if not self.kept:
             with suppress(OSError):  # Windows allows symbolic links only with a privilege
                 target.symlink_to((self.run.path / STORE).resolve())
                 return None
@@ -337,48 +327,7 @@ def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
     if not stored.file(SUMMARY).exists():  # stopped between writing outcomes and means
         return ()
     mine, theirs = now.metrics, stored.metrics
-    return tuple(text for text in mine if text in theirs and not _same_reply(mine[text], theirs[text]))
-
-
-def _same_reply(now: Aggregate, stored: Aggregate) -> bool:
-    """Return True if two aggregates are equal; the intervals of older runs, made by another method, are ignored."""
-    if stored.bounds_with_undefined is None:
-        now, stored = (
-            replace(
-                each, interval=None, note="", remark="", method=None, seed=None, shares={}, bounds_with_undefined=None
-            )
-            for each in (now, stored)
-        )
-    return _text(asdict(now)) == _text(asdict(stored))
-
-
-def _recording(manifest: Manifest, text: str) -> str:
-    """Return the command that records a run with the metric, so that it can be replayed."""
-    metrics = dict.fromkeys([*manifest.metrics, *manifest.composites, text])
-    words = ["merilo", "run", "DATA", "--metrics", ",".join(metrics)]
-    for role, judge in manifest.judges.items():
-        name = str(judge.get("name", "JUDGE"))
-        parts = recorded_parts(judge)
-        if parts[0].label:
-            words += [word for part in parts for word in ("--judge", f"{part.label}={part.name}")]
-        elif role not in SPECIAL.values():
-            words += ["--judge", name if role in {"judge", name} else f"{role}={name}"]
-        elif role == "embedder" and name.startswith("openai:"):
-            words += ["--embedder", name]
-    every = chain.from_iterable(map(recorded_parts, manifest.judges.values()))
-    addresses = set(filter(None, (_address(part.fingerprint) for part in every)))
-    if len(addresses) == 1:
-        words += ["--base-url", *addresses]
-    return shlex.join([*words, "--record", "TAPE"])
-
-
-def _address(fingerprint: Mapping[str, Any]) -> str | None:  # Any: JSON
-    """Return the address of a judge's endpoint; None if it is the provider's default, is not stored, or is absent."""
-    provider = as_object(fingerprint.get("provider")) or {}
-    address = provider.get("base_url")
-    if not address or address in {OPENAI_URL, ANTHROPIC_URL, GOOGLE_URL, OLLAMA_URL}:
-        return None
-    return "ADDRESS" if DIGEST in str(address) else str(address)
+    return tuple(text for text in mine if text in theirs and _text(asdict(mine[text])) != _text(asdict(theirs[text])))
 
 
 def trail_of(record: OutcomeRecord | None) -> list[bytes]:
@@ -386,7 +335,7 @@ def trail_of(record: OutcomeRecord | None) -> list[bytes]:
     try:
         return [] if record is None else [bytes.fromhex(key) for key in record.get("trail", ())]
     except (TypeError, ValueError) as error:
-        raise RunError(f"The trail of an outcome is damaged ({error}). Make the run or the tape again.") from error
+        raise RunError(f"The trail of an outcome is damaged ({error}). Make the run again.") from error
 
 
 def _sample_of(record: OutcomeRecord) -> object:
@@ -401,12 +350,7 @@ def _text(value: object) -> str:
 def _check_ours(run: Run, path: Path) -> None:
     """Raise UsageError for imported scores."""
     if run.manifest.origin is not None:
-        raise UsageError(f"Cannot replay {path}: its scores were imported from {run.manifest.origin}.")
-
-
-def _made(path: Path) -> Path:
-    path.mkdir()
-    return path
+        raise UsageError(f"Cannot recompute {path}: its scores were imported from {run.manifest.origin}.")
 
 
 @contextmanager
@@ -419,14 +363,14 @@ def _claimed(path: Path) -> Generator[None]:
         made = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         if any(each.name not in RUN_FILES for each in path.iterdir()):
-            raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
+            raise RunError(f"{path} is not empty; a recomputed run is written to a new directory (--out).")
     except (OSError, ValueError) as error:
         raise RunError(f"Cannot use {path} ({error}); choose another directory (--out).") from error
     with RunLock(path):
         recover(path)
         begun = (path / SEAL).exists()
         if (path / MANIFEST).exists() and not (begun and "replayed" in unchecked_run(path).usage):
-            raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
+            raise RunError(f"{path} is not empty; a recomputed run is written to a new directory (--out).")
         try:
             yield
         except BaseException:

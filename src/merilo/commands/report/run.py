@@ -21,7 +21,7 @@ from merilo.rendering.correction import corrected_aggregates, row_name
 from merilo.rendering.overview import agreement, judge_name
 from merilo.rendering.spent import spent_text
 from merilo.rendering.weak import WEAK_LEGEND, unread_note
-from merilo.rendering.wording import NONE, STOPPED, UNSEALED, count, percent
+from merilo.rendering.wording import NONE, STOPPED, count, percent
 from merilo.results.basis import BY_JUDGE
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
@@ -193,13 +193,11 @@ def _facts(run: Run) -> tuple[str, ...]:
 
 
 def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution, ...]:
-    """Return what limits the numbers: an unfinished run, no seal, and a judge without human labels or a weak one."""
+    """Return what limits the numbers: an unfinished run, and a judge without human labels or a weak one."""
     manifest = run.manifest
     found: list[Caution] = []
     if not run.complete:
         found.append(Caution("Unfinished.", f"This run was {STOPPED}."))
-    if not run.sealed:
-        found.append(Caution("No seal.", UNSEALED))
     corrected = [metric for metric, each in corrections.items() if each.estimate is not None]
     if corrected:
         found.append(Caution("Corrected.", f"Human labels correct the means of {', '.join(corrected)}."))

@@ -1,4 +1,4 @@
-"""`merilo runs`: list the runs in a directory."""
+"""`merilo runs list`, or `merilo runs` alone: list the runs in a directory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from merilo.commands.flags import Debug, Json
 HELP = """List the runs in a directory: state, samples, cost and the first means of each, newest first.
 
 DIR is searched three levels deep. Without it, lists the runs that merilo run stored without --out (.merilo/runs).
-Only manifests and summaries are read; merilo show and merilo verify check a run's other files.
+Only manifests and summaries are read; merilo show and merilo runs verify check a run's other files.
 """
 EXAMPLES = """\b
 Examples:
   merilo runs
-  merilo runs experiments -n 10
-  merilo runs . --json
+  merilo runs list experiments -n 10
+  merilo runs list . --json
 """
 
 
@@ -48,8 +48,8 @@ def runs(
 
 
 COMMAND = Command(
-    name="runs",
-    section=Section.LOOK,
+    name="runs list",
+    section=Section.MAINTAIN,
     summary="List the runs in a directory.",
     help=HELP,
     call=runs,

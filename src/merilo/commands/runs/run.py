@@ -140,7 +140,7 @@ def _read(path: Path, changed: datetime) -> ListedRun:
     if not (path / SUMMARY).exists():
         return found
     summary = _object(path / SUMMARY)
-    if bad := shapes.SUMMARY_FIELDS(summary):
+    if bad := shapes.invalid_summary(summary):
         raise RunError(f"{path / SUMMARY} is damaged: {bad} is missing or has a wrong value.")
     return replace(
         found,
@@ -163,7 +163,7 @@ def _usage(path: Path) -> Mapping[str, Any]:  # Any: numbers, texts and nulls
     """Return the usage of a run; empty if its file is missing or damaged, since the results do not depend on it."""
     with suppress(RunError):
         found = _object(path / USAGE)
-        if not shapes.USAGE_FIELDS({name: value for name, value in found.items() if name != "seal"}):
+        if not shapes.invalid_usage({name: value for name, value in found.items() if name != "seal"}):
             return found
     return {}
 

@@ -1,4 +1,4 @@
-"""`merilo verify`: check that a run is what merilo wrote."""
+"""`merilo runs verify`: check that a run is what merilo wrote, or compute other metrics from its stored answers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,33 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, given
+from merilo.commands.flags import Debug, Json, given, metric_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.commands.replay.run import Difference, Replay
     from merilo.commands.verify.run import Verification
     from merilo.rendering.page import Page
+    from merilo.runs.outcomes import OutcomeRecord
 
 HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from its store.
 
 merilo compares every file with the seal of the run. It computes outcomes again from the stored answers, means and
 intervals from the outcomes, and the usage from the ledger. It compares all other fields with copies in the store. No
-judge is asked. A run of merilo 0.1.0 has no seal; it gets one if it recomputes.
+judge is asked. A lost seal is written again if the run recomputes.
 
-Exit codes: 0 verified, 1 recomputes to other numbers, 2 a broken seal or not a run, 3 cannot tell, because a metric of
-the run is not known here or an earlier version computed intervals by another method.
+With --metrics, other metrics are computed from the stored answers, and with --reread the replies of language models
+are parsed again with the current rules. --out keeps the recomputed run.
+
+Exit codes: 0 verified, 1 recomputes to other numbers, 2 a broken seal, not a run or an answer that is not stored, 3
+cannot tell, because a metric of the run is not known here or has another version.
 """
 EXAMPLES = """\b
 Examples:
-  merilo verify runs/first
-  merilo verify runs/first --json
+  merilo runs verify runs/first
+  merilo runs verify runs/first --metrics precision@3 --out runs/precision
+  merilo runs verify runs/first --reread
 """
 _SHOWN = 10
 
@@ -35,23 +43,49 @@ def verify(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
     ],
+    metrics: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Compute these metrics from the stored answers.")
+    ] = None,
+    reread: Annotated[
+        bool, typer.Option("--reread", help="Parse the replies of language models again, with the current rules.")
+    ] = False,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Store the recomputed run in this new directory.")
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Verify a run and report."""
+    """Verify a run, or recompute it, and report."""
     del debug  # read in main, which reports errors
     from merilo.commands.verify.run import State, verify_run
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
 
+    if metrics or reread or out is not None:
+        _recompute(run, metric_texts(metrics) if metrics else None, out, reread=reread, json=json)
+        return
     found = verify_run(run)
-    if json:
-        write(json_text(_record(found)) + "\n")
-    else:
-        show(_page(found, page_width()))
+    _print(_record(found) if json else _page(found))
     codes = {State.DIFFERENT: Exit.GATE_FAILED, State.BROKEN: Exit.WRONG_USE, State.CANNOT_TELL: Exit.CANNOT_TELL}
     if found.state in codes:
         raise typer.Exit(codes[found.state])
+
+
+def _recompute(run: str, metrics: list[str] | None, out: str | None, *, reread: bool, json: bool) -> None:
+    from merilo.commands.replay.run import replay_run
+
+    found = replay_run(run, metrics=metrics, out=out, reread=reread)
+    _print(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
+    if not found.same:
+        raise typer.Exit(Exit.GATE_FAILED)
+
+
+def _print(found: Page | dict[str, Any]) -> None:  # Any: JSON
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import show, write
+
+    if isinstance(found, dict):
+        write(json_text(found) + "\n")
+    else:
+        show(found)
 
 
 def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
@@ -66,22 +100,20 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
         "outcomes": found.outcomes,
         "recomputed": found.recomputed,
         "different": found.different,
-        "differences": [
-            {"sample": each.sample, "metric": each.metric, "recorded": each.recorded, "now": each.now}
-            for each in found.differences
-        ],
+        "differences": _differences(found.differences),
         "means": list(found.means),
         "other": list(found.other),
         "notes": list(found.notes),
     }
 
 
-def _page(found: Verification, width: int) -> Page:
+def _page(found: Verification) -> Page:
     from merilo.commands.verify.run import State
     from merilo.rendering.page import Page, Span, Tone
     from merilo.rendering.sanitize import clean
+    from merilo.rendering.terminal import page_width
 
-    page = Page(width)
+    page = Page(page_width())
     tone = {State.VERIFIED: Tone.GOOD, State.CANNOT_TELL: Tone.STRONG}.get(found.state, Tone.BAD)
     page.line(Span(f"{clean(str(found.run))}: {found.state.value}", tone))
     page.blank()
@@ -90,11 +122,7 @@ def _page(found: Verification, width: int) -> Page:
             page.text(sentence)
         return page
     page.entries(_rows(found))
-    if found.differences:
-        page.heading("Differences")
-        page.entries([(f"{each.sample} {each.metric}", ", ".join(each.fields)) for each in found.differences[:_SHOWN]])
-        if found.different > _SHOWN:
-            page.text(f"... and {found.different - _SHOWN:,} more (--json lists the first 100)", indent=2)
+    _list(page, found)
     return page
 
 
@@ -115,8 +143,87 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
     return [*rows, *differs, *(("note", clean(note)) for note in found.notes)]
 
 
+def _differences(found: Sequence[Difference]) -> list[dict[str, Any]]:  # Any: JSON
+    return [
+        {"sample": each.sample, "metric": each.metric, "recorded": each.recorded, "now": each.now} for each in found
+    ]
+
+
+def _list(page: Page, found: Verification | Replay) -> None:
+    if found.differences:
+        page.heading("Differences")
+        page.entries([(f"{each.sample} {each.metric}", _change(each)) for each in found.differences[:_SHOWN]])
+        if found.different > _SHOWN:
+            page.text(f"... and {found.different - _SHOWN:,} more (--json lists the first 100)", indent=2)
+
+
+def _change(difference: Difference) -> str:
+    old, new = _outcome(difference.recorded), _outcome(difference.now)
+    return f"{old}, now {new}" if old != new else f"{old} unchanged, but different {', '.join(difference.fields)}"
+
+
+def _outcome(record: OutcomeRecord) -> str:
+    if record.get("outcome") == "score":
+        return repr(record.get("value"))
+    error: Mapping[str, str] = record.get("error") or {}
+    return f"{record.get('outcome')} ({record.get('reason') or error.get('message', '')})"
+
+
+def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JSON
+    from merilo.rendering.overview import overview_record
+
+    again = found.reread
+    return {
+        **overview_record(found.run),
+        "run": out,
+        "replay": {
+            "source": str(found.source),
+            "same": found.same,
+            "equal": found.equal,
+            "different": found.different,
+            "differences": _differences(found.differences),
+            "means": list(found.means),
+            "new": list(found.new),
+            "versions": {text: list(pair) for text, pair in found.versions.items()},
+            "reread": again and {"read": again.read, "different": again.different, "unread": again.unread},
+        },
+    }
+
+
+def _replay_page(found: Replay, *, kept: bool) -> Page:
+    from merilo.rendering.overview import overview_page
+    from merilo.rendering.terminal import page_width
+
+    page = overview_page(found.run, page_width(), kept=kept)
+    page.heading("Recomputed from stored answers")
+    page.entries(_replay_rows(found))
+    _list(page, found)
+    return page
+
+
+def _replay_rows(found: Replay) -> list[tuple[str, str]]:
+    from merilo.rendering.wording import count
+
+    total = found.equal + found.different
+    rows = [("source", str(found.source))]
+    if found.different:
+        rows.append(("outcomes", f"{found.equal:,} of {total:,} are bit-equal to the recorded ones"))
+    else:
+        rows.append(("outcomes", f"all {total:,} are bit-equal to the recorded ones" if total else "none was recorded"))
+    if found.means:
+        rows.append(("means", f"of {', '.join(found.means)}: differ from the recorded ones"))
+    if found.new:
+        rows.append(("new", f"{', '.join(found.new)}: not in the run, so there is nothing to compare with"))
+    rows += [("versions", f"{text} was {old} and is {new} now") for text, (old, new) in found.versions.items()]
+    if (again := found.reread) is not None:
+        rest = f"; {count(again.unread, 'answer')} used as recorded, because their replies cannot be read"
+        differ = f"{again.different:,} of {count(again.read, 'answer')} differ"
+        rows.append(("reread", differ + (rest if again.unread else "")))
+    return rows
+
+
 COMMAND = Command(
-    name="verify",
+    name="runs verify",
     section=Section.MAINTAIN,
     summary="Check that a run is as merilo wrote it.",
     help=HELP,

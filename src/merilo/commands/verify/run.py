@@ -9,7 +9,6 @@ lists the fields that may differ.
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import tempfile
 from contextlib import closing, suppress
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from merilo.commands.replay.run import Replaying
-from merilo.commands.verify.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
+from merilo.commands.verify.compared import JSON, NOT_RECOMPUTED, differing
 from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
@@ -34,13 +33,13 @@ from merilo.runs.fetched import local_run
 from merilo.runs.files import LEDGER, read_json_bytes
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
-from merilo.runs.outcome_lines import is_table, outcome_lines
+from merilo.runs.outcome_lines import outcome_lines
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.publish import PART
 from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, USAGE, Run, open_store, unchecked_run
 from merilo.runs.scales import recorded_scale
-from merilo.runs.seal import SEALED_FORMAT, digest_of_outcomes, inspect_seal, publish, recover, results_of
-from merilo.runs.store import FORMAT, Store
+from merilo.runs.seal import digest_of_file, inspect_seal, publish, recover, results_of
+from merilo.runs.store import Store
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Verification:
 
 
 def verify_run(source: str | PathLike[str]) -> Verification:
-    """Verify a run. One without a seal, which merilo 0.1.0 wrote, is sealed if it recomputes.
+    """Verify a run. A lost seal is written again if the run recomputes.
 
     Raises RunError if there is no run, or it cannot be read.
     """
@@ -188,43 +187,37 @@ def _sample_of(record: OutcomeRecord) -> str:
 
 def _concluded(found: Verification, run: Run, summary: JSON, manifest: JSON) -> Verification:
     """Compare the summary and the manifest with the recomputed ones, and return the finished verification."""
-    older = run.manifest.format < FORMAT or run.manifest.merilo != version()
     _ = run.metrics  # raises for a damaged summary
     stored = _json(run, SUMMARY)
-    rows = compared_rows(stored["metrics"], summary["metrics"], older=older)
+    here = {row["metric"]: row for row in summary["metrics"]}
+    means = tuple(row["metric"] for row in stored["metrics"] if any(differing(row, here.get(row["metric"]))))
     other, notes, unknown = [*found.other], [*found.notes], False
     outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
     if outcomes != (expected := run.done * len(run.manifest.metrics)):
         other.append(f"The run has {outcomes:,} outcomes, but should have {expected:,}.")
-    rest = [*differing(*(_without(each, {"metrics"}) for each in (stored, summary)), older=older)]
+    rest = [*differing(_without(stored, {"metrics"}), _without(summary, {"metrics"}))]
     if [row["metric"] for row in stored["metrics"]] != [row["metric"] for row in summary["metrics"]]:
         rest.append("the order of its metrics")
     if rest:
         other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {_listed(rest)}.")
     if manifest:
         ignored = {*NOT_RECOMPUTED[MANIFEST], "metrics", "composites"}
-        now = [*differing(*(_without(each, ignored) for each in (_json(run, MANIFEST), manifest)), older=older)]
+        now = [*differing(_without(_json(run, MANIFEST), ignored), _without(manifest, ignored))]
         if now:
             other.append(f"{run.path / MANIFEST} does not agree with the metrics: {_listed(now)}.")
-        versions, here = (
-            {**each["metrics"], **each.get("composites", {})} for each in (_json(run, MANIFEST), manifest)
-        )
-        for text in versions:
-            if here.get(text) != versions[text]:
-                notes.append(f"{text} has version {versions[text]} in the run and {here.get(text)} here.")
+        was, is_now = ({**each["metrics"], **each.get("composites", {})} for each in (_json(run, MANIFEST), manifest))
+        for text in was:
+            if is_now.get(text) != was[text]:
+                notes.append(f"{text} has version {was[text]} in the run and {is_now.get(text)} here.")
                 unknown = True
-    if rows.by_method:
-        unknown = True
-        notes.append(
-            f"An earlier version made the intervals of {', '.join(rows.by_method)} by another method, so they cannot "
-            f"be checked. To compute them again: merilo replay {shlex.quote(str(run.path))} --out DIRECTORY"
-        )
-    wrong = found.different or rows.different or other
+    if run.manifest.merilo != version():
+        notes.append(f"merilo {run.manifest.merilo} wrote the run; this is merilo {version()}.")
+    wrong = found.different or means or other
     return replace(
         found,
         state=State.DIFFERENT if wrong else State.CANNOT_TELL if unknown else State.VERIFIED,
         outcomes=outcomes,
-        means=rows.different,
+        means=means,
         other=tuple(other),
         notes=tuple(notes),
     )
@@ -299,19 +292,14 @@ class _Reading:
         run, wrong, notes = self._run, list[str](), list[str]()
         copy = self._store.remark(MANIFEST)
         if copy is not None:
-            names = [*differing(_json(run, MANIFEST), json.loads(copy), older=False)]
+            names = [*differing(_json(run, MANIFEST), json.loads(copy))]
             if names:
                 wrong.append(f"{run.path / MANIFEST} differs from its copy in the store: {_listed(names)}.")
-        elif run.manifest.format >= SEALED_FORMAT or inspected.seal is not None:
-            wrong.append(f"{run.path / STORE} lacks its copy of the manifest.")
         else:
-            notes.append(
-                "merilo 0.1.0 stored no copy of the manifest: its names, notes and skipped records were not checked."
-            )
+            wrong.append(f"{run.path / STORE} lacks its copy of the manifest.")
         wrong += self._unknown_judges()
-        wrong += self._table_problems(inspected)
         if run.manifest.origin is not None:
-            wrong += self._import_problems(first=inspected.seal is None)
+            wrong += self._import_problems()
         if len(inspected.recorded) > 1:
             notes.append("A command was interrupted while it wrote the results, so the usage was not checked.")
         elif names := self._usage_differences():
@@ -331,31 +319,16 @@ class _Reading:
                     return [f"{self._run.path / MANIFEST} does not name {asked.judge}, which gave answers."]
         return []
 
-    def _table_problems(self, inspected: Inspected) -> list[str]:
-        """Return a sentence if outcomes as Parquet are not those of the seal, or their columns contradict them."""
-        path = self._run.file(OUTCOMES)
-        if not is_table(path):
-            return []
-        from merilo.runs.outcome_table import table_fault
-
-        try:
-            if inspected.seal is not None and digest_of_outcomes(path) != inspected.seal.digests[OUTCOMES]:
-                return [f"{path} does not hold the outcomes that the seal names."]
-            fault = table_fault(path)
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path} is damaged ({error}).") from error
-        return [] if fault is None else [f"{path} is damaged: {fault}."]
-
-    def _import_problems(self, *, first: bool) -> list[str]:
+    def _import_problems(self) -> list[str]:
         """Return a sentence for each contradiction to the claim that the scores were imported."""
         run, wrong = self._run, list[str]()
         answered = next(self._store.keys(), None) is not None
         if answered or run.manifest.judges or any(not text.startswith(FOREIGN) for text in run.manifest.metrics):
             wrong.append(f"{run.path / MANIFEST} names {run.manifest.origin} as origin, but the run was not imported.")
         copy = self._store.remark(OUTCOMES)
-        if copy is None and not (first and run.manifest.format < SEALED_FORMAT):
+        if copy is None:
             wrong.append(f"{run.path / STORE} lacks the digest of the imported scores.")
-        elif copy is not None and copy != digest_of_outcomes(run.file(OUTCOMES)):
+        elif copy != digest_of_file(run.file(OUTCOMES)):
             wrong.append(f"{run.path / OUTCOMES} does not hold the scores that were imported.")
         return wrong
 
@@ -365,9 +338,8 @@ class _Reading:
         if not (run.path / USAGE).exists():
             return []
         usage = _rounded(_without(run.usage, NOT_RECOMPUTED[USAGE]))
-        older = run.manifest.format < SEALED_FORMAT
-        found = min(([*differing(usage, _rounded(each), older=older)] for each in self._expected_usage()), key=len)
-        if self._store.ledger_lines == 0 and (older or not run.complete):
+        found = min(([*differing(usage, _rounded(each))] for each in self._expected_usage()), key=len)
+        if self._store.ledger_lines == 0 and not run.complete:
             spent = self._store_usage("charged")  # a resumed command may have stored more before it was killed
             found = [name for name in found if not _lower(usage.get(name), spent.get(name))]
         return [*found, *(["stopped"] if run.complete and run.usage.get("stopped") is not None else [])]
@@ -399,9 +371,6 @@ def _seal(path: Path) -> None:
         recover(path)
         run, store = unchecked_run(path), Store.open(path / STORE)
         try:
-            store.put_copy(MANIFEST, run.file(MANIFEST).read_text(encoding="utf-8"))
-            if run.manifest.origin is not None:
-                store.put_copy(OUTCOMES, digest_of_outcomes(run.file(OUTCOMES)))
             publish(path, {}, usage=run.usage, store=store)
         finally:
             store.close()

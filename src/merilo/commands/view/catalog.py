@@ -20,7 +20,7 @@ from merilo.commands.runs.run import listed_run, run_directories
 from merilo.commands.view.result import ViewedRun
 from merilo.errors import RunError
 from merilo.results.contents import questions_digest
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, TABLE, USAGE
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.lock import is_locked
 from merilo.runs.seal import stamp
 from merilo.runs.store import Store
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Stamps = tuple[tuple[int, ...], ...]
-_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, TABLE, STORE)
+_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, STORE)
 _ID_BYTES: Final = 8
 _WAIT_S: Final = 2.0
 """Seconds to wait for one run. A real one takes 10 ms, and its questions a second for each 100,000 samples."""
