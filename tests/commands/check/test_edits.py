@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.commands.check.asking import edit_sample, questions_of
+from merilo.commands.check.asking import questions_of
 from merilo.commands.check.cases import Case, JudgementKinds, SeededSampler, labelled_cases
 from merilo.commands.check.edits import LANGUAGES, denied, inserted_texts, names_in, neutral, other_name, other_number
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
-from merilo.commands.check.probes import BY_NAME, PROBES
+from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample
 from merilo.commands.check.record import check_record
 from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
 from merilo.data.labels import Labelled, Task

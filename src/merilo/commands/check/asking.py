@@ -24,9 +24,7 @@ from merilo.metrics.steps import is_blank
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.commands.check.probes import Probe, ProbeTrial
     from merilo.data.labels import Labelled
-    from merilo.data.sample import JSON
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
 
@@ -119,30 +117,6 @@ def sample_of(record: Labelled) -> Sample:
         metadata={"task": record.task.value},
     )
     return with_identified_language(sample)
-
-
-def edit_sample(probe: Probe, trial: ProbeTrial) -> Sample:
-    """Return a trial as a sample: its fields are the original case, its metadata contain every version."""
-    case, first = trial.case, trial.versions[0]
-    versions: list[JSON] = [
-        {"contexts": list(each.contexts)}
-        | ({"statement": each.statement} if each.statement else {})
-        | ({"draw": each.draw} if each.draw else {})
-        for each in trial.versions
-    ]
-    return Sample(
-        edit_id(probe, trial),
-        user_input=case.user_input or None,
-        retrieved_contexts=first.contexts,
-        response=first.statement or None,
-        language=case.language,
-        metadata={"edit": probe.name, "asks": case.asks.value, "versions": versions},
-    )
-
-
-def edit_id(probe: Probe, trial: ProbeTrial) -> str:
-    """Return `EDIT/CASE`, which is unique: an edit is applied at most once to a case."""
-    return f"{probe.name}/{trial.case.id}"
 
 
 def _edited_questions(sample: Sample, versions: Sequence[Mapping[str, Any]]) -> Asked:

@@ -22,11 +22,13 @@ from merilo.commands.check.edits import (
     other_name,
     other_number,
 )
+from merilo.data.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from merilo.commands.check.cases import Case, SeededSampler
+    from merilo.data.sample import JSON
 
     Trials = Callable[[Sequence[Case], SeededSampler], Iterable["ProbeTrial"]]
 
@@ -91,6 +93,30 @@ class Probe:
     """Function that makes trials from cases; unsuitable cases give none."""
     repeats: bool = False
     """True if the probe asks the same question again, which is pointless for a deterministic judge."""
+
+
+def edit_sample(probe: Probe, trial: ProbeTrial) -> Sample:
+    """Return a trial as a sample: its fields are the original case, its metadata contain every version."""
+    case, first = trial.case, trial.versions[0]
+    versions: list[JSON] = [
+        {"contexts": list(each.contexts)}
+        | ({"statement": each.statement} if each.statement else {})
+        | ({"draw": each.draw} if each.draw else {})
+        for each in trial.versions
+    ]
+    return Sample(
+        edit_id(probe, trial),
+        user_input=case.user_input or None,
+        retrieved_contexts=first.contexts,
+        response=first.statement or None,
+        language=case.language,
+        metadata={"edit": probe.name, "asks": case.asks.value, "versions": versions},
+    )
+
+
+def edit_id(probe: Probe, trial: ProbeTrial) -> str:
+    """Return `EDIT/CASE`, which is unique: an edit is applied at most once to a case."""
+    return f"{probe.name}/{trial.case.id}"
 
 
 # -- the same question --------------------------------------------------------------------------------

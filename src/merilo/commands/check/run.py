@@ -22,8 +22,6 @@ from merilo.commands.check.asking import (
     KIND,
     TRIAL,
     CheckedVerdicts,
-    edit_id,
-    edit_sample,
     label_id,
     sample_of,
     trial_sample,
@@ -32,7 +30,7 @@ from merilo.commands.check.cases import SeededSampler, labelled_cases
 from merilo.commands.check.effects import Result, TrialVerdicts, result_of
 from merilo.commands.check.items import ItemStatus, items_of
 from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
-from merilo.commands.check.probes import BY_NAME, PROBES
+from merilo.commands.check.probes import BY_NAME, PROBES, edit_id, edit_sample
 from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
