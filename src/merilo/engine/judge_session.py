@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("merilo")
 
+MAX_VERDICT = 2**25
+"""Maximum characters of a stored verdict. A store takes no value above 128 MiB, and a character may have 4 bytes."""
+
 
 def open_session(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) -> JudgeSession:
     """Open a judge session for a unit and run it to its first requests."""
@@ -137,13 +140,15 @@ def _broken(judge: Judge, error: Exception) -> Failure:
 
 
 def _storable(answer: Answer) -> Answer:
-    """Return the answer, or a failure if it contains text that cannot be encoded (half a surrogate pair)."""
+    """Return the answer, or a failure if it cannot be stored: too long, or with half a surrogate pair."""
     if isinstance(answer, Failure):
         return _kept(answer)
     try:
-        answer.to_json()
+        size = len(answer.to_json())
     except ValueError:
         return Failure(FailureKind.BROKEN, "the verdict contains half a surrogate pair, which cannot be stored")
+    if size > MAX_VERDICT:
+        return Failure(FailureKind.BROKEN, f"the verdict has {size:,} characters, more than {MAX_VERDICT:,}")
     return answer
 
 

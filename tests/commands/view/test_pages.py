@@ -17,6 +17,7 @@ from graded_runs import FAILS, graded
 from merilo.commands.report.write import report_text
 from merilo.commands.view import catalog, pages
 from merilo.commands.view.app import create_app
+from merilo.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,6 +195,25 @@ def test_a_run_that_is_slow_to_read_hides_no_other(runs: Path, monkeypatch: pyte
     released.set()
     monkeypatch.setattr(catalog, "_WAIT_S", 20.0)
     assert "unusually long" not in ask(app, "/").text
+
+
+def test_few_slow_runs_are_read_at_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slow run takes memory, so the others wait until one of them has been read."""
+    released, begun = Event(), []
+
+    def slow(path: Path) -> object:
+        begun.append(path)
+        released.wait()
+        raise RunError("no run")
+
+    for number in range(20):
+        shutil.copytree(runs / "first", runs / f"copy{number}")
+    monkeypatch.setattr(catalog, "listed_run", slow)
+    monkeypatch.setattr(catalog, "_WAIT_S", 0.01)
+    page = ask(app_of(runs), "/")
+    released.set()
+    assert page.text.count("This run takes unusually long to read.") == 22
+    assert len(begun) == 4
 
 
 def test_whatever_a_page_raises_is_a_page(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

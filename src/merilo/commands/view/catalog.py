@@ -36,6 +36,8 @@ _WAIT_S: Final = 2.0
 """Seconds to wait for one run. A real one takes 10 ms, and its questions a second for each 100,000 samples."""
 _TOTAL_WAIT_S: Final = 10.0
 """Seconds to wait for all runs of a list together."""
+_MAX_UNFINISHED: Final = 4
+"""Maximum number of runs that are still being read; each may take some 300 MB."""
 _SLOW: Final = "This run takes unusually long to read. It is still being read."
 T = TypeVar("T")
 
@@ -101,10 +103,13 @@ class Catalog:
         return found[1]
 
     def _in_time(self, key: tuple[str, str], read: Callable[[], T]) -> T | None:
-        """Return the result of a function that runs in its own thread; None if it takes too long.
+        """Return the result of a function that runs in its own thread; None if it, or several others, take too long.
 
         It then continues, and the first call with its key after its end returns its result.
         """
+        unfinished = sum(not call.done() for _, call in self._calls.values())
+        if key not in self._calls and unfinished >= _MAX_UNFINISHED:
+            return None
         began, call = self._calls.get(key) or (time.monotonic(), Future[object]())
         if key not in self._calls:
             self._calls[key] = began, call
