@@ -13,6 +13,7 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
 from merilo import api
+from merilo.commands.check.judges import judges_agreement
 from merilo.commands.check.run import JudgeCheck
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.short_repr import LIMIT, short_repr
@@ -62,7 +63,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "power": api.power(first, second, difference=0.1),
         "label": tasks,
         "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
-        "agree": api.judge_agree([first, second]),
+        "agree": judges_agreement([first, second]),
         "plot": first.plot(),
     }
 

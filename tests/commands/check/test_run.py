@@ -24,7 +24,6 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Score, Undefined, drive
-from merilo.metrics.contract import check_metric
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -202,12 +201,6 @@ def test_evidence_names_what_it_is_about() -> None:
     )
     assert isinstance(context, Score)
     assert [(piece.about, piece.index, piece.text) for piece in context.evidence] == [(EvidenceTarget.CONTEXT, 0, "")]
-
-
-def test_it_keeps_the_law_of_metrics() -> None:
-    """The one metric that asks about items is a metric like any other."""
-    samples = [sample_of(record(Task.GROUNDEDNESS, id=f"r{n}", response=f"One is {n}. Two is even.")) for n in range(9)]
-    check_metric(CheckedVerdicts("support"), samples=samples)
 
 
 # -- whole checks -------------------------------------------------------------------------------------

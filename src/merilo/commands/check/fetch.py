@@ -112,10 +112,10 @@ def _chosen(name: str, source: HubModel, card: Card | None) -> Download:
     allowed = {each.name: each for each in source.files if is_allowed(each.name)}
     weights = _onnx_files(allowed, card)
     if not weights:
-        raise UsageError(f"{source.model} has no .onnx file.{export_advice(source.model)}")
+        raise UsageError(f"{source.model} has no .onnx file. {export_advice(source.model)}")
     tokenizer = _first(allowed, "tokenizer.json" if card is None else card.files.tokenizer)
     if tokenizer is None:
-        raise UsageError(f"{source.model} has no tokenizer.json.{export_advice(source.model)}")
+        raise UsageError(f"{source.model} has no tokenizer.json. {export_advice(source.model)}")
     texts = [each for each in allowed if each in {"config.json", "README.md"} or fnmatchcase(each, "LICENSE*")]
     return Download(name, source, tuple(allowed[each] for each in sorted({*weights, *texts, tokenizer})), card)
 
