@@ -272,7 +272,8 @@ def test_a_report_is_made_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(calls) == 1
     assert len(set(before)) == 1
     graded(runs / "first", GRADES)  # written again, with equal content
-    assert ask(app, address).body == before[0]
+    after = ask(app, address).body
+    assert re.sub(rb"[\d.]+ s<", b"", after) == re.sub(rb"[\d.]+ s<", b"", before[0])
     assert len(calls) == 2
 
 
