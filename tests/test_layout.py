@@ -193,11 +193,3 @@ def test_the_public_names_are_few_and_sorted() -> None:
     assert names == sorted(names)
     assert len(names) <= MOST_PUBLIC_NAMES
     assert [name for name in names if not hasattr(merilo, name)] == []
-
-
-def test_each_slow_test_exists() -> None:
-    """A test that is renamed must not slip back into `make fast` and leave its old name in the list."""
-    tests = Path(__file__).parent
-    for line in (tests / "slow.txt").read_text(encoding="utf-8").split():
-        path, _, function = line.partition("::")
-        assert f"def {function}(" in (tests.parent / path).read_text(encoding="utf-8"), line
