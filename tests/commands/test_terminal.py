@@ -89,11 +89,11 @@ def test_python_m_merilo_is_the_command(tmp_path: Path) -> None:
     assert printed[0].startswith("merilo ")
 
 
-@pytest.mark.parametrize("group", [(), ("judge",)])
-def test_without_a_command_the_help_is_shown(here: Here, group: tuple[str, ...]) -> None:
-    """A group of commands alone shows its help."""
-    assert here.merilo(*group).stdout == here.merilo(*group, "--help").stdout
-    assert here.merilo(*group).returncode == 0
+@pytest.mark.parametrize(("words", "helped"), [((), ()), (("judge",), ("judge", "check"))])
+def test_without_a_command_the_help_is_shown(here: Here, words: tuple[str, ...], helped: tuple[str, ...]) -> None:
+    """The command alone shows its help; a group of one command shows that of the command."""
+    assert here.merilo(*words).stdout == here.merilo(*helped, "--help").stdout
+    assert here.merilo(*words).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("metrics",), ("run", "-h")])

@@ -229,7 +229,7 @@ def test_a_cache_that_may_not_be_written_is_one_sentence(home: Path) -> None:
     home.parent.chmod(0o555)
     run = ("run", data, "--metrics", "context_relevance", "--out", home.parent.parent / "run")
     for arguments in (run, ("runs", "cache", "--all")):
-        if arguments[0] == "cache":
+        if arguments[0] == "runs":
             home.parent.chmod(0o755)
             VerdictCache(home).close()
             home.parent.chmod(0o555)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LONG = "x" * 3_000_000
+LONG = "x" * 1_000_000
 ROWS = [{"user_input": "Which city?", "retrieved_contexts": ["Paris is a city."], "response": "Paris."}]
 
 
@@ -38,7 +38,7 @@ def run_with(server: JudgeServer, metric: str, out: Path) -> merilo.Run:
 
 
 def test_a_store_holds_no_more_of_a_reply_than_is_read(server: JudgeServer, tmp_path: Path) -> None:
-    """Of three replies of 3,000,000 characters the run stores 400,000 each, with the length and digest of the whole."""
+    """Of three replies of 1,000,000 characters the run stores 400,000 each, with the length and digest of the whole."""
     server.fail_next(*[says(LONG)] * 3)
     run = run_with(server, "context_relevance", tmp_path / "run")
     assert (run.path / "store.sqlite").stat().st_size < 4 * MAX_REPLY_CHARACTERS
@@ -83,7 +83,7 @@ def test_a_completion_that_is_too_long_fails(server: JudgeServer, tmp_path: Path
     run = run_with(server, "nvidia:context_relevance", tmp_path / "run")
     (record,) = run.records()
     assert record["outcome"] == "failed"
-    assert "3,000,000 characters; at most 400,000 are read" in json.dumps(record)
+    assert "1,000,000 characters; at most 400,000 are read" in json.dumps(record)
 
 
 def test_show_says_how_long_the_reply_was(server: JudgeServer, tmp_path: Path) -> None:
@@ -91,4 +91,4 @@ def test_show_says_how_long_the_reply_was(server: JudgeServer, tmp_path: Path) -
     server.fail_next(*[says(LONG)] * 3)
     run = run_with(server, "context_relevance", tmp_path / "run")
     shown = Here(tmp_path).merilo("show", "run", "--sample", next(iter(run.records()))["sample"])
-    assert shown.stdout.count("3,000,000 characters long; the first 400,000 are stored") == 3, shown
+    assert shown.stdout.count("1,000,000 characters long; the first 400,000 are stored") == 3, shown

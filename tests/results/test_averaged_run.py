@@ -9,11 +9,11 @@ import pytest
 from labelled_run import Row, by_grade, contexts_rows, fill_in, grade_of, judged_run, lenient, read_tasks, true_mean
 from page_text import page_text
 
-from merilo.api import replay
 from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.run import label_run
+from merilo.commands.replay.run import replay_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.judging.kinds.relevance import Relevance
@@ -85,7 +85,7 @@ def test_only_averaged_scores_have_the_key(run: merilo.Run, tmp_path: Path) -> N
 def test_a_replay_gives_the_numbers_of_its_run(judge: Any, tmp_path: Path) -> None:
     """A run without the field, as all earlier ones are, keeps its counts; one with the field its averages."""
     original = judged_run(tmp_path / "run", ROWS[:10], METRICS, judge)
-    again = replay(original.path, out=tmp_path / "again").run
+    again = replay_run(original.path, out=tmp_path / "again").run
     assert dict(again.metrics) == dict(original.metrics)
     assert again.metrics["context_relevance"].averaged == (judge is averaged)
 

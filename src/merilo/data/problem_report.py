@@ -22,7 +22,7 @@ _NEAR: Final = 0.75
 _MAX_SPANS: Final = 4
 _MAX_COLUMNS: Final = 200
 _MAX_NAMED: Final = 20
-_NUMBER: Final = re.compile(r"[._ -]?\d+$")
+_NUMBER: Final = re.compile(r"(?:[._ -]|(?<!\d))\d++$")
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

@@ -77,11 +77,11 @@ def test_draws_are_separate_lines(tmp_path: Path) -> None:
 
 
 def test_a_rejected_parameter_is_left_out_of_the_next_batch(tmp_path: Path) -> None:
-    """A parameter that the model rejects fails every line once; the next batch is sent without it."""
+    """A parameter that the model rejects fails every line; a batch with a small value is tried, then one without it."""
     with BatchServer() as server:
         server.refuse("temperature")
         run = batched(server, tmp_path / "run", 2)
-        assert len(server.batches) == 3
+        assert len(server.batches) == 4
     assert list(run.usage["adaptations"].values()) == [{"temperature": "dropped"}]
     assert all(each.failed == 0 for each in run.metrics.values())
 

@@ -117,7 +117,7 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
         (("show", "nothing-here"), "manifest.json"),
         (("show", "out", "--sample", "nobody"), "nobody"),
         (("metrics", "nope"), "No metric"),
-        (("judge", "test", "scripted:none.json"), "none.json"),
+        (("judge", "check", "scripted:none.json", "--task", "trial"), "none.json"),
     ],
 )
 def test_wrong_use_exits_with_2_and_one_message(run: Here, arguments: tuple[str, ...], message: str) -> None:

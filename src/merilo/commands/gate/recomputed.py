@@ -17,9 +17,9 @@ from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread
 from merilo.commands.replay.run import Replaying, as_asked, trail_of
 from merilo.errors import RunError, UsageError
+from merilo.judges.routed import recorded_parts
 from merilo.judging.verdicts import Failure
 from merilo.rendering.overview import command
-from merilo.results.basis import judged_by_embedded
 from merilo.runs.files import read_json_bytes
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, open_store
 from merilo.runs.scales import scales_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
     from merilo.runs.outcomes import OutcomeRecord, Result
+    from merilo.runs.run import Run
     from merilo.runs.store import Store
     from merilo.stats.column import Column
 
@@ -115,7 +116,7 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
         for text, (stored, here) in versions.items()
         if text not in wanted
     ]
-    if wanted and not judged_by_embedded(run.manifest) and (not current or forged.unread):
+    if wanted and _has_replies(run) and (not current or forged.unread):
         which = f"{forged.unread:,}" if current else f"The (merilo {run.manifest.merilo})"
         notes.append(f"{which} stored answers of {run.path} were not compared with their raw replies.")
     if wanted and len(chosen) < len(scores.ids):
@@ -136,6 +137,12 @@ def _check_manifest(scores: RunScores, store: Store) -> None:
     copy = store.remark(MANIFEST)
     if copy is not None and json.loads(copy) != json.loads(read_json_bytes(run.file(MANIFEST))):
         raise _different(run.path, f"{MANIFEST} differs from its copy in the store")
+
+
+def _has_replies(run: Run) -> bool:
+    """Return True if a language model judged the run; other judges leave no replies to compare answers with."""
+    parts = [part for judge in run.manifest.judges.values() for part in recorded_parts(judge)]
+    return any(part.fingerprint.get("judge") == "llm" for part in parts)
 
 
 def _check_scales(scores: RunScores, metrics: Mapping[str, Metric]) -> None:
