@@ -33,7 +33,7 @@ def test_a_judge_of_each_kind_can_be_tried(server: JudgeServer, tmp_path: Path, 
     words = ("judge", "check", f"{kind}:m", "--task", "trial", "--base-url", address, "--no-cache", "--json")
     done = Here(tmp_path).merilo(*words)
     found = json.loads(done.stdout)
-    assert (done.returncode, found["judge"], found["works"]) == (0, f"{kind}:m", True)
+    assert (done.returncode, found["judge"]["name"], found["works"]) == (0, f"{kind}:m", True)
     assert found["usage"]["input_tokens"] > 0
 
 

@@ -31,7 +31,9 @@ _REJECTED_BY_NAME: Final = frozenset({404, 405, 500, 501})
 """Statuses with which some endpoints reject a part of a request that their message names."""
 _UNSUPPORTED: Final = re.compile(r"unsupported|unknown|unrecogni[sz]ed|extra_forbidden", re.IGNORECASE)
 _TOO_LONG: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-_NUMBER: Final = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w,])|(?<![\w.-])\d{1,9}(?!\w|[.,]\d|-\w)", re.ASCII)
+_NUMBER: Final = re.compile(
+    r"(?<![\w.-])(?<!\d,)\d{1,3}(?:,\d{3})++(?![\w,])|(?<![\w.-])\d{1,9}(?!\w|[.,]\d|-\w)", re.ASCII
+)
 _STORED_SIZE: Final = re.compile(r"at most (\d+) tokens|window of (\d+) tokens, ([\d.]+) per character")
 _SHORTEST: Final = 16
 """Smallest limit of a reply that is sent, in tokens."""

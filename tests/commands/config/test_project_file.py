@@ -341,7 +341,7 @@ def test_a_server_of_the_file_gets_no_key_unasked(here: Here, server: JudgeServe
         assert (code, server.count) == (2, 0)
         assert f"needs your consent to use the judge openai:small; the server {server.base_url}." in errors
     assert "not allowed" in run(here, "runs", "config")[1]
-    assert run(here, "config", "--allow")[0] == 0
+    assert run(here, "runs", "config", "--allow")[0] == 0
     code, _, errors = run(here, "run", "data.jsonl")
     assert code == 0, errors
     assert "Settings from merilo.toml: judge, base_url, metrics, api_key_env" in errors

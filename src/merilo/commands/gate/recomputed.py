@@ -43,6 +43,8 @@ MAX_SAMPLES: Final = 1_000
 _SLACK: Final = 1e-9
 """Tolerance for values, whose last bits may depend on the machine."""
 _MAX_KNOWN: Final = 100
+_WITHOUT_REPLIES: Final = frozenset({"embedded", "local", "scripted", "callable", "splitter"})
+"""Fingerprints of judges whose answers have no raw replies."""
 _known: dict[tuple[object, ...], list[str]] = {}
 
 
@@ -140,9 +142,9 @@ def _check_manifest(scores: RunScores, store: Store) -> None:
 
 
 def _has_replies(run: Run) -> bool:
-    """Return True if a language model judged the run; other judges leave no replies to compare answers with."""
+    """Return True if a judge of the run may leave replies; those of this machine and scripts leave none."""
     parts = [part for judge in run.manifest.judges.values() for part in recorded_parts(judge)]
-    return any(part.fingerprint.get("judge") == "llm" for part in parts)
+    return any(part.fingerprint.get("judge") not in _WITHOUT_REPLIES for part in parts)
 
 
 def _check_scales(scores: RunScores, metrics: Mapping[str, Metric]) -> None:
