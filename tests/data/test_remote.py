@@ -84,7 +84,8 @@ def test_readers_take_a_run_at_an_address(
     """A finished run at an address is shown, verified and exported as the local one."""
     monkeypatch.chdir(tmp_path)
     url = upload(memory, run, "runs/first")
-    found = [printed(command[0], each, *command[1:]) for each in (run, url)]
+    words = 2 if command[0] == "runs" else 1
+    found = [printed(*command[:words], each, *command[words:]) for each in (run, url)]
     assert found[1][0] == 0, found[1][1]
     assert [line for line in found[0][1].splitlines() if str(run) not in line and "/" not in line] == [
         line for line in found[1][1].splitlines() if "/" not in line
