@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from unicodedata import normalize
 
-_INVISIBLE: Final = dict.fromkeys((0x200B, 0x2060, 0xFEFF))
+_INVISIBLE: Final[dict[int, str | int | None]] = dict.fromkeys((0x200B, 0x2060, 0xFEFF))
 """Zero-width space, word joiner and byte order mark: characters that no reader sees, and that join nothing."""
 
 

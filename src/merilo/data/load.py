@@ -457,7 +457,7 @@ def _question_in(messages: object, problems: list[Problem], *, has_history: bool
         problems.append(Problem("a conversation that ends with the user's question", got, "user_input"))
     if len(turns) > 1 and has_history:
         problems.append(Problem("one history", "one in user_input and another as a column", "history"))
-    if len(problems) > faults:
+    if len(problems) > faults or not turns:
         return {"user_input": None}
     return {"user_input": turns[-1].text, **({} if has_history else {"history": turns[:-1]})}
 

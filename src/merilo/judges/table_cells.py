@@ -58,7 +58,7 @@ def cell_differences(said: str, asked: str, cells: Cells, *, keyed: bool = False
     found = [each for each in _values(stated, values, len(text) - len(said)) if not _is_stated(each.slot, titles)]
     found.sort(key=lambda each: each.start)
     if keyed:
-        found = [each for each in found if each.at != {0}] or found
+        found = [each for each in found if each.at != frozenset({0})] or found
     filled = [at for at, own in enumerate(values) if at and (own.numbers or own.dates)]
     only = filled[0] if len(filled) == 1 else None
     for each, stated_header in zip(found, _headers(found, named), strict=True):

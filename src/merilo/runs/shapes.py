@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from merilo.judging.json_types import as_object
+from merilo.judging.json_types import as_list, as_object
 
 WRONG: Final = "."
 """The result of a check if the value itself is invalid, and not a value inside it."""
@@ -262,11 +262,10 @@ def _path(place: tuple[str | int, ...], value: object) -> str:
     """Return where an error is, such as `metrics[0].mean`; a step that only names an alternative type is left out."""
     found = ""
     for step in place:
-        here = as_object(value)
-        if isinstance(step, int) and isinstance(value, list):
+        if isinstance(step, int) and (items := as_list(value)) is not None:
             found += f"[{step}]"
-            value = value[step] if step < len(value) else None
-        elif here is not None:
+            value = items[step] if step < len(items) else None
+        elif (here := as_object(value)) is not None:
             found += f".{step}"
             value = here.get(str(step))
     return found.lstrip(".") or WRONG

@@ -344,8 +344,8 @@ class Store:
             keys = {
                 key
                 for outcome in failed
-                if (trail := [bytes.fromhex(each) for each in outcome["trail"]])
-                and not any(json.loads(lost[key]) == outcome["error"] for key in trail if key in lost)
+                if (trail := [bytes.fromhex(each) for each in outcome.get("trail", ())])
+                and not any(json.loads(lost[key]) == outcome.get("error") for key in trail if key in lost)
                 for key in trail
             }
             self._db.execute("BEGIN IMMEDIATE")

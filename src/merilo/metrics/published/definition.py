@@ -62,11 +62,7 @@ class Published(MetricDefaults):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     card: ClassVar[Card] = Card("")
-
-    @property
-    def asks(self) -> Kinds:
-        """Completions, that is free text, which the definition reads itself."""
-        return Kinds({Completion})
+    asks = Kinds({Completion})
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

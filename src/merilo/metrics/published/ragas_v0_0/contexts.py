@@ -109,7 +109,7 @@ class ContextRelevancy(Published):
     ask_blank: bool = True
 
     @property
-    def asks(self) -> Kinds:
+    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
         """Completion; Sentences where pysbd cuts; Similarities where several replies are compared by them."""
         kinds = Kinds({Completion})
         if self.segmentation is Segmentation.PYSBD:

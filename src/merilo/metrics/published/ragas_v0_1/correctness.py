@@ -147,7 +147,7 @@ class AnswerCorrectness(Published):
             )
 
     @property
-    def asks(self) -> Kinds:
+    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
         """Completion and Sentences; Embeddings unless the similarity has no weight."""
         kinds = Kinds({Completion, Sentences})
         return kinds | {Embeddings} if self.similarity_weight else kinds

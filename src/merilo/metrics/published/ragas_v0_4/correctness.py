@@ -163,7 +163,7 @@ class AnswerCorrectness(JudgedMetric):
             raise UsageError(f"Metric {self.name!r} takes finite weights of at least 0, not both 0, got {weights}.")
 
     @property
-    def asks(self) -> Kinds:
+    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
         """Completions, and embeddings where similarity has a weight."""
         return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 

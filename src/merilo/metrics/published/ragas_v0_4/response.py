@@ -68,7 +68,7 @@ class Faithfulness(JudgedMetric):
     refuses_empty: bool = False
 
     @property
-    def asks(self) -> Kinds:
+    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
         """Completions."""
         return _COMPLETIONS
 
@@ -125,7 +125,7 @@ class FaithfulnessWithHHEM(Faithfulness):
     )
 
     @property
-    def asks(self) -> Kinds:
+    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
         """A completion and similarities."""
         return Kinds({Completion, Similarities})
 
