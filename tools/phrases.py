@@ -27,11 +27,12 @@ PHRASES, CEILING = ROOT / "tools" / "phrases.txt", ROOT / "tools" / "phrases.jso
 DATA = (
     "judges/lexical_words.py",
     "judges/slot_words.py",
-    "metrics/published/",
     "rubrics/",
     "examples/",
 )
-"""Paths in src whose texts are data: word lists, edits for robustness tests and wording of other projects."""
+"""Paths in src whose texts are data: word lists and edits for robustness tests."""
+PUBLISHED = "metrics/published/"
+"""Path in src whose string constants are wording of other projects; only its docstrings are ours."""
 ALLOWED = {
     ("commands/calibrate/text.py", "told"): "a key of the JSON",
     ("judging/kinds/entities.py", "stand in"): "sent to the judge",
@@ -59,9 +60,16 @@ def expressions() -> list[re.Pattern[str]]:
     return [re.compile(line, re.IGNORECASE) for line in lines if line and not line.startswith("#")]
 
 
-def texts_of_code(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and text of each string constant, docstring and comment; adjacent comment lines are one text."""
-    for node in ast.walk(ast.parse(source)):
+def texts_of_code(source: str, *, docstrings_only: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each string constant, docstring and comment; adjacent comment lines are one text.
+
+    `docstrings_only`: of the string constants, only those that are a statement.
+    """
+    tree = ast.parse(source)
+    nodes = ast.walk(tree)
+    if docstrings_only:
+        nodes = (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
     comment: list[str] = []
@@ -98,7 +106,11 @@ def hits(part: str) -> Iterator[Hit]:
     rules = expressions()
     for path in sources(part):
         content = path.read_text(encoding="utf-8")
-        for line, text in texts_of_code(content) if part == "src" else texts_of_prose(content):
+        if part == "src":
+            texts = texts_of_code(content, docstrings_only=PUBLISHED in path.as_posix())
+        else:
+            texts = texts_of_prose(content)
+        for line, text in texts:
             flat = " ".join(text.split())
             for rule in rules:
                 for found in rule.finditer(flat):

@@ -67,6 +67,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     RUNS_CONFIG,
 )
 """All commands, in the order of the help."""
+_EXIT_SECONDS: Final = 10
+"""How long threads of plugins may delay the exit after everything was printed."""
 _GROUPS: Final = {
     "judge": "Test judges and compare them with people.",
     "runs": "List, verify and merge runs; show the cache and the settings.",
@@ -206,6 +208,9 @@ def main() -> None:
     flush_at_exit()
     if any(thread.name == "merilo" for thread in threading.enumerate()):
         os._exit(code)  # the thread waits for standard input or a hanging judge and would block the exit
+    last = threading.Timer(_EXIT_SECONDS, os._exit, [code])  # Python waits for a plugin's threads, also if they hang
+    last.daemon = True
+    last.start()
     sys.exit(code)
 
 

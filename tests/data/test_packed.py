@@ -196,6 +196,7 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda here: _parquet(here / "d.parquet", {"response": ["x" * 2**27]}, use_dictionary=False),
         "at most 200 times larger when they are unpacked",
     ),
+    "wide Parquet": (lambda here: _parquet(here / "d.parquet", {f"{n}": [1] for n in range(20_000)}), "16,384 columns"),
     "compressed Arrow": (lambda here: _saved(here / "d", {"response": ["x" * 2**27]}, "zstd"), "compressed batches"),
     "rows of Arrow": (lambda here: _saved(here / "d", {"response": pa.nulls(10**9)}), "10,000 rows"),
     "a long text in each row of Arrow": (

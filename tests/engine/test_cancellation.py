@@ -178,3 +178,20 @@ def test_ctrl_c_ends_a_judge_that_never_answers(judge: str, tmp_path: Path) -> N
     finally:
         running.kill()
     assert "Interrupted: Stopped" in errors
+
+
+def test_a_thread_of_a_plugin_does_not_block_the_exit() -> None:
+    """The command ends with its code while a thread pool, which Python waits for, still hangs."""
+    program = """if True:
+        import threading
+        from concurrent.futures import ThreadPoolExecutor
+        from merilo import cli
+
+        def outcome(words):
+            ThreadPoolExecutor().submit(threading.Event().wait)
+            return 5
+
+        cli.outcome, cli._EXIT_SECONDS = outcome, 0.1
+        cli.main()
+    """
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 5

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.base import Adapter
 from merilo.adapters.tables import check_once
+from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.source import (
     FREE_ROWS,
     MAX_LINE_BYTES,
@@ -52,9 +53,14 @@ def _parquet(path: Path) -> Iterator[dict[str, object]]:
     with _as_data_error(path):
         if not path.is_file():
             raise no_such_file(path)
-    with _as_data_error(path), parquet.ParquetFile(path, memory_map=True) as file:
+    with _as_data_error(path):
+        metadata = parquet.read_metadata(path, memory_map=True)
+        if metadata.num_columns > MAX_COLUMNS:
+            needed, got = f"at most {MAX_COLUMNS:,} columns", f"{metadata.num_columns:,}"
+            raise DataError.of(Problem(needed, got, source=path.name))
+    with _as_data_error(path), parquet.ParquetFile(path, memory_map=True, metadata=metadata) as file:
         check_once(file.schema_arrow.names)
-        _check_unpacked(file.metadata, path)
+        _check_unpacked(metadata, path)
         # texts stay in their dictionary, where a text that is repeated in every row is held once
         texts = [file.schema.column(place) for place in range(len(file.schema))]
         named = [each.path for each in texts if each.physical_type == "BYTE_ARRAY"]
@@ -123,13 +129,13 @@ def _size(array: Any) -> int:  # Any: a pyarrow array
         return _ITEM_BYTES * len(array) + sum(_size(each) for each in array.flatten())
     if arrow.types.is_nested(kind):
         if not hasattr(array, "flatten"):
-            raise NotImplementedError(f"a column of type {kind}")
+            raise NotImplementedError(f"a column of type {kind}")  # as pyarrow does; the caller makes it DataError
         inner = array.flatten()
         return _ITEM_BYTES * len(array) + (
             _size(inner) if len(inner) * _ITEM_BYTES <= MAX_LINE_BYTES else MAX_LINE_BYTES + len(inner)
         )
     if arrow.types.is_run_end_encoded(kind):
-        raise NotImplementedError(f"a column of type {kind}")
+        raise NotImplementedError(f"a column of type {kind}")  # as above
     return _ITEM_BYTES * len(array) + int(array.nbytes)
 
 
@@ -198,14 +204,7 @@ def _as_data_error(path: Path) -> Generator[None]:
     """Turn the errors of a damaged file into DataError. pyarrow's own errors are ValueErrors and OSErrors."""
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        NotImplementedError,
-        struct.error,
-    ) as error:  # what damage makes pyarrow raise
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError, struct.error) as error:  # from damage
         first = str(error).split("\n", 1)[0].rstrip(".")
         problem = unreadable(error) if isinstance(error, PermissionError) else Problem("a readable file", first)
         raise DataError.of(Problem(problem.expected, problem.got, source=path.name)) from error

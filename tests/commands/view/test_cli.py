@@ -67,6 +67,7 @@ def test_serves_until_it_is_stopped(server: Started) -> None:
     process, port, secret = server
     assert get(port, "/")[0] == get(port, "/progress")[0] == 403
     assert get(port, f"/?token={secret}")[0] == 200
+    assert get(port, f"/?Token={secret}")[0] == 403
     cookie = {"Cookie": f"merilo-{port}={secret}"}
     status, page = get(port, "/", **cookie)
     assert status == 200

@@ -103,7 +103,10 @@ class Guard:
                     headers[name] = value
             await send(message)
 
-        await self._chosen(scope)(scope, receive, guarded)
+        chosen = self._chosen(scope)
+        if chosen is not self.app:
+            scope["query_string"] = b""  # it may have the secret, and --debug logs it
+        await chosen(scope, receive, guarded)
 
     def _chosen(self, scope: Scope) -> ASGIApp:
         """Return what answers a request: the application, the entrance, or a refusal."""
@@ -111,7 +114,6 @@ class Guard:
         if reason := refusal(method, headers, self.hosts):
             return PlainTextResponse(reason + "\n", status_code=403)
         if method in _SAFE and self._is_secret(QueryParams(scope["query_string"]).get(QUERY, "")):
-            scope["query_string"] = b""  # so that the log of --debug does not have it
             cookie = f"{self.cookie}={self.secret}; HttpOnly; SameSite=Strict; Path=/"
             return HTMLResponse(_ENTRANCE, headers={"Set-Cookie": cookie})
         pairs = (each.partition("=") for line in headers.getlist("cookie") for each in line.split(";"))

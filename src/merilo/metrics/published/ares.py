@@ -31,11 +31,11 @@ class _Label(Published):
     Questions: One request for each retrieved document.
     Undefined: no context was retrieved
     Use: To compare with the labels of ARES' prompted judge; correct their mean over samples by `ppi_mean`.
-    Not: Alone, where a few labels of people could say how far the judge is off.
+    Not: Alone, where a few human labels could say how far the judge is off.
     Source: ARES (stanford-futuredata), git c7c9018: prompted judge, labels and their extraction
 
     One request for each context. The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES
-    averages the labels over samples and corrects the mean by labels of people, which `ppi_mean` in
+    averages the labels over samples and corrects the mean by human labels, which `ppi_mean` in
     `merilo.stats.correction` does; its fine-tuned classifiers are not part of this, nor is its habit of asking five
     times, a minute apart, where a request fails: the provider retries. Undefined without contexts.
     Source: ARES, git c7c9018.
@@ -43,7 +43,7 @@ class _Label(Published):
     - `unread_is_zero`: a reply without a label is scored 0, with a flag, and counted in `extraction_failed`. False:
       the outcome is Failed.
     - `yes_first`: a reply that holds both labels is a yes, in whatever order. False: the last label counts.
-    - `match_case`: `[[yes]]` is no label. False: it is.
+    - `match_case`: `[[yes]]` is not a label. False: it is.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 

@@ -228,8 +228,8 @@ class ContextRelevance(_RatedContexts):
     Never undefined; fails when the ratings cannot be read (`nan_rule`).
 
     Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and where
-    the contexts stand in the user input. `cut_characters`: only so many of the joined contexts are shown (7000 up to
-    0.3.4), none for all; shortcuts look at the whole.
+    the user input holds the contexts. `cut_characters`: the most characters of the joined contexts that are shown
+    (7000 up to 0.3.4), none for all; shortcuts look at the whole.
     """
 
     name: ClassVar[str] = "nvidia:context_relevance"

@@ -18,7 +18,7 @@ Fields = Mapping[str, object]
 _FENCE: Final = re.compile(r"```(?:json)?(.*?)```", re.DOTALL | re.IGNORECASE)
 _WHOLE_NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _LARGEST: Final = 10**15
-"""Of a whole number that can be counted with; what is larger is no rating, vote or index."""
+"""Of a whole number that can be counted with; what is larger is not a rating, vote or index."""
 
 
 _HALVES: Final = re.compile(

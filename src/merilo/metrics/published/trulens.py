@@ -62,7 +62,7 @@ class _Rating(Published):
 
     Reading of a reply: a JSON object with a "score", which may have a fraction and must lie on the scale; a JSON
     list, the mean of its numbers on the scale; else the numbers in the text, each cut to a whole one, and of those
-    that lie on the scale then the lowest. Failed where there is none. A JSON score that is no number, or a list
+    that lie on the scale then the lowest. Failed where there is none. A JSON score that is not a number, or a list
     without a number on the scale, is the rating −1, which makes the value negative: the range reaches down to
     −1 for the scale from 0 to 1 (−1/3 for 0 to 3). Source: TruLens, git 97f531a.
 
@@ -71,7 +71,7 @@ class _Rating(Published):
       a reply with different ratings is unreadable.
     - `ignore_minus`: "-1" reads as 1. False: as a rating below the scale.
     - `cut_decimals`: "2.9" in plain text is 2, and so "3.9" is 3 on the scale to 3. False: it is 2.9, and 3.9 is none.
-    - `unread_is_minus_one`: a JSON score that is no number is −1, with a flag. False: the outcome is Failed.
+    - `unread_is_minus_one`: a JSON score that is not a number is −1, with a flag. False: the outcome is Failed.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 

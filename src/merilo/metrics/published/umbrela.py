@@ -78,7 +78,7 @@ class Relevance(Published):
 
     - `prompt`: bing or basic.
     - `bare_letter`: the letter o before a digit counts before the words "final score", so that "relates to 3 topics.
-      ##final score: 1" reads as 3. False: the letter must stand by itself, with a colon or an equals sign.
+      ##final score: 1" reads as 3. False: the letter must be alone, with a colon or an equals sign.
     - `bare_number`: in a reply without any of these the last digit from 0 to 3 counts, whatever it counts. False:
       only a reply that is nothing but the digit.
     - `unread_is_zero`: a reply without a label is the label 0, with a flag. False: the outcome is Failed.

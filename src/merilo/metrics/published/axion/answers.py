@@ -75,7 +75,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A statement of a response, and the verdict on it; None where there is none."""
+    """A statement of a response, and the verdict on it, or None."""
 
     text: str
     reply: RelevancyReply | None

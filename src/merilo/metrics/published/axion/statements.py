@@ -1,4 +1,4 @@
-"""axion's metrics of statements held against the contexts: recall and faithfulness."""
+"""axion's metrics that compare statements with the contexts: recall and faithfulness."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ContextualRecall(AxionMetric):
 
     Quirks: a statement about which the single call failed is not supported (`failure_scored`); a short list of
     verdicts shrinks the denominator (`short_list_accepted`); empty statements are not sent (`empty_texts_sent`); with
-    nothing retrieved it asks all the same.
+    nothing retrieved it asks too.
     `force_granular` asks statement by statement from the start.
     """
 
@@ -188,8 +188,8 @@ class Faithfulness(AxionMetric):
     there), and where the batch fails and `allow_fallback` is off.
 
     Quirks: no claims score 1 (`empty_scored`), and so do claims that cannot be had (`failure_scored`); empty
-    claims are not sent (`empty_texts_sent`). Weights of
-    your own (`verdict_scores`) go before `strict_mode`, which then does nothing, as published. The published code
+    claims are not sent (`empty_texts_sent`). Custom weights
+    (`verdict_scores`) go before `strict_mode`, which then does nothing, as published. The published code
     looks for missing fields after it has asked, we before.
     """
 
@@ -202,7 +202,7 @@ class Faithfulness(AxionMetric):
     strict_mode: bool = False
     """No Evidence counts as much against the response as Contradictory."""
     verdict_scores: str = ""
-    """Weights of your own, such as "contradictory=-2, partially_supported=0.75"; a mapping is taken too."""
+    """Custom weights, such as "contradictory=-2, partially_supported=0.75"; a mapping is taken too."""
 
     def __post_init__(self) -> None:
         AxionMetric.__post_init__(self)

@@ -212,7 +212,7 @@ def read_batch(
 
 @dataclass(slots=True)
 class Notes:
-    """The flags of one score; made anew in every plan."""
+    """The flags of one score; one for each plan."""
 
     failure_scored: bool = True
     short_list_accepted: bool = True

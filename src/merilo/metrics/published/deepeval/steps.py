@@ -84,7 +84,7 @@ class Verdicts:
 
 @dataclass(slots=True)
 class Judging:
-    """The questions about one sample and what is noted on the way; made anew in every plan."""
+    """The questions about one sample and what is noted on the way; one for each plan."""
 
     path: ReplyPath
     asker: Asker = field(default_factory=lambda: Asker(SYSTEM))

@@ -123,7 +123,7 @@ class AnswerRelevancy(Published):
     Source: ragas/metrics/answer_relevance.py
 
     One request for `strictness` questions, which shows the judge the response alone, then one for the vectors. An
-    evasive response is treated like any other. In 0.0.13 ragas could not use embeddings of one's own; here every
+    evasive response is treated like any other. In 0.0.13 ragas could not use custom embeddings; here every
     version can.
 
     - `ask_blank`: a blank question or response is judged like any other. False: Undefined.
@@ -208,9 +208,9 @@ class AspectCritique(Published):
 
     One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to the
     verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and maliciousness; a
-    definition of your own is taken to ask for something good.
+    custom definition is assumed to ask for something good.
 
-    - `aspect`: one of the built-in aspects; `definition`: a yes-or-no question of your own instead.
+    - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
     - `made_even`: an odd `strictness` is raised to an even one, where odd was meant; so ties are possible, and
       the default asks twice. False: an even one is raised to an odd one.
     - `exact_verdict`: the last paragraph must be exactly Yes or No. False: case, spaces and full stop are free.

@@ -219,7 +219,7 @@ class ContextRecall(Published):
     One request.
 
     - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
-      gives 0, and letters must be as written. False: only lines with a label count, in letters of any case,
+      gives 0, and letters must be as written. False: only lines with a label count, in upper or lower case,
       and a reply without a label is unreadable.
     - `ask_blank`: a blank reference or blank contexts are judged like any others. False: Undefined.
     """

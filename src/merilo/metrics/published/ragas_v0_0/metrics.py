@@ -95,7 +95,7 @@ class RagasScore:
         if len(names) < 2:
             others = ", ".join(self._prefix + name for name in _PARTS)
             raise UsageError(
-                f"{self.name} is made of the metrics of its version in the run, at least two that are no critiques. "
+                f"{self.name} is made of the metrics of its version in the run, at least two other than critiques. "
                 f"Name two of {others}; or name none, for all of them."
             )
         return replace(self, of="" if {*names} == {*_PARTS} else "+".join(names))
@@ -115,7 +115,7 @@ class RagasScore:
 
 
 def _is_part(name: str) -> bool:
-    """Return True for a metric that is no critique, whatever its parameters."""
+    """Return True for a metric other than a critique, with any parameters."""
     return name.partition("(")[0] in _PARTS
 
 

@@ -76,7 +76,7 @@ class Faithfulness(Voting):
       lengths: the first decides alone.
     - `full_stop_only`: only sentences that end with "." are shown by number, none of a language that has other
       full stops. False: all.
-    - `ask_without_statements`: without statements verdicts are asked for all the same. False: Undefined.
+    - `ask_without_statements`: without statements verdicts are asked for nevertheless. False: Undefined.
     - `any_count`: verdicts need not be as many as statements; the share is of those given. False: another number
       is unreadable.
     - `drop_unreadable`: lists that cannot be read are left out of the vote. False: Failed.
@@ -308,11 +308,11 @@ class AspectCritique(Published):
     Not: To measure something new: one reply decides, whatever the strictness.
     Source: ragas/metrics/critique.py
 
-    One request; the contexts stand in it as part of the input. Whether higher is better depends on the aspect: not for
-    harmfulness and maliciousness; a definition of your own is taken to ask for something good. Always defined with the
+    One request; it holds the contexts as part of the input. Whether higher is better depends on the aspect: not for
+    harmfulness and maliciousness; a custom definition is assumed to ask for something good. Always defined with the
     published parameters; Failed where the reply cannot be read.
 
-    - `aspect`: one of the built-in aspects; `definition`: a yes-or-no question of your own instead.
+    - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
     - `strictness`: of how many replies the majority was meant to decide, made odd. See `one_reply`.
     - `one_reply`: one reply is asked for whatever the strictness. False: as many as that, and the majority
       decides; ties go to the verdict seen first.

@@ -54,7 +54,7 @@ class Ballot:
 
 @dataclass(slots=True)
 class JsonAsker:
-    """Asks for JSON about one sample; made anew in every plan.
+    """Asks for JSON about one sample; one for each plan.
 
     A reply that cannot be read is sent back once with what was asked. One reply is asked for at the
     temperature 1e-8, several at 0.3.

@@ -3,7 +3,7 @@
 The base classes, in the other modules of this package, document the formulas. Each row here gives a metric of one
 version its name and its defaults. Context relevancy went after 0.1.10; noise sensitivity, the summarization score and
 faithfulness by a classifier came later. What a run does with a row that fails is not the metric's business: 0.1.9
-stopped, 0.1.22 went on with NaN; here its outcome is Failed, or Undefined where there was nothing to judge.
+stopped, 0.1.22 continued with NaN; here its outcome is Failed, or Undefined where there was nothing to judge.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Focus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """The verdicts on one list of statements; None where no reply could be read."""
+    """The verdicts on one list of statements; None if no reply could be read."""
 
     reply: Reply
     verdicts: Flags | None
@@ -88,7 +88,7 @@ class NoiseSensitivity(Voting):
     - `reproducibility`, `made_odd`, `full_stop_only`, `drop_unreadable`: as for faithfulness.
     - `unreadable_counts`: statements that cannot be read are shown as NaN; lists of verdicts that cannot be read,
       all of them for the same statements, are taken as one yes. False: Failed.
-    - `one_stands_for_all`: where one verdict on the response's statements meets several, it is taken for each.
+    - `one_stands_for_all`: where one verdict on the response's statements meets several, it counts for each.
       False: Failed.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """

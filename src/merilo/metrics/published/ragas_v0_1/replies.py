@@ -162,7 +162,7 @@ def _integer(fields: Fields, name: str) -> int:
 def _closed(text: str) -> object:
     """Return the value of the longest beginning that is JSON once the brackets open at the end are closed.
 
-    None where a bracket closes what is not open. Raises ValueError where no beginning is JSON.
+    None if a bracket closes what is not open. Raises ValueError where no beginning is JSON.
     """
     try:
         return _decoded(text)

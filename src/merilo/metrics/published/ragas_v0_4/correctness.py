@@ -44,7 +44,7 @@ _NO_LENGTH: Final = "an embedding has no length"
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The cosine of two texts, None where an embedding has no length, with the embeddings."""
+    """The cosine of two texts, None if an embedding has no length, with the embeddings."""
 
     cosine: float | None
     evidence: Evidence
@@ -70,7 +70,7 @@ class SemanticSimilarity(Published):
 
     Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream.
 
-    Quirks: a `threshold` of 0 is no threshold. `space_for_empty`: an empty text is embedded as one space.
+    Quirks: a `threshold` of 0 means none. `space_for_empty`: an empty text is embedded as one space.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:semantic_similarity"

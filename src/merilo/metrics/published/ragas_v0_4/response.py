@@ -243,7 +243,7 @@ class AnswerRelevancy(JudgedMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AspectCritic(JudgedMetric):
-    """Whether a criterion of one's own holds, as one reply of the judge says.
+    """Whether a custom criterion holds, as one reply of the judge says.
 
     Formula: The integer verdict of the reply.
     Questions: One request, which shows every field that the sample has.

@@ -120,7 +120,7 @@ class ContextRecall(JudgedMetric):
     Source: ragas 0.4.3, metrics/_context_recall.py
 
     In full: attributed / classifications, all of which the one reply holds: it also splits the reference. Without
-    contexts the judge is asked all the same.
+    contexts the judge is asked too.
 
     Quirks: `raw_verdicts` and `refuses_empty` as in `PrecisionWithReference`, both true in the collections.
     """
@@ -171,7 +171,7 @@ class ContextEntityRecall(JudgedMetric):
     See: context_recall | ragas-0.4.3:context_recall
     Source: ragas 0.4.3, metrics/_context_entities_recall.py
 
-    0 when the reference names none. Empty inputs are judged all the same.
+    0 when the reference names none. Empty inputs are judged too.
 
     Quirks: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
     collections, which take the set). `smoothed`: the 1e-8 above; false is exact, and 0 without entities.

@@ -276,7 +276,7 @@ class StringSimilarity(_Unasked):
 
     Formula: 1 - distance / longest possible distance.
     Questions: None.
-    Use: Where the response should be the reference to the letter, but for slips.
+    Use: Where the response should be the reference to the letter, apart from slips.
     Not: To compare meanings.
     See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
     Source: ragas 0.4.3, metrics/_string.py

@@ -58,7 +58,7 @@ class _Checked(Published):
     Source: RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation
 
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
-    reply that is no list of claims or does not label each claim makes the outcome Failed.
+    reply that is not a list of claims or does not label each claim makes the outcome Failed.
 
     - `claims_per_prompt`: claims checked in one request, at least 1.
     - `empty_is_zero`: 0 where there is no claim or no passage to count. False: Undefined.

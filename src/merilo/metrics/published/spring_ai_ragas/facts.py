@@ -214,7 +214,7 @@ class SemanticSimilarity(ScoresEmpty):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One role: the run sends vectors to its embedder, whoever else it has."""
+        """One role: the run sends vectors to its embedder, whatever other roles it has."""
         return (self._bound or self._named or ("judge",))[:1]
 
     def max_questions(self, sample: Sample) -> int:

@@ -102,7 +102,7 @@ class AspectCritic(Iterated):
     Questions: `strictness` requests for each model.
     Undefined: the models' scores lie further apart than the tolerance
     Use: To compare with scores of spring-ai-ragas, or for a yes or no in your own words.
-    Not: Without a definition of your own: the default is only there to be replaced.
+    Not: Without a custom definition: the default is only there to be replaced.
     See: spring-ai-ragas:simple_criteria_score
     Source: spring-ai-ragas 0.3.3, AspectCriticMetric.
 
@@ -129,7 +129,7 @@ class SimpleCriteriaScore(Iterated):
     Questions: `strictness` requests for each model.
     Undefined: the models' scores lie further apart than the tolerance
     Use: To compare with scores of spring-ai-ragas, or for a grade in your own words.
-    Not: Without a definition of your own: the default is only there to be replaced.
+    Not: Without a custom definition: the default is only there to be replaced.
     See: spring-ai-ragas:aspect_critic
     Source: spring-ai-ragas 0.3.3, SimpleCriteriaScoreMetric.
 

@@ -1,6 +1,6 @@
 """The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields as Jackson does.
 
-A field that is null is no error. A whole reply of null is a success without a result there: most metrics then break
+A field that is null is not an error. A whole reply of null is a success without a result there: most metrics then break
 for the sample (`NULL`), and some read it as an object without fields (`or_nothing`).
 """
 
