@@ -11,10 +11,8 @@ import pytest
 from tiny_models import NLI_CARD, nli, random_model, rigged
 
 from merilo.errors import UsageError
-from merilo.judges.local.files import digests, external_files
-from merilo.judges.local.find import fetched_folder, find_model, hub_cache, judges_home
+from merilo.judges.local.find import Lock, digests, external_files, fetched_folder, find_model, hub_cache, judges_home
 from merilo.judges.local.judge import local_judge
-from merilo.judges.local.lock import Lock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,7 @@ from tiny_models import NLI_CARD, NLI_LABELS, nli, random_logits, random_model
 
 from merilo.errors import ProviderDown, UsageError
 from merilo.judges.local.judge import LocalJudge, local_judge
-from merilo.judges.local.session import ModelSession, free_memory, memory_problem
-from merilo.judges.local.tokens import TokenIds
+from merilo.judges.local.model import ModelSession, TokenIds, free_memory, memory_problem
 from merilo.judging.kinds.support import Support
 from merilo.judging.verdicts import Failure, FailureKind
 

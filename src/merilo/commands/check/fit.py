@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.check.items import ItemStatus
 from merilo.commands.check.run import run_check
 from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Task
 from merilo.errors import UsageError
 from merilo.judges.local.card import Graded, YesNo
-from merilo.judges.local.judge import LocalJudge
-from merilo.judges.local.provider import LocalProvider
+from merilo.judges.local.judge import LocalJudge, LocalProvider
 from merilo.rendering.page import Page, Tone
 from merilo.stats.platt import LogisticCurve, balanced_accuracy, best_threshold, fit_curve, log_loss
 
@@ -119,7 +117,7 @@ def _records(items: Sequence[Item]) -> list[_Record]:
     return [
         _Record(_logit(each.probability), round(each.people), each.cluster)
         for each in items
-        if each.state is ItemStatus.JUDGED and each.probability is not None
+        if each.judge is not None and each.probability is not None
     ]
 
 

@@ -10,9 +10,15 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from hashlib import sha256
+from mmap import ACCESS_READ, mmap
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from merilo.data.config_files import MAX_BYTES
 from merilo.errors import UsageError
 from merilo.judges.local.card import (
     CARD_NAME,
@@ -22,12 +28,55 @@ from merilo.judges.local.card import (
     label_problem,
     read_card,
 )
-from merilo.judges.local.lock import read_lock
-from merilo.judges.local.model_config import read_config
+from merilo.judges.local.draft import read_config
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.judges.local.card import Card
-    from merilo.judges.local.lock import Lock
+
+LOCK_NAME: Final = "judge.lock"
+_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Lock(BaseModel):
+    """What was fetched, and when."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    """ORG/NAME on the hub."""
+    revision: str = Field(pattern="^[0-9a-f]{40}$")
+    licence: str
+    date: str
+    """The day of the download, as YYYY-MM-DD."""
+    files: dict[str, _Digest]
+    """The SHA-256 of each file by its name in the repository, with `/` between folders."""
+
+    def write(self, folder: Path) -> None:
+        """Write the lock into the folder of the fetched model."""
+        (folder / LOCK_NAME).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def read_lock(folder: Path) -> Lock | None:
+    """Return the lock in a folder; None if there is none. Raises UsageError for an invalid one."""
+    path = folder / LOCK_NAME
+    try:
+        if not path.is_file():
+            return None
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} must be at most {MAX_BYTES:,} bytes long. Fetch the model again.")
+        return Lock.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = " ".join(".".join(map(str, first["loc"])).split()) or "the file"  # a key may contain line breaks
+        raise UsageError(f"{path} is invalid ({place}: {first['msg']}). Fetch the model again.") from None
+
+
+# -- places -------------------------------------------------------------------------------------------
+
 
 FORMS: Final = "local:FOLDER, local:ORG/NAME[@REVISION] or local:NAME"
 _MODEL: Final = re.compile(r"(?P<org>[\w-][\w.-]*)/(?P<name>[\w-][\w.-]*)(?:@(?P<revision>[\w-][\w.-]*))?")
@@ -221,3 +270,76 @@ def export_advice(model: str) -> str:
         "To export the model: uvx --from optimum-onnx --with torch optimum-cli export onnx "
         f"--model {model or 'MODEL'} --task text-classification FOLDER."
     )
+
+
+# -- files and their digests --------------------------------------------------------------------------
+
+
+_READ_BYTES: Final = 2**20
+_LOCATION: Final = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])")
+"""How a protobuf writes the key `location` of a tensor's external data, and the length of the file name after it."""
+_MAX_EXTERNAL: Final = 1_000
+
+
+def external_files(model: Path) -> tuple[Path, ...]:
+    """Return the files with weights that an ONNX file names, sorted.
+
+    Raises UsageError for a name that is not in the model's folder, or a file that is missing.
+    """
+    with model.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise UsageError(f"{model} is empty.")
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            names = {content[match.end() : match.end() + match[1][0]] for match in _LOCATION.finditer(content)}
+    if len(names) > _MAX_EXTERNAL:
+        raise UsageError(f"{model} has {len(names):,} external files; at most {_MAX_EXTERNAL:,} are supported.")
+    return tuple(_external(model, name) for name in sorted(names))
+
+
+def _external(model: Path, raw: bytes) -> Path:
+    name = raw.decode("utf-8", "replace")
+    if (
+        len(PurePosixPath(name).parts) != 1
+        or name in {".", ".."}
+        or "\\" in name
+        or ":" in name
+        or not name.isprintable()
+    ):
+        raise UsageError(f"{model} reads weights from {name!r}, which is not a file in its folder.")
+    path = model.parent / name
+    if not path.is_file():
+        raise UsageError(f"{path} is missing: {model.name} stores its weights there.")
+    return path
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file as hex digits."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_READ_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def digests(found: FoundModel) -> Mapping[str, str]:
+    """Return the SHA-256 of each file that the model uses, by its place in the model's folder.
+
+    Raises UsageError if a file is missing or differs from `judge.lock`. A file is read again only if it has changed.
+    """
+    result: dict[str, str] = {}
+    for path in (found.model, *external_files(found.model), found.tokenizer):
+        name = path.relative_to(found.folder).as_posix()
+        status = path.stat()
+        result[name] = _digest_of(path, status.st_size, status.st_mtime_ns)
+        expected = found.lock.files.get(name) if found.lock is not None else None
+        if expected not in {None, result[name]}:
+            raise UsageError(
+                f"{path} differs from the file that was fetched. Fetch it again: merilo judge check local:{found.name}."
+            )
+    return result
+
+
+@lru_cache(maxsize=256)
+def _digest_of(path: Path, size: int, modified_ns: int) -> str:
+    del size, modified_ns
+    return file_digest(path)
