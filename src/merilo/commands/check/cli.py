@@ -123,12 +123,15 @@ def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
 
 def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[str, Any]) -> None:  # Any: JSON
     """Store what a local judge agreed on with all labels, for the reports of later runs."""
+    from merilo.commands.check.fetch import store
     from merilo.commands.check.page import agreement_note
-    from merilo.judges.local.judge import LocalJudge, write_agreement
+    from merilo.judges.local.judge import AGREEMENT_NAME, LocalJudge
+    from merilo.runs.run import json_text
 
     if isinstance(found.judge, LocalJudge) and found.tables and not options.tasks and options.number is None:
         kept = {name: value for name, value in record.items() if name != "usage"}
-        write_agreement(found.judge.provider.found.home, {"note": agreement_note(found), **kept})
+        path = found.judge.provider.found.home / AGREEMENT_NAME
+        store(path, json_text({"note": agreement_note(found), **kept}))
 
 
 def _compare(runs: Sequence[str], *, json: bool, full: bool) -> None:

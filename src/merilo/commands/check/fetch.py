@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -43,6 +42,7 @@ from merilo.judges.local.find import (
 from merilo.judging.json_types import as_object
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count
+from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -189,7 +189,7 @@ def fetch(plan: Download, advance: Callable[[str], None] = lambda _: None) -> Pa
     today = datetime.now(UTC).date().isoformat()
     source = plan.source
     lock = Lock(model=source.model, revision=source.revision, licence=source.licence, date=today, files=found)
-    _write(lock, fetched_folder(plan.name))
+    store(fetched_folder(plan.name) / LOCK_NAME, lock.model_dump_json(indent=1) + "\n")
     return paths[0].parents[plan.files[0].name.count("/")]
 
 
@@ -215,15 +215,16 @@ def _digest(path: Path) -> str:
         raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
 
 
-def _write(lock: Lock, home: Path) -> None:
-    """Write the lock in one step, so that a killed command leaves the old one or the new one."""
+def store(path: Path, text: str) -> None:
+    """Write a file about a model in one step, so that a killed command leaves the old one or the new one.
+
+    Raises UsageError.
+    """
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=home) as folder:
-            lock.write(Path(folder))
-            Path(folder, LOCK_NAME).replace(home / LOCK_NAME)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, text)
     except OSError as error:
-        raise UsageError(f"Cannot write {home / LOCK_NAME} ({error.strerror}).") from error
+        raise UsageError(f"Cannot write {path} ({error.strerror}).") from error
 
 
 def plan_page(plan: Download, width: int) -> Page:
@@ -407,25 +408,21 @@ def _licence(info: Any) -> str:  # Any: as above
 
 def _raise(error: Exception, model: str, revision: str) -> NoReturn:
     """Raise the error of the hub as a sentence with advice."""
-    kinds = {each.__name__ for each in type(error).__mro__}
-    status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, UsageError):
         raise error
-    if "GatedRepoError" in kinds:
-        raise UsageError(
-            f"{model} is gated: its authors ask for a consent. Give it on the page of the model, and set HF_TOKEN."
-        ) from error
-    if "RevisionNotFoundError" in kinds:
-        raise UsageError(f"{model} has no revision {revision!r}.") from error
-    if "RepositoryNotFoundError" in kinds:
-        raise UsageError(
-            f"The hub has no model {model}, or it is private. Check the name; for a private model set HF_TOKEN."
-        ) from error
-    if "OfflineModeIsEnabled" in kinds:
-        raise UsageError("HF_HUB_OFFLINE is set, so nothing can be downloaded. Unset it.") from error
-    if "HFValidationError" in kinds:
-        raise UsageError(f"{model!r} is not the name of a model; write ORG/NAME.") from error
-    lines = str(error).splitlines()
+    known = {
+        "GatedRepoError": f"{model} is gated: its authors ask for a consent. Give it on the page of the model, and set "
+        "HF_TOKEN.",
+        "RevisionNotFoundError": f"{model} has no revision {revision!r}.",
+        "RepositoryNotFoundError": f"The hub has no model {model}, or it is private. Check the name; for a private "
+        "model set HF_TOKEN.",
+        "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set, so nothing can be downloaded. Unset it.",
+        "HFValidationError": f"{model!r} is not the name of a model; write ORG/NAME.",
+    }
+    kinds = {each.__name__ for each in type(error).__mro__}  # a gated repository is also one that is not found
+    if message := next((text for name, text in known.items() if name in kinds), None):
+        raise UsageError(message) from error
+    lines, status = str(error).splitlines(), getattr(getattr(error, "response", None), "status_code", None)
     first = lines[0][:_MAX_SHOWN] if lines else type(error).__name__
     shown = f"HTTP {status}" if status is not None else f"{type(error).__name__}: {first}"
     raise UsageError(

@@ -1,4 +1,4 @@
-"""The items of a check: what is asked about each, and the judge's label beside the one of people.
+"""The items of a check: what is asked about each, and the human label with the judge's.
 
 An item is a trial question of a kind, a labelled record, or an original judgement with its edited versions. Each is a
 sample of one run. The questions about the last two are those that merilo's metrics ask.
@@ -171,7 +171,7 @@ def _edited_questions(sample: Sample, versions: Sequence[Mapping[str, Any]]) -> 
     )
 
 
-# -- people's label and the judge's -------------------------------------------------------------------
+# -- human labels and the judge's ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

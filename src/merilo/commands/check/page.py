@@ -32,13 +32,6 @@ _MAX_SOURCE: Final = 24
 _LARGEST_TABLE: Final = 6
 """The largest number of labels for which the page shows the table; the JSON always contains it."""
 _TONES: Final = {GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN, GateVerdict.PASS: Tone.GOOD}
-_COUNTS: Final = {
-    Effect.CHANGED: "verdicts that change",
-    Effect.RAISED: "unrelated contexts that are then judged relevant",
-    Effect.KEPT: "statements that are still judged supported",
-    Effect.YES: "verdicts that are still positive",
-    Effect.NET: "verdicts that change, minus those that change with neutral text of equal length",
-}
 
 
 def check_page(check: JudgeCheck, width: int, *, full: bool = False) -> Page:
@@ -183,7 +176,8 @@ def _full(page: Page, check: JudgeCheck) -> None:
         f"task: mean over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no; others are dimmed. ECE: "
         f"calibration error over 10 bins of equal mass. {SEEN}: the card of the judge lists this source as training "
         'data; means leave it out. An edit passes if the one-sided 95 % upper limit of its effect ("up to") is at most '
-        "its limit, and fails if the lower limit is above it.",
+        "its limit, and fails if the lower limit is above it. unfit: pairs left out, as the verdict before the edit "
+        "cannot show its effect. none: without a verdict; limits count them as worst and best case.",
         tone=Tone.QUIET,
     )
 
@@ -218,30 +212,19 @@ def _calibration(page: Page, table: TaskTable) -> None:
 
 
 def _effects(page: Page, results: Sequence[Result]) -> None:
-    rows: list[tuple[str, ...]] = [("edit", "pairs", "effect", "95 % interval", "up to", "limit", "")]
+    heads = ("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")
+    rows: list[tuple[str, ...]] = [heads]
     for each in results:
         ends = each.interval.ends
+        counts = (f"{each.counted:,}", str(each.unfit or NONE), str(each.failed or NONE))
         interval = NONE if ends is None else " to ".join(map(_share, ends))
-        row = (each.probe.name, f"{each.counted:,}", _share(each.value), interval, _share(each.upper))
-        rows.append((*row, _share(each.probe.limit), each.verdict.value))
+        limits = (_share(each.upper), _share(each.probe.limit), each.verdict.value)
+        rows.append((each.probe.name, *counts, _share(each.value), interval, *limits))
     page.table(rows, [Tone.STRONG, *(_TONES[each.verdict] for each in results)])
-    page.entries([(each.probe.name, _details(each)) for each in results])
-
-
-def _details(result: Result) -> str:
-    probe, unfit = result.probe, result.unfit
-    lines = [f"{probe.shown[0].upper()}{probe.shown[1:]}. Effect: {_COUNTS[probe.effect]}."]
-    for title, parts in (("language of the instruction", result.by_language), ("kind", result.by_kind)):
-        if parts is not None:
-            lines.append(f"By {title}: {', '.join(f'{name} {_share(each.value)}' for name, each in parts.items())}.")
-    if unfit:
-        why = "relevant" if probe.effect is Effect.RAISED else "not supported"
-        lines.append(f"{count(unfit, 'pair')} left out: judged {why} before the edit.")
-    if result.failed:
-        lines.append(f"{count(result.failed, 'pair')} without a verdict; the limits count them as worst and best case.")
-    if result.verdict is GateVerdict.CANNOT_TELL:
-        lines.append("Use more pairs (--number) to decide.")
-    return " ".join(lines)
+    for result in results:
+        if result.by_language is not None:
+            parts = ", ".join(f"{name} {_share(each.value)}" for name, each in result.by_language.items())
+            page.text(f"{result.probe.name} by language: {parts}.", indent=2)
 
 
 # -- judges of runs -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -53,10 +53,6 @@ class Lock(BaseModel):
     files: dict[str, _Digest]
     """The SHA-256 of each file by its name in the repository, with `/` between folders."""
 
-    def write(self, folder: Path) -> None:
-        """Write the lock into the folder of the fetched model."""
-        (folder / LOCK_NAME).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-
 
 def read_lock(folder: Path) -> Lock | None:
     """Return the lock in a folder; None if there is none. Raises UsageError for an invalid one."""
@@ -94,15 +90,20 @@ class FoundModel:
     card: Card
     folder: Path
     """The folder that contains all files."""
-    model: Path
-    """The ONNX file."""
-    tokenizer: Path
-    lock: Lock | None
-    """The digests that the download recorded; None for other models."""
-    revision: str
-    """The revision of the hub; empty for a folder."""
     home: Path
     """The folder for what merilo stores about the model: its lock and its agreement with human labels."""
+    lock: Lock | None
+    """The digests that the download recorded; None for other models."""
+
+    @property
+    def model(self) -> Path:
+        """The ONNX file."""
+        return _file(self.folder, self.card.files.model) or self.folder / self.card.files.model
+
+    @property
+    def tokenizer(self) -> Path:
+        """The file of the tokenizer."""
+        return _file(self.folder, self.card.files.tokenizer) or self.folder / self.card.files.tokenizer
 
 
 def judges_home() -> Path:
@@ -170,91 +171,64 @@ def find_model(spec: str) -> FoundModel:
         raise UsageError(f"A local judge needs a model: {FORMS}.")
     card = card_for(spec)
     if card is not None and "/" not in spec:
-        return _named(spec, card)
+        return _installed(spec, card.model, "", card)
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        return _in_folder(folder)
+        path = folder / CARD_NAME
+        if not path.is_file():
+            raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
+        own = read_card(path)
+        advice = f"Copy the file there, or correct files in {CARD_NAME}."
+        advice += export_advice(own.model) if own.model else ""
+        return _checked(FoundModel(str(folder), own, folder, home=folder, lock=read_lock(folder)), advice)
     if folder.is_file():
         raise UsageError(f"{folder} is a file. Name its folder: local:{folder.parent}.")
     named = _MODEL.fullmatch(spec)
     if named is not None:
-        return _of_hub(f"{named['org']}/{named['name']}", named["revision"] or "", card)
+        model = f"{named['org']}/{named['name']}"
+        if card is None:
+            message = f"No card for {model}. Download the model and write a draft: merilo judge check local:{model}."
+            raise UsageError(message)
+        return _installed(model, model, named["revision"] or "", card)
     if _NAME.fullmatch(spec):
         raise UsageError(f"No local model {spec!r}. Use {FORMS}; names: {', '.join(builtin_cards())}.")
     raise UsageError(f"No such folder: {folder}.")
 
 
-def _in_folder(folder: Path) -> FoundModel:
-    path = folder / CARD_NAME
-    if not path.is_file():
-        raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
-    card = read_card(path)
-    return _checked(_Place(str(folder), folder, folder, read_lock(folder)), card, _missing_in_folder(card))
-
-
-def _missing_in_folder(card: Card) -> str:
-    return f"Copy the file there, or correct files in {CARD_NAME}." + (export_advice(card.model) if card.model else "")
-
-
-def _named(name: str, card: Card) -> FoundModel:
-    """Return the model of a card: fetched, or in the cache of the hub."""
+def _installed(name: str, model: str, revision: str, card: Card) -> FoundModel:
+    """Return the model that a card's name or ORG/NAME means: fetched, or in the cache of the hub."""
     home = fetched_folder(name)
     lock = read_lock(home)
-    if _file(home, card.files.model) is not None:
-        return _checked(_Place(name, home, home, lock), card, export_advice(card.model))
-    if not card.model:
-        raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
-    return _in_hub(card, card.model, lock.revision if lock else card.revision, name, lock)
-
-
-def _of_hub(model: str, revision: str, card: Card | None) -> FoundModel:
-    if card is None:
-        raise UsageError(
-            f"No card for {model}. Download the model and write a draft: merilo judge check local:{model}."
-        )
-    home = fetched_folder(model)
-    lock = read_lock(home)
     if not revision and _file(home, card.files.model) is not None:
-        return _checked(_Place(model, home, home, lock), card, export_advice(model))
+        return _checked(FoundModel(name, card, home, home=home, lock=lock), export_advice(model))
+    if not model:
+        raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
     pinned = card.revision if model == card.model else ""
-    own = lock is not None and revision in {"", lock.revision}
-    return _in_hub(card, model, revision or (lock.revision if lock else pinned), model, lock if own else None)
-
-
-def _in_hub(card: Card, model: str, revision: str, name: str, lock: Lock | None) -> FoundModel:
-    folder = hub_snapshot(model, revision or "main")
+    wanted = revision or (lock.revision if lock is not None else pinned)
+    folder = hub_snapshot(model, wanted or "main")
     if folder is None:
         there = sorted(path.name for path in (_hub_folder(model) / "snapshots").glob("*"))[:_MAX_NAMED]
-        wanted = f"Revision {revision} of {model}" if revision else f"The model {model}"
-        option = f"@{revision}" if revision and "/" in name else ""
-        present = f" (there: {', '.join(there)})" if there and revision else ""
+        what = f"Revision {wanted} of {model}" if wanted else f"The model {model}"
+        option = f"@{wanted}" if wanted and "/" in name else ""
+        present = f" (there: {', '.join(there)})" if there and wanted else ""
         raise UsageError(
-            f"{wanted} is not in the cache of the hub{present}. Download it: merilo judge check local:{name}{option}."
+            f"{what} is not in the cache of the hub{present}. Download it: merilo judge check local:{name}{option}."
         )
-    return _checked(_Place(name, folder, fetched_folder(name), lock, folder.name), card, export_advice(model))
+    kept = lock if lock is not None and revision in {"", lock.revision} else None
+    found = FoundModel(name, card, folder, home=home, lock=kept)
+    return _checked(found, export_advice(model))
 
 
-class _Place(NamedTuple):
-    name: str
-    folder: Path
-    home: Path
-    lock: Lock | None
-    revision: str = ""
-
-
-def _checked(place: _Place, card: Card, advice: str) -> FoundModel:
-    """Return the model with its files, after comparing its labels with the card."""
-    folder = place.folder
-    found = {name: _file(folder, name) for name in (card.files.model, card.files.tokenizer)}
-    model, tokenizer = found[card.files.model], found[card.files.tokenizer]
-    if model is None or tokenizer is None:
-        missing = card.files.model if model is None else card.files.tokenizer
-        raise UsageError(f"{folder} has no {missing}. {advice}")
+def _checked(found: FoundModel, advice: str) -> FoundModel:
+    """Return the model after a look for its files, and after comparing its labels with the card."""
+    card, folder = found.card, found.folder
+    for name in (card.files.model, card.files.tokenizer):
+        if _file(folder, name) is None:
+            raise UsageError(f"{folder} has no {name}. {advice}")
     config = read_config(folder)
     if config is not None and (problem := label_problem(card, config.labels)) is not None:
         raise UsageError(f"The card {card.name} does not fit {folder / 'config.json'}: {problem}.")
-    revision = place.revision or (place.lock.revision if place.lock is not None else "")
-    return FoundModel(place.name, card, folder, model, tokenizer, place.lock, revision, place.home)
+    return found
 
 
 def _file(folder: Path, name: str) -> Path | None:

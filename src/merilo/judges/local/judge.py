@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -42,6 +40,7 @@ from merilo.providers.questions import QuestionRequest, answer_in, answer_text
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from merilo.errors import ProviderError
     from merilo.judges.base import Conversation
@@ -233,19 +232,6 @@ def read_agreement(folder: Path, fingerprint: Mapping[str, object]) -> str | Non
     judge, note = as_object(found.get("judge")) or {}, found.get("note")
     same = judge.get("fingerprint") == json.loads(json.dumps(dict(fingerprint)))
     return note if same and isinstance(note, str) else None
-
-
-def write_agreement(folder: Path, record: Mapping[str, object]) -> None:
-    """Store the record of a check with its `note` in one step. Raises UsageError."""
-    path = folder / AGREEMENT_NAME
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".check-", dir=folder) as made:
-            written = Path(made, AGREEMENT_NAME)
-            written.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            written.replace(path)
-    except OSError as error:
-        raise UsageError(f"Cannot write {path} ({error.strerror}).") from error
 
 
 # -- the model as a provider --------------------------------------------------------------------------
