@@ -63,18 +63,6 @@ def test_the_page_and_the_exit_code_of_failures(labelled: Here) -> None:
     assert len(done.stdout.splitlines()) <= 25
 
 
-def test_json_is_one_object_with_figures_by_task_and_source(labelled: Here) -> None:
-    """`people` holds task, then source, then each figure with its interval."""
-    found = json.loads(check(labelled, "--json").stdout)
-    figures = found["people"]["sufficiency"]["ours"]
-    assert figures["n"] == 69
-    assert figures["kappa"]["value"] == 1.0
-    assert figures["undefined"]["count"] == 1
-    assert set(figures) >= {"kappa", "balanced_accuracy", "auroc", "ece", "undefined", "confusion"}
-    assert found["usage"]["requests"] is not None
-    assert found["labels"][0]["file"] == "ours.jsonl"
-
-
 def test_a_kept_check_has_runs_that_can_be_shown(labelled: Here) -> None:
     """--out holds check.json and a run, whose records can be looked at one by one."""
     check(labelled, "--out", "kept", "--quiet")

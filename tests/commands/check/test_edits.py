@@ -24,7 +24,6 @@ from merilo.commands.check.items import questions_of
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample
-from merilo.commands.check.record import check_record
 from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
 from merilo.data.labels import Labelled, Task
 from merilo.judges.callables import CallableJudge
@@ -151,16 +150,6 @@ async def test_a_judge_by_words_fails_where_words_deceive(tmp_path: Path) -> Non
     found = readings(await edited(by_words, tmp_path))
     failed = {name for name, reading in found.items() if reading is Reading.FAIL}
     assert failed == {"order", "stuffing", "question", "negation", "number", "name"}
-
-
-async def test_equal_calls_give_equal_bytes(tmp_path: Path) -> None:
-    """The record is the same but for usage."""
-    first, same = [await edited(by_words, tmp_path, number=40) for _ in range(2)]
-
-    def text(found: JudgeCheck) -> str:
-        return json.dumps({**check_record(found), "usage": None})
-
-    assert text(first) == text(same)
 
 
 async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:

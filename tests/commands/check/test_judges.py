@@ -167,11 +167,6 @@ def test_page_and_record_tell_the_same(two: tuple[merilo.Run, merilo.Run]) -> No
     assert kind["kappa"]["interval"][0] < kind["kappa"]["value"] < kind["kappa"]["interval"][1]
 
 
-def test_equal_runs_give_equal_bytes(two: tuple[merilo.Run, merilo.Run]) -> None:
-    """The seed decides the resamples."""
-    assert judges_record(judges_agreement(*two)) == judges_record(judges_agreement(*two))
-
-
 @pytest.mark.parametrize("harm", ["cut", "no hex"])
 def test_damaged_outcomes_are_told(two: tuple[merilo.Run, merilo.Run], tmp_path: Path, harm: str) -> None:
     """Outcomes cut short, or with a trail that names nothing, are an error and no smaller agreement."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import merilo
 from merilo.commands.check.items import CheckedVerdicts, clusters_of, items_of, label_sample
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
@@ -403,6 +404,17 @@ async def test_another_judge_is_compared_on_the_same_records(tmp_path: Path) -> 
     assert swapped.difference.value == pytest.approx(-(table.difference.value or 0.0))
     alike = await checked(options, against=JUDGE)
     assert alike.tables["sufficiency"].verdict == "no difference shown"
+
+
+def test_the_python_function_takes_limits(tmp_path: Path) -> None:
+    """One file needs no list, limits are those of an evaluation, and an unknown one names the closest."""
+    file = written(tmp_path, RECORDS)
+    found = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], number=30, limits={"concurrency": 2})
+    assert found.tables["sufficiency"].labels + found.failed[0] == 30
+    stopped = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], limits={"max_seconds": 0.0})
+    assert stopped.stopped is not None
+    with pytest.raises(TypeError, match=r"no limit 'max_cost'; did you mean 'max_cost_usd'\?"):
+        merilo.judge_check(JUDGE, limits={"max_cost": 1.0})
 
 
 async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
