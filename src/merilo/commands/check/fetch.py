@@ -60,8 +60,6 @@ _MODEL: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _NON_COMMERCIAL: Final = re.compile(r"(?:^|[^a-z])nc(?:$|[^a-z])|non-?commercial|research-only", re.IGNORECASE)
 _ATTEMPTS: Final = 2
 """A file that is in the cache already and differs from the hub is downloaded once more."""
-_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
-_STEP: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +245,10 @@ def plan_page(plan: Download, width: int) -> Page:
 
 def size_text(size: int) -> str:
     """Return a number of bytes in a readable unit."""
-    value, unit = float(size), 0
-    while value >= _STEP and unit < len(_UNITS) - 1:
-        value, unit = value / _STEP, unit + 1
-    return f"{size:,} {_UNITS[0]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+    for unit, least in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:.3g} {unit}"
+    return f"{size:,} bytes"
 
 
 def write_draft(folder: Path, path: Path) -> int:

@@ -12,7 +12,7 @@ from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
-from merilo.rendering.spent import cost_text
+from merilo.rendering.spent import spent_text
 from merilo.rendering.wording import NONE, count, said
 from merilo.stats.gate import GateVerdict
 
@@ -34,7 +34,7 @@ _LARGEST_TABLE: Final = 6
 _TONES: Final = {GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN, GateVerdict.PASS: Tone.GOOD}
 
 
-def check_page(check: JudgeCheck, width: int, *, full: bool = False) -> Page:
+def check_page(check: JudgeCheck, width: int = 80, *, full: bool = False) -> Page:
     """Return what was found: agreement with labels by task, effects of edits, the worst items and the cost."""
     page, tables = Page(width), [*check.tables.values()]
     page.text(_headline(check), tone=Tone.STRONG)
@@ -103,7 +103,7 @@ def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
         yield "Left out", "; ".join(f"{name}: {reason}" for name, reason in check.left_out.items())
     if check.judge.agreement_note and (full or not check.tables):
         yield "Known", check.judge.agreement_note
-    yield "Cost", _cost(check)
+    yield "Cost", spent_text(check.usage)
     if not full:
         yield "Tables", "--full; each number with its interval: --json"
 
@@ -123,15 +123,6 @@ def _noticed(result: Result) -> str:
 def _item(item: Item) -> str:
     chance = "" if item.probability is None else f" {item.probability:.2f}"
     return f"{clean(label_id(item.record))} (judge {item.judge:g}{chance}, people {item.people:g})"
-
-
-def _cost(check: JudgeCheck) -> str:
-    usage, cost = check.usage, check.usage.get("cost_usd")
-    parts = [count(usage.get("requests") or 0, "request")]
-    if usage.get("cached"):
-        parts.append(f"{count(usage['cached'], 'answer')} from the cache")
-    parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
-    return ", ".join([*parts, f"{usage.get('seconds') or 0.0:.1f} s"])
 
 
 def _answer(outcome: Outcome) -> str:

@@ -77,8 +77,6 @@ class ProbeTrial(NamedTuple):
     case: Case
     versions: tuple[Version, ...]
     """The original, the edited version, and for `Effect.NET` the version with neutral text."""
-    variant: str = ""
-    """The variant of the edit: for instructions their number, from 1; otherwise blank."""
     language: str = ""
     """The language of the added instructions; otherwise blank."""
 
@@ -212,7 +210,7 @@ def _instructions(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[Pro
         control = neutral(language, len(instruction), start)
         changed, unchanged = (_added(case, text, sampler, "instructions") for text in (instruction, control))
         versions = tuple(Version(each, case.statement) for each in (case.contexts, changed, unchanged))
-        yield ProbeTrial(case, versions, str(number + 1), language)
+        yield ProbeTrial(case, versions, language)
 
 
 # -- facts --------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from merilo.judges.local.judge import LocalJudge
 from merilo.judges.routed import each_judge, part_for, parts_of
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
+from merilo.renderers import render
 from merilo.runs.outcomes import outcome_from
 from merilo.short_repr import short_repr
 from merilo.stats.gate import GateVerdict
@@ -137,10 +138,8 @@ class JudgeCheck:
         return sorted(differ, key=lambda item: -abs((0.5 if item.probability is None else item.probability) - 0.5))
 
     def __str__(self) -> str:
-        """Return the page of `merilo judge check`."""
-        from merilo.commands.check.page import check_page
-
-        return str(check_page(self, 80))
+        """Return the page that `merilo judge check` prints, 80 columns wide."""
+        return str(render(self, "text"))
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
@@ -323,19 +322,14 @@ def _check(options: CheckOptions) -> None:
 
 def label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
     """Read each file; the sample in the package if no file is named. Raises what `read_labels` raises."""
-    if paths:
-        return _label_files([*map(Path, paths)])
-    with as_file(files("merilo").joinpath(*_SAMPLE)) as folder:
-        return _label_files(sorted(folder.glob("*.jsonl.gz")))
-
-
-def _label_files(paths: list[Path]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
-    read_labels(paths)  # reading all together rejects ids that occur in two files
     found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
-    for path in paths:
-        records = read_labels([path])
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.append((LabelFile(path.name, digest, len(records)), records))
+    with as_file(files("merilo").joinpath(*_SAMPLE)) as sample:
+        chosen = [*map(Path, paths)] or sorted(sample.glob("*.jsonl.gz"))
+        read_labels(chosen)  # reading all together rejects ids that occur in two files
+        for path in chosen:
+            records = read_labels([path])
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found.append((LabelFile(path.name, digest, len(records)), records))
     return found
 
 

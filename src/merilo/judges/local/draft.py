@@ -29,7 +29,6 @@ class ModelConfig:
     architecture: str
     labels: Mapping[int, str]
     """`id2label`: the name of each output."""
-    problem_type: str
     max_positions: int | None
 
 
@@ -46,7 +45,6 @@ def read_config(folder: Path) -> ModelConfig | None:
     return ModelConfig(
         architecture=first if isinstance(first, str) else "",
         labels=_labels(fields.get("id2label"), path),
-        problem_type=str(fields.get("problem_type") or ""),
         max_positions=positions if isinstance(positions, int) and 0 < positions < 10**7 else None,
     )
 
