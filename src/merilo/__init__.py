@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         evaluate,
         evaluate_pipeline,
         gate,
+        judge_check,
         plan,
     )
     from merilo.data.load import load
@@ -38,6 +39,7 @@ _HOMES = {
         "evaluate",
         "evaluate_pipeline",
         "gate",
+        "judge_check",
         "plan",
     ),
     "merilo.data.load": ("load",),
@@ -79,6 +81,7 @@ __all__ = [
     "evaluate",
     "evaluate_pipeline",
     "gate",
+    "judge_check",
     "load",
     "parse_metric",
     "plan",

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.check.options import CheckOptions
 from merilo.commands.compare.settings import SHOWN
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
-from merilo.commands.option import with_options, with_options_only
+from merilo.commands.option import with_options
 from merilo.commands.plan.options import PlanOptions
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from merilo.commands.power.result import Power
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
+    from merilo.judges.base import JudgeLike
     from merilo.runs.run import Run
 
 
@@ -439,16 +439,33 @@ def calibrate(
     )
 
 
-@with_options_only(CheckOptions)
-def judge_check(options: CheckOptions) -> JudgeCheck:
+def judge_check(
+    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = "embedded",
+    *,
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    tasks: Sequence[str] | None = None,
+    number: int | None = None,
+    against: JudgeLike | None = None,
+    limits: Mapping[str, object] | None = None,
+) -> JudgeCheck:
     """Try a judge, compare it with human labels, and edit its input where the effect on the verdict is known.
 
-    Takes the arguments of `evaluate` about the judge, requests, limits and results, and:
+    `print` shows the page of `merilo judge check`. `tables["groundedness"]` holds the figures of a task: `labels`,
+    `agree`, `kappa` with its interval, and with `against` the `difference` and the `verdict` on it.
 
-    {own}
+    Args:
+        judge: as in `evaluate`.
+        labels: one or more files of labelled records. None: the sample that ships with merilo.
+        tasks: "trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". None: all.
+        number: maximum number of records per task and source, and of pairs per edit. The same ones are chosen each
+            time. None: all records, 40 pairs.
+        against: another judge that is asked about the same records.
+        limits: options of `evaluate` about requests, such as {"max_cost_usd": 1.0, "concurrency": 4}.
 
     Raises what `evaluate` raises.
     """
+    from merilo.commands.check.options import check_options
     from merilo.commands.check.run import run_check
 
+    options = check_options(judge=judge, labels=labels, tasks=tasks, number=number, against=against, limits=limits)
     return run_blocking(run_check(options))

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from _typeshed import DataclassInstance
 
@@ -73,41 +73,6 @@ def opt(default: Any, group: OptionGroup | None, text: str, *, details: str = ""
     )
 
 
-def call_option(
-    doc: str,
-    *,
-    help: str,
-    metavar: str | None = None,
-    name: str | None = None,
-    type: type = str,
-    default: object = None,
-    group: OptionGroup = OptionGroup.DATA,
-) -> dict[str, object]:
-    """Return the metadata of an option that belongs to one call, so `merilo.toml` cannot set it."""
-    flag = Flag(help=help, metavar=metavar, name=name, type=type, default=default, group=group, in_project_file=False)
-    return option(doc, flag)
-
-
-def repeatable_option(
-    doc: str,
-    *,
-    help: str,
-    metavar: str,
-    name: str | None = None,
-    read: Callable[[list[str] | None], object] | None = None,
-    group: OptionGroup = OptionGroup.DATA,
-) -> dict[str, object]:
-    """Return the metadata of a repeatable option that belongs to one call; `read` as in `Flag`, by default a list."""
-    reader = read or _texts
-    flag = Flag(help=help, metavar=metavar, name=name, many=True, read=reader, group=group, in_project_file=False)
-    return option(doc, flag)
-
-
-def _texts(texts: list[str] | None) -> Sequence[str]:
-    """Return the values of a repeatable flag; none if it is absent."""
-    return texts or ()
-
-
 def flags_of(make: Callable[..., object]) -> dict[str, Flag]:
     """Return field → flag for all fields of an options class that have one."""
     flags = {each.name: each.metadata.get("flag") for each in fields(cast("type[DataclassInstance]", make))}
@@ -117,9 +82,8 @@ def flags_of(make: Callable[..., object]) -> dict[str, Flag]:
 def with_options(make: Callable[P, O]) -> Callable[[Callable[[D, O], R]], Callable[Concatenate[D, P], R]]:
     """Give a public function of data the fields of an options class as keyword arguments.
 
-    The signature lists the fields that have metadata. In the docstring, `{options}` becomes one entry for each of them,
-    and `{own}` one for each that the class does not inherit. A call with an unknown argument raises TypeError with the
-    closest name.
+    The signature lists the fields that have metadata. In the docstring, `{options}` becomes one entry for each of them.
+    A call with an unknown argument raises TypeError with the closest name.
     """
 
     def decorate(function: Callable[[D, O], R]) -> Callable[Concatenate[D, P], R]:
@@ -131,20 +95,6 @@ def with_options(make: Callable[P, O]) -> Callable[[Callable[[D, O], R]], Callab
         signature = _describe(call, function, make)
         parameter = next(iter(signature.parameters))
         return cast("Callable[Concatenate[D, P], R]", call)
-
-    return decorate
-
-
-def with_options_only(make: Callable[P, O]) -> Callable[[Callable[[O], R]], Callable[P, R]]:
-    """Return `with_options` for a function that takes no data."""
-
-    def decorate(function: Callable[[O], R]) -> Callable[P, R]:
-        def call(*args: Any, **kwargs: Any) -> R:  # Any: as above
-            values = _bound(function.__name__, signature, args, kwargs)
-            return function(cast("Callable[..., O]", make)(**values))
-
-        signature = _describe(call, function, make)
-        return cast("Callable[P, R]", call)
 
     return decorate
 
@@ -174,9 +124,7 @@ def _describe(
     data = [each for each in own.parameters.values() if each.name != "options"]
     signature = inspect.Signature([*data, *keywords], return_annotation=own.return_annotation)
     text = inspect.getdoc(function) or ""
-    own_docs = {name: doc for name, doc in docs.items() if name in options.__annotations__}
-    text = text.replace("{options}", "\n    ".join(f"{name}: {doc}" for name, doc in docs.items()))
-    call.__doc__ = text.replace("{own}", "\n".join(f"{name}: {doc}" for name, doc in own_docs.items()))
+    call.__doc__ = text.replace("{options}", "\n    ".join(f"{name}: {doc}" for name, doc in docs.items()))
     for name in ("__name__", "__qualname__", "__module__"):
         setattr(call, name, getattr(function, name))
     call.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it; typeshed does not declare it

@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from merilo.commands.option import Flag, OptionGroup, flags_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 
 _OTHER: Final = "Options"
@@ -25,7 +25,12 @@ _NO_CONFIG: Final = inspect.Parameter(
 
 
 def takes_options(
-    make: Callable[..., object], *, names: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **changed: Flag
+    make: Callable[..., object],
+    *,
+    names: tuple[str, ...] | None = None,
+    without: tuple[str, ...] = (),
+    visible: tuple[str, ...] | None = None,
+    **changed: Flag,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command a flag for each field of an options class, and pass the options as its argument `options`.
 
@@ -33,6 +38,7 @@ def takes_options(
         make: the options class.
         names: the fields to take. None: all that have a flag.
         without: fields to leave out of these.
+        visible: the fields whose flags the help lists. None: all.
         **changed: field → the flag that replaces the declared one.
     """
     flags = {
@@ -50,7 +56,8 @@ def takes_options(
                 read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
             function(**values, options=make(**read))
 
-        _sign(command, function, flags, configurable=names is None)
+        hidden = frozenset(flags) - (flags.keys() if visible is None else {*visible})
+        _sign(command, function, flags, configurable=names is None, hidden=hidden)
         return command
 
     return decorate
@@ -112,7 +119,12 @@ def _value(flag: Flag, value: Any) -> Any:  # Any: as above
 
 
 def _sign(
-    command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag], *, configurable: bool
+    command: Callable[..., None],
+    function: Callable[..., None],
+    flags: Mapping[str, Flag],
+    *,
+    configurable: bool,
+    hidden: Container[str],
 ) -> None:
     """Give the new command the parameters of the function, with the flags in place of `options`."""
     hints = get_type_hints(function, include_extras=True)
@@ -121,7 +133,7 @@ def _sign(
         for each in inspect.signature(function).parameters.values()
         if each.name != "options"
     ]
-    made = [_flag_parameter(name, flag) for name, flag in flags.items()]
+    made = [_flag_parameter(name, flag, hidden=name in hidden) for name, flag in flags.items()]
     command.__doc__ = function.__doc__
     command.__name__, command.__module__ = function.__name__, function.__module__
     made += [_CONTEXT, *([_NO_CONFIG] if configurable else [])]
@@ -129,7 +141,7 @@ def _sign(
     command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
 
 
-def _flag_parameter(field: str, flag: Flag) -> inspect.Parameter:
+def _flag_parameter(field: str, flag: Flag, *, hidden: bool) -> inspect.Parameter:
     if flag.many:
         annotation: Any = list[str] | None
     elif flag.type is bool or flag.default is not None:
@@ -138,7 +150,9 @@ def _flag_parameter(field: str, flag: Flag) -> inspect.Parameter:
         annotation = flag.type | None
     name = _flag_name(field, flag)
     shown = flag.type is not bool
-    option = typer.Option(name, metavar=flag.metavar, help=flag.help, show_default=shown, rich_help_panel=flag.group)
+    option = typer.Option(
+        name, metavar=flag.metavar, help=flag.help, show_default=shown, rich_help_panel=flag.group, hidden=hidden
+    )
     return inspect.Parameter(
         _parameter(field, flag),
         inspect.Parameter.KEYWORD_ONLY,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.evaluate.options import Options
-from merilo.commands.option import Flag, OptionGroup, call_option, flags_of, repeatable_option
+from merilo.commands.option import Flag, OptionGroup, flags_of, opt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
+    from collections.abc import Mapping, Sequence
+
+    from merilo.judges.base import JudgeLike
 
 
 def _one_judge(specs: list[str] | None) -> list[str]:
@@ -20,8 +23,8 @@ def _one_judge(specs: list[str] | None) -> list[str]:
 
 
 ONE_JUDGE: Final = Flag(
-    help="embedded (the default), local:MODEL, PROVIDER:MODEL (as openai:MODEL), scripted:FILE, FILE.py:NAME or "
-    "FIRST>SECOND. Repeat KIND,...=SPEC for a judge per kind of question.",
+    help="embedded (the default), local:MODEL, PROVIDER:MODEL (as openai:MODEL), scripted:FILE or FILE.py:NAME. "
+    "Repeat KIND,...=SPEC for a judge per kind of question.",
     metavar="SPEC",
     many=True,
     read=_one_judge,
@@ -39,8 +42,6 @@ ABOUT_DATA: Final = (
     "language",
     "cluster",
     "skip_invalid",
-    "record",
-    "outcomes",
     "until_decided",
     "batch",
     "batch_files",
@@ -51,6 +52,10 @@ ABOUT_DATA: Final = (
 """Options of an evaluation that say nothing about one judge."""
 
 
+def _given(texts: list[str] | None) -> Sequence[str]:
+    return texts or ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
     """The questions with which a judge is checked, and the options of the evaluation.
@@ -58,48 +63,68 @@ class CheckOptions(Options):
     Of these, `metrics`, `draws`, `prompts`, `mapping`, `limit` and `language` have no effect.
     """
 
-    labels: Sequence[str | PathLike[str]] = field(
-        default=(),
-        metadata=repeatable_option(
-            "files of labelled records. Empty: the sample that ships with merilo.",
-            help="File of human labels. Repeatable. [default: the sample in merilo]",
-            metavar="FILE",
-        ),
+    labels: Sequence[str | PathLike[str]] = opt(
+        (),
+        OptionGroup.DATA,
+        "File of human labels. Repeatable. [default: the sample in merilo]",
+        metavar="FILE",
+        many=True,
+        read=_given,
+        in_project_file=False,
     )
-    tasks: Sequence[str] = field(
-        default=(),
-        metadata=repeatable_option(
-            '"trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". Empty: all.',
-            help="Only trial, edits, a task of the labels or one edit. Repeatable.",
-            metavar="NAME",
-            name="--task",
-        ),
+    tasks: Sequence[str] = opt(
+        (),
+        OptionGroup.DATA,
+        "Only trial, edits, a task of the labels or one edit. Repeatable.",
+        name="--task",
+        metavar="NAME",
+        many=True,
+        read=_given,
+        in_project_file=False,
     )
-    sources: Sequence[str] = field(
-        default=(),
-        metadata=repeatable_option(
-            "only labels from these sources. Empty: all.",
-            help="Only labels from this source. Repeatable.",
-            metavar="NAME",
-            name="--source",
-        ),
+    number: int | None = opt(
+        None,
+        OptionGroup.DATA,
+        "Maximum records per task and source, and pairs per edit, always the same ones. [default: all, 40]",
+        metavar="N",
+        type=int,
+        in_project_file=False,
     )
-    include_constructed: bool = field(
-        default=False,
-        metadata=call_option(
-            "also use records whose label was generated from a rule; their tables are separate.",
-            help="Also use records with rule-generated labels, in separate tables.",
-            type=bool,
-            default=False,
-        ),
+    against: JudgeLike | None = opt(
+        None,
+        OptionGroup.JUDGES,
+        "Also ask this judge about the labels, and compare the two.",
+        metavar="SPEC",
+        in_project_file=False,
     )
-    number: int | None = field(
-        default=None,
-        metadata=call_option(
-            "maximum number of records per task and source, and of pairs per edit. The same ones are chosen each time. "
-            "None: all records, 40 pairs.",
-            help="Maximum records per task and source, and pairs per edit. [default: all, 40]",
-            metavar="N",
-            type=int,
-        ),
-    )
+
+
+LIMITS: Final = (
+    "max_cost_usd",
+    "max_requests",
+    "max_seconds",
+    "concurrency",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "timeout_s",
+    "unanswered",
+    "prices",
+)
+"""The options of an evaluation that `limits` of `merilo.judge_check` may contain."""
+
+
+def check_options(
+    *,
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None,
+    tasks: Sequence[str] | None,
+    limits: Mapping[str, object] | None,
+    **given: Any,  # Any: fields of the options
+) -> CheckOptions:
+    """Return the options of a check from the arguments of `merilo.judge_check`. Raises TypeError for another limit."""
+    if unknown := next((name for name in limits or () if name not in LIMITS), None):
+        close = get_close_matches(unknown, LIMITS, n=1)
+        advice = f"did you mean {close[0]!r}?" if close else f"limits are {', '.join(LIMITS)}."
+        raise TypeError(f"judge_check() has no limit {unknown!r}; {advice}")
+    files = [labels] if isinstance(labels, str | PathLike) else labels or ()
+    fields: dict[str, Any] = {**given, **(limits or {})}  # Any: as above
+    return CheckOptions(labels=files, tasks=tasks or (), **fields)
