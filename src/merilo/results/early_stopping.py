@@ -78,13 +78,14 @@ class EarlyStop:
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> EarlyStop:
         """Return the object that `record` wrote into a manifest."""
-        known = cast("dict[str, Any]", record)  # Any: JSON that `record` made
+        known = dict(cast("dict[str, Any]", record))  # Any: JSON that `record` made
         baseline = {
             text: tuple(Missing(each) if isinstance(each, str) else each for each in outcomes)
             for text, outcomes in known["baseline"].items()
         }
         policy = None if known["undefined"] is None else Policy(known["undefined"])
-        return cls(**{**known, "undefined": policy, "ends": tuple(known["ends"]), "baseline": baseline})
+        known |= {"undefined": policy, "ends": tuple(known["ends"]), "baseline": baseline}
+        return cls(**known)
 
     def deciding(self, metrics: Mapping[str, Metric], *, lenient: bool = False) -> EarlyStopState:
         """Return the object that decides the gates from the outcomes of these metrics.
