@@ -98,7 +98,7 @@ def _purpose(label: HumanLabel) -> tuple[str, str, str]:
 
 def _joins(earlier: LabelDraw, draws: Iterable[LabelDraw]) -> bool:
     """Return True if an earlier draw and one of these draws may be used as one, and are not the same draw."""
-    # Labels until a decision replace others: their limits hold at any time for the labels of one draw.
+    # Labels until a decision replace others: their planned looks count the labels of one draw.
     if earlier.sequential:
         return False
     return any(earlier.seed != each.seed and combinable(earlier, each) for each in draws)
