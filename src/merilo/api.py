@@ -113,38 +113,29 @@ def power(
     *pilots: Run | str | PathLike[str],
     difference: float | None = None,
     metrics: Sequence[str] | None = None,
-    until_decided: str | PathLike[str] | None = None,
-    samples: int | None = None,
     cluster: str | None = None,
     power: float = 0.8,
     level: float = 0.95,
 ) -> Power:
-    """Plan the size of a comparison from pilot runs: samples needed, and whether stopping early can pay.
+    """Plan the size of a comparison from pilot runs: the samples needed.
 
     Args:
         pilots: one run, or two runs that are compared, or their directories. One run does not show how two runs differ
             sample by sample, so merilo then assumes that both score each sample independently.
         difference: the difference of means to detect, in the unit of each metric.
         metrics: the metrics to plan for. None: all of the pilot.
-        until_decided: a suite file, as in `evaluate`.
-        samples: number of samples of the run that may stop early. None: as many as the first pilot has.
         cluster: as in `evaluate`.
         power: probability of detecting the difference if it exists.
         level: confidence level of the planned comparison.
 
     Raises:
-        UsageError: neither a difference nor a suite is given (unless the first pilot has several draws), or a value
-            cannot be used.
+        UsageError: no difference is given (unless the first pilot has several draws), or a value cannot be used.
         DataError: two pilots have no sample in common.
         RunError: a pilot cannot be read.
     """
-    from merilo.commands.gate.suite import until_from
     from merilo.commands.power.run import power_of
 
-    until = None if until_decided is None else until_from(until_decided)
-    return power_of(
-        pilots, difference, metrics=metrics, until=until, most=samples, cluster=cluster, power=power, level=level
-    )
+    return power_of(pilots, difference, metrics=metrics, cluster=cluster, power=power, level=level)
 
 
 def import_scores(

@@ -156,19 +156,6 @@ def test_a_pilot_says_how_many_samples_a_difference_needs(gated: Here) -> None:
     assert "The estimate assumes that both runs score each sample independently" in said
 
 
-def test_a_plan_says_whether_stopping_early_can_pay(gated: Here) -> None:
-    """Beside the costs of the data set, for as many samples as it has."""
-    (gated.path / "gates.toml").write_text("[minimums]\nid_recall = 0.5\n", encoding="utf-8")
-    words = ["old.jsonl", "--metrics", "id_recall", "--power", "old", "--until-decided", "gates.toml"]
-    found = gated.json("plan", *words)
-    early = found["power"]["early"]["id_recall"]
-    assert (found["samples"], early["most"], early["pays"]) == (SAMPLES, SAMPLES, True)
-    assert early["samples"] < SAMPLES
-    text = " ".join(gated.merilo("plan", *words).stdout.split())
-    assert "id_recall minimum 0.5: saves samples. It would use" in text
-    assert "merilo run old.jsonl --metrics id_recall --until-decided gates.toml" in text
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

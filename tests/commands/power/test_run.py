@@ -15,7 +15,6 @@ from merilo.commands.power.result import power_section
 from merilo.commands.power.run import power_of
 from merilo.errors import DataError, UsageError
 from merilo.rendering.page import Page
-from merilo.results.early_stopping import EarlyStop
 from merilo.results.scores import read_scores
 from merilo.stats.power import samples_needed
 
@@ -95,14 +94,3 @@ def test_pilots_must_be_of_one_yardstick_and_have_samples_in_common(tmp_path: Pa
         power_of([first, graded(tmp_path / "judge", mixed(2), version="2")], 0.1)
     with pytest.raises(DataError, match="no sample in common"):
         power_of([first, graded(tmp_path / "other", many(20, 1, start=500))], 0.1)
-
-
-@pytest.mark.parametrize(("asked", "pays"), [(0.2, True), (0.5, False)])
-def test_stopping_early_pays_far_from_the_minimum(tmp_path: Path, asked: float, pays: bool) -> None:
-    """A mean of about 0.5 is shown to be above 0.2 with few of 300 samples; at the mean itself nothing is decided."""
-    run = graded(tmp_path / "run", mixed(1))
-    (early,) = power_of([run], until=EarlyStop({METRIC: asked}), most=300).early
-    assert early.outlook.pays is pays
-    assert early.outlook.most == 300
-    with pytest.raises(UsageError, match="a limit of 9 decides nothing"):
-        power_of([run], until=EarlyStop({METRIC: 9}))

@@ -13,7 +13,6 @@ from merilo.commands.gate.result import CannotTell
 from merilo.data.check import shown
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
-from merilo.results.early_stopping import EarlyStop
 from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL, SEED
 
@@ -91,24 +90,6 @@ class Suite:
         """True if the suite has no gate."""
         return not self.means and (self.max_drop is None or self.max_drop == {})
 
-    def until(self) -> EarlyStop:
-        """Return the minimums as a rule that checks after each sample. Raises UsageError for drops and clusters."""
-        if self.max_drop is not None and self.max_drop != {}:
-            raise UsageError(
-                "The forecast of early stopping supports minimums only, but this suite has max_drop. Put the minimums "
-                "into another suite."
-            )
-        if self.cluster:
-            raise UsageError(
-                "The forecast of early stopping does not support clusters, but this suite has cluster = "
-                f"{self.cluster!r}."
-            )
-        if not self.means:
-            raise UsageError(
-                "Early stopping needs minimums, but this suite has none. Add a table [minimums] with m = 0.8."
-            )
-        return EarlyStop(dict(self.means), self.level, self.undefined, self.seed)
-
 
 def read_suite(path: str | PathLike[str]) -> Suite:
     """Return the suite in a TOML, YAML or JSON file. Raises UsageError with the file and the key."""
@@ -176,17 +157,6 @@ def suite_from(
 
 def _without(limits: Mapping[str, float], others: Mapping[str, float]) -> dict[str, float]:
     return {metric: limit for metric, limit in limits.items() if metric not in others}
-
-
-def until_from(given: str | PathLike[str] | EarlyStop) -> EarlyStop:
-    """Return the rule for early stopping: as given, or the minimums of a suite in a file. Raises UsageError."""
-    if isinstance(given, EarlyStop):
-        return given
-    suite = read_suite(given)
-    try:
-        return suite.until()
-    except UsageError as error:
-        raise UsageError(f"{given}: {error}") from None
 
 
 def one_of(options: type[E], value: object, name: str) -> E | None:

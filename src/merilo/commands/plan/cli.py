@@ -21,7 +21,6 @@ from merilo.commands.power.cli import (
     Pilot,
     PilotCluster,
     Pilots,
-    UntilDecided,
     report_labels,
     report_power,
 )
@@ -36,8 +35,8 @@ HELP = """Say how many requests a run over DATA would send, how many tokens they
 Nothing is asked and no key is needed. Questions that several metrics share, and what the run at --out or the cache
 holds already, are not counted again. Once the run has begun, its own tokens and times are taken.
 
-With --power, a run that is there serves as a pilot: how many samples show a --difference between two runs, and whether
-a run that stops early (--until-decided) can pay. DATA may then be left out.
+With --power, a run that is there serves as a pilot: how many samples show a --difference between two runs. DATA may
+then be left out.
 With --labels, finished runs show how many human labels decide their comparison, or the gates of a suite (--gates).
 """
 EXAMPLES = """\b
@@ -46,7 +45,6 @@ Examples:
   merilo plan answers.jsonl --metrics faithfulness,context_recall --judge openai:gpt-4.1-mini --out runs/first
   merilo plan answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1 --prices prices.toml
   merilo plan --power runs/old --power runs/new --difference 0.03
-  merilo plan answers.jsonl --judge openai:gpt-4.1-mini --power runs/first --until-decided gates.toml
   merilo plan --labels runs/old --labels runs/new --metrics faithfulness
 """
 _OWN = {
@@ -104,7 +102,6 @@ def plan(
     documents: SourceDocuments = None,
     power: Pilots = None,
     difference: Difference = None,
-    until_decided: UntilDecided = None,
     cluster: PilotCluster = None,
     labels: Labelled = None,
     gates: Gates = None,
@@ -114,7 +111,7 @@ def plan(
 ) -> None:
     """Estimate and report."""
     del debug  # main reads it
-    pilot = Pilot(power or [], difference, until_decided, cluster, tuple(labels or ()), gates)
+    pilot = Pilot(power or [], difference, cluster, tuple(labels or ()), gates)
     pilot.check(data)
     metrics = cast("list[str] | None", options.metrics)  # as the flag reads them
     if pilot.labels:
@@ -126,7 +123,7 @@ def plan(
         _report_power(pilot, metrics, json=json)
         return
     found = _planned(data, (qrels, documents), options)
-    power_of_pilot = pilot.estimates(metrics, found.samples)
+    power_of_pilot = pilot.estimates(metrics)
     report(found, json=json, run=_run_command(sys.argv[1:]), power=power_of_pilot, full=full)
 
 
@@ -140,7 +137,7 @@ def _planned(data: str, judgements: tuple[str | None, str | None], options: Plan
 
 
 def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:
-    found = pilot.estimates(metrics, None)
+    found = pilot.estimates(metrics)
     if found is not None:
         report_power(found, json=json)
 

@@ -1,4 +1,4 @@
-"""The options of `merilo plan` for a pilot run: samples needed, and the benefit of early stopping."""
+"""The options of `merilo plan` for a pilot run: samples needed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ Pilots = Annotated[
     typer.Option("--power", metavar="RUN", help="Pilot run to estimate the needed samples from; twice: paired runs."),
 ]
 Difference = Annotated[float | None, typer.Option(metavar="D", help="With --power: difference of means to detect.")]
-UntilDecided = Annotated[
-    str | None, typer.Option(metavar="SUITE", help="With --power: forecast early stopping by this suite.")
-]
 PilotCluster = Annotated[
     str | None,
     typer.Option(metavar="FIELD", help="With --power: samples with the same value of this field form one cluster."),
@@ -37,7 +34,6 @@ class Pilot(NamedTuple):
 
     runs: list[str]
     difference: float | None
-    until_decided: str | None
     cluster: str | None
     labels: tuple[str, ...] = ()
     gates: str | None = None
@@ -50,7 +46,6 @@ class Pilot(NamedTuple):
             return
         named = {
             "--difference": None if self.labels else self.difference,
-            "--until-decided": self.until_decided,
             "--cluster": self.cluster,
         }
         for name, value in named.items():
@@ -59,15 +54,13 @@ class Pilot(NamedTuple):
         if data is None:
             raise UsageError("Give a file to evaluate (DATA) or a pilot run (--power RUN); see merilo plan --help.")
 
-    def estimates(self, metrics: list[str] | None, most: int | None) -> Power | None:
-        """Return the estimates from the pilots; None without a pilot. `most`: samples of the planned runs."""
+    def estimates(self, metrics: list[str] | None) -> Power | None:
+        """Return the estimates from the pilots; None without a pilot."""
         if not self.runs:
             return None
-        from merilo.commands.gate.suite import until_from
         from merilo.commands.power.run import power_of
 
-        until = None if self.until_decided is None else until_from(self.until_decided)
-        return power_of(self.runs, self.difference, metrics=metrics, until=until, most=most, cluster=self.cluster)
+        return power_of(self.runs, self.difference, metrics=metrics, cluster=self.cluster)
 
 
 def report_labels(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from merilo.rendering.page import Page
     from merilo.stats.judge_noise import VarianceComponents
     from merilo.stats.power import SamplesNeeded
-    from merilo.stats.sequential import EarlyStopForecast
 
 _INDEPENDENT = (
     "One pilot shows how its own scores vary, not how two runs differ on a sample. The estimate assumes that both runs "
@@ -44,17 +43,6 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Early:
-    """The forecast of early stopping by one minimum."""
-
-    metric: str
-    asked: float
-    higher_is_better: bool
-    pilot: int
-    outlook: EarlyStopForecast
-
-
-@dataclass(frozen=True, slots=True)
 class Power:
     """Estimates for future runs from a pilot."""
 
@@ -64,7 +52,6 @@ class Power:
     """Probability to detect the difference if it exists."""
     level: float
     needed: tuple[Needed, ...]
-    early: tuple[Early, ...]
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge of a pilot."""
     noise: Mapping[str, VarianceComponents | None] = field(default_factory=dict[str, "VarianceComponents | None"])
@@ -72,9 +59,7 @@ class Power:
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
-        return short_repr(
-            self, pilots=self.pilots, difference=self.difference, power=self.power, needed=self.needed, early=self.early
-        )
+        return short_repr(self, pilots=self.pilots, difference=self.difference, power=self.power, needed=self.needed)
 
 
 def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
@@ -97,13 +82,12 @@ def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
             }
             for each in found.needed
         },
-        "early": {each.metric: {**_early_record(each), "weak": each.metric in found.weak} for each in found.early},
         **({"draws": {text: draws_record(each) for text, each in found.noise.items()}} if found.noise else {}),
     }
 
 
 def power_section(page: Page, found: Power) -> None:
-    """Add the numbers of samples needed, and the forecast of early stopping."""
+    """Add the numbers of samples needed."""
     marks = WeakMarks(found.weak)
     if found.difference is not None:
         page.heading(f"Samples to show a difference of {found.difference:g}")
@@ -118,15 +102,8 @@ def power_section(page: Page, found: Power) -> None:
             page.text(_ALONE, indent=2)
         if any(not each.paired and each.found.samples for each in found.needed):
             page.text(_INDEPENDENT, indent=2)
-    if found.early:
-        page.heading("Forecast of early stopping")
-        page.entries([(marks.name(each.metric), _early(each)) for each in found.early])
     draws_section(page, found.noise, marks)
-    if legend := weak_legend(
-        sorted(
-            found.weak & {*(each.metric for each in found.needed), *(each.metric for each in found.early), *found.noise}
-        )
-    ):
+    if legend := weak_legend(sorted(found.weak & {*(each.metric for each in found.needed), *found.noise})):
         page.text(legend, indent=2)
 
 
@@ -140,32 +117,3 @@ def _needed(each: Needed) -> str:
     if needed.if_exact is not None and needed.if_exact < needed.samples:
         text += f"; {needed.if_exact:,} if the spread of the pilot's {each.pilot:,} were exact"
     return text
-
-
-def _early(each: Early) -> str:
-    asked = f"{'minimum' if each.higher_is_better else 'maximum'} {each.asked:g}"
-    outlook = each.outlook
-    if outlook.units is None or outlook.decided is None or outlook.decided_fixed is None:
-        return f"{asked}: {outlook.note}"
-    pays = "saves samples" if outlook.pays else "not worthwhile"
-    return (
-        f"{asked}: {pays}. It would use {outlook.units:,.0f} of {outlook.most:,} samples on average and decide "
-        f"{outlook.decided:.0%} of such runs; a gate after all samples would decide {outlook.decided_fixed:.0%}."
-    )
-
-
-def _early_record(each: Early) -> dict[str, Any]:  # Any: JSON
-    outlook = each.outlook
-    return {
-        "asked": each.asked,
-        "higher_is_better": each.higher_is_better,
-        "pilot": each.pilot,
-        "pays": outlook.pays,
-        "most": outlook.most,
-        "samples": outlook.units,
-        "decided": outlook.decided,
-        "decided_fixed": outlook.decided_fixed,
-        "width_ratio": outlook.width_ratio,
-        "seed": outlook.seed,
-        "note": outlook.note,
-    }

@@ -1,22 +1,20 @@
-"""Estimates the samples needed for a difference, and the benefit of early stopping, from a pilot run."""
+"""Estimates the samples needed for a difference, from a pilot run."""
 
 from __future__ import annotations
 
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.commands.power.result import Early, Needed, Power
+from merilo.commands.power.result import Needed, Power
 from merilo.errors import DataError, UsageError
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.judge_noise import judge_noise
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
-from merilo.runs.scales import check_asked
 from merilo.runs.weak import weak_metrics
 from merilo.stats.column import align
 from merilo.stats.intervals import LEVEL
 from merilo.stats.power import POWER, SamplesNeeded, samples_needed
-from merilo.stats.sequential import sequential_outlook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +23,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.results.early_stopping import EarlyStop
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
 
 _TWO = 2
 _NO_SCORES = "cannot tell: the pilot has no scores"
-_DRAWN = 20_000_000
-"""Maximum number of simulated scores in a forecast; it simulates 20 to 200 runs."""
 
 
 def power_of(
@@ -41,8 +36,6 @@ def power_of(
     difference: float | None = None,
     *,
     metrics: Sequence[str] | None = None,
-    until: EarlyStop | None = None,
-    most: int | None = None,
     cluster: str | None = None,
     power: float = POWER,
     level: float = LEVEL,
@@ -51,45 +44,38 @@ def power_of(
 
     `difference`: the difference to detect by a paired comparison of two runs over the same samples, on the scale of
     each metric. Its spread is estimated from the two pilots. With one pilot, both runs are assumed to score each sample
-    independently and with equal spread, which overestimates the spread of most pairs. `until`: minimums for a forecast
-    of early stopping, with `most` samples (None: as many as the first pilot has). If the first pilot asked its judge
-    several times, the estimates say whether more samples or more draws reduce the standard error more.
+    independently and with equal spread, which overestimates the spread of most pairs. If the first pilot asked its
+    judge several times, the estimates say whether more samples or more draws reduce the standard error more.
 
     Raises UsageError for invalid arguments, DataError if two pilots have no sample in common.
     """
     if not 1 <= len(pilots) <= _TWO:
         raise UsageError(f"--power: expected one or two pilot runs, got {len(pilots)}.")
     runs = [opened(pilot) for pilot in pilots]
-    if difference is None and until is None and not runs[0].manifest.draws:
+    if difference is None and not runs[0].manifest.draws:
         raise UsageError(
-            "--power needs the difference to detect (--difference 0.02), a suite for early stopping (--until-decided "
-            "FILE), or a run with several draws (merilo run --draws 3)."
+            "--power needs the difference to detect (--difference 0.02), or a run with several draws (merilo run "
+            "--draws 3)."
         )
-    _check(difference, most, power, level)
+    _check(difference, power, level)
     needed: tuple[Needed, ...] = ()
     if difference is not None:
         scores, other = read_scores(runs[0], metrics=metrics, cluster=cluster), None
         if len(runs) == _TWO:
             scores, other = _paired(scores, runs[1])
         needed = _needed(scores, other, difference, power=power, level=level)
-    early = () if until is None else _early(runs[0], until, most or runs[0].manifest.samples)
     weak = frozenset[str]().union(*(weak_metrics(run.manifest) for run in runs))
     noise = judge_noise(runs[0], None if metrics is None else [metric_in(runs[0], name) for name in metrics])
-    return Power(tuple(run.path for run in runs), difference, power, level, needed, early, weak, noise)
+    return Power(tuple(run.path for run in runs), difference, power, level, needed, weak, noise)
 
 
-def _check(difference: float | None, most: int | None, power: float, level: float) -> None:
+def _check(difference: float | None, power: float, level: float) -> None:
     if difference is not None and (difference == 0 or not isfinite(difference)):
         raise UsageError(f"The difference must be a finite number other than 0, got {difference:g}.")
-    if most is not None and most < 1:
-        raise UsageError(f"The number of planned samples must be at least 1, got {most}.")
     if not 0 < level < 1:
         raise UsageError(f"The confidence level must be between 0 and 1, got {level}; write 0.95 for 95 %.")
     if not 1 - level < power < 1:
         raise UsageError(f"The power must be between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")
-
-
-# -- a difference -------------------------------------------------------------------------------------
 
 
 def _needed(
@@ -144,26 +130,3 @@ def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArr
     positions = np.flatnonzero(first.scored)
     values = first.values[positions]
     return positions.tolist(), sqrt(2) * (values - values.mean()) if len(positions) else values
-
-
-# -- stopping early -----------------------------------------------------------------------------------
-
-
-def _early(run: Run, until: EarlyStop, most: int) -> tuple[Early, ...]:
-    names = list(until.minimums)
-    scores = read_scores(run, metrics=names, cluster="")
-    runs = max(20, min(200, _DRAWN // most))
-    found: list[Early] = []
-    for name, asked in until.minimums.items():
-        text = metric_in(run, name)
-        column = scores.columns[text]
-        low, high = column.span
-        if not (isfinite(low) and isfinite(high)):
-            raise UsageError(f"{text} has an infinite range, so it cannot be decided early.")
-        check_asked(text, asked, column.span)
-        values = column.values[column.scored]
-        sign = 1.0 if column.higher_is_better else -1.0
-        span = (low, high) if column.higher_is_better else (-high, -low)
-        outlook = sequential_outlook(sign * values, sign * asked, span, most=most, level=until.level, runs=runs)
-        found.append(Early(text, asked, column.higher_is_better, len(values), outlook))
-    return tuple(found)
