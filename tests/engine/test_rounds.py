@@ -34,7 +34,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, ReplyPath
-from merilo.providers.batches import gathered
+from merilo.providers.questions import gathered
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:

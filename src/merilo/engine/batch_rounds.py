@@ -32,8 +32,7 @@ from merilo.engine.rounds import failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.providers.base import Reply, ReplyPath
-from merilo.providers.batch_api import BatchLine, Intent, Uncertain
-from merilo.providers.batch_apis import open_batches
+from merilo.providers.batch_apis import BatchLine, Intent, Uncertain, open_batches
 from merilo.providers.wire import WireAnswer
 from merilo.runs.batch_store import Line
 
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider
-    from merilo.providers.batch_api import LineResult
-    from merilo.providers.batch_apis import OpenBatches
+    from merilo.providers.batch_apis import LineResult, OpenBatches
     from merilo.runs.batch_store import Batch, BatchStore
 
 WINDOW: Final = 1_000

@@ -22,7 +22,7 @@ from merilo.engine.schedule import YIELD_INTERVAL_S
 from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
-from merilo.providers.batches import ended, replies
+from merilo.providers.questions import ended, replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
 from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.providers.base import Message, Reply, ReplyPath, Usage
 from merilo.providers.bodies import schema_in_words
-from merilo.providers.callables import is_async, qualified_name
+from merilo.providers.questions import is_async, qualified_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

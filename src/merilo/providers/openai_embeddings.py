@@ -12,7 +12,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.judging.matrix import MatrixVerdict
 from merilo.providers.base import Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
-from merilo.providers.openai_replies import usage_of
+from merilo.providers.openai import usage_of
 from merilo.providers.problems import OK, error_of, excerpt, message_in, problem_in
 from merilo.providers.secrets import resolved_body
 
