@@ -1,7 +1,7 @@
-"""Three drivers for the same plans and judges: under asyncio, in rounds (batches), and blocking.
+"""Two drivers for the same plans and judges: under asyncio, and in rounds (batches).
 
 A driver decides only how to wait for replies. `AnswerStore` looks up known answers, packs questions and stores
-verdicts. The dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that their
+verdicts. The dispatcher sends the requests of the asyncio driver. Both drivers are in this module so that their
 difference is easy to see.
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import TYPE_CHECKING
 
-from merilo.engine.asked_elsewhere import AskedElsewhere
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import open_session
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
-    Sender = Callable[[OutgoingRequest], Reply | Failure]
     BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]
     """Sends all requests of a round and yields each reply with its index in the sequence, in any order. It may end
     early; then the run ends."""
@@ -62,14 +59,13 @@ class _SharedSession:
     is abandoned.
     """
 
-    __slots__ = ("_driver", "_missing", "_replies", "block", "opened_s", "session", "waiting")
+    __slots__ = ("_driver", "_missing", "_replies", "block", "session", "waiting")
 
     def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
         self.session = session
         self.block = block
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
-        self.opened_s = time.monotonic()
         self._missing = 0
         self._replies: list[Reply | Failure | None] = [None for _ in session.sends or ()]
 
@@ -120,8 +116,7 @@ class WaitingPlan:
 class AsyncDriver:
     """Answers the steps of plans under asyncio. Plan runs that ask the same question share one judge session.
 
-    A shared session continues if the plan that asked first is abandoned. A session that another process with the same
-    cache has in flight is not sent: its answer is read from the cache. There is no asyncio task per plan or question:
+    A shared session continues if the plan that asked first is abandoned. There is no asyncio task per plan or question:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
@@ -135,7 +130,6 @@ class AsyncDriver:
         self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
         self._unsent: list[_SharedSession] = []  # opened just now
-        self._elsewhere = AskedElsewhere[_SharedSession](answers, self._look_again)
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -179,7 +173,10 @@ class AsyncDriver:
                     flight.waiting.append(waiting)
                 if not flights:
                     self._answered(waiting)
-            self._send_unsent()
+            unsent, self._unsent = self._unsent, []
+            for flight in unsent:
+                self.waiting += 1
+                flight.send(again=flight.session.has_replies)
         self._arm()
 
     async def run_plan(self, plan_run: PlanRun) -> PlanRun:
@@ -210,7 +207,6 @@ class AsyncDriver:
         """Store the partial replies of unfinished sessions, and stop."""
         if self._commit is not None:
             self._commit.cancel()
-        self._elsewhere.close()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._dispatcher.off_stop(self._stopped)
@@ -235,12 +231,6 @@ class AsyncDriver:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
         held = flight.session.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
-        self._deliver(flight, held)
-        self.advance_ready()
-        self.on_reply()
-
-    def _deliver(self, flight: _SharedSession, held: KnownAnswers) -> None:
-        """Pass the answers of a session to the plan runs that waited for it."""
         for key in flight.session.unit.keys:
             self._flights.pop(key, None)
         for waiting in flight.waiting:
@@ -248,6 +238,8 @@ class AsyncDriver:
             waiting.missing -= 1
             if not waiting.missing and not waiting.abandoned:
                 self._answered(waiting)
+        self.advance_ready()
+        self.on_reply()
 
     def _cut(self, waiting: WaitingPlan) -> list[WorkUnit] | None:
         """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
@@ -285,32 +277,6 @@ class AsyncDriver:
         flights.add(flight)
         self._unsent.append(flight)
 
-    def _send_unsent(self) -> None:
-        """Send the sessions that were just opened, except those that another process has in flight."""
-        if self._unsent:
-            unsent, self._unsent = self._unsent, []
-            self._send(self._elsewhere.claimed(unsent))
-
-    def _send(self, flights: Sequence[_SharedSession]) -> None:
-        for flight in flights:
-            self.waiting += 1
-            flight.send(again=flight.session.has_replies)
-
-    def _look_again(self) -> None:
-        """Advance the plan runs whose answers other processes have stored; send what no other process asks any more."""
-        if self.ended.done():
-            return
-        try:
-            answered, sendable = self._elsewhere.look()
-            for flight, held in answered:
-                self._count(flight.session.unit, held)
-                self._deliver(flight, held)
-            self._send(sendable)
-            self.advance_ready()
-            self.on_reply()
-        except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
-            self._dispatcher.stop(error)
-
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))
         if id(unit.judge) not in self._proven and any(isinstance(answer, Verdict) for answer in held.values()):
@@ -336,32 +302,6 @@ class AsyncDriver:
             self.ended.set_result(None)
         else:
             self.ended.set_exception(error)
-
-
-def drive_blocking(plan_runs: Iterable[PlanRun], answers: AnswerStore, send: Sender) -> Iterator[PlanRun]:
-    """Run plans one after another, with a blocking call for each request; yield each plan run when it is done."""
-    for plan_run in plan_runs:
-        plan_run.start(answers.reject)
-        while plan_run.step is not None:
-            units = _units(plan_run, answers)
-            if units is None:
-                break
-            held: KnownAnswers = {}
-            for unit in units:
-                held |= _answer_blocking(unit, answers, send)
-            plan_run.send(_keyed(units, held))
-        answers.commit_if_due()
-        yield plan_run
-
-
-def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> KnownAnswers:
-    held, rest = answers.known(unit)
-    if rest is None:
-        return held
-    session = open_session(rest, answers)
-    while session.sends is not None:
-        session.reply(tuple(send(request) for request in session.sends))
-    return held | session.keep(answers)
 
 
 def drive_rounds(
