@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from merilo.engine.request_stats import Traffic
+    from merilo.engine.progress import Traffic
     from merilo.errors import ProviderError
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Plan

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import Reached
-from merilo.engine.circuit_breaker import FIRST
-from merilo.engine.pending_request import RETRIES, jitter_s
 from merilo.engine.rate_limits import PRICED, TokenEstimator, asks_no_model, title_of
+from merilo.engine.retries import FIRST, RETRIES, jitter_s
 from merilo.engine.rounds import failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of

@@ -1,8 +1,8 @@
 """The verdict cache: verdicts shared between runs in one SQLite file in the user's cache directory. The first writer
 wins.
 
-The cache may never break a run: every row is checked against its seal and against the question asked. A damaged file is
-renamed, and the run continues with a new one.
+The cache may never break a run: every row is checked against its seal and against the question asked. A run that meets
+damage, or a full disk, continues without a cache.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from merilo.runs.database import (
     MAX_AT_ONCE,
     CommitPolicy,
     StoreProblem,
+    error_text,
     places,
     problem_of,
     seal,
@@ -59,7 +60,7 @@ class VerdictCache:
     def __init__(self, path: Path) -> None:
         """Open or create the cache. Raises RunError if it cannot be used."""
         self._notices: list[str] = []
-        self._file: CacheFile | None = CacheFile.open(path, tell=self._notices.append)
+        self._file: CacheFile | None = CacheFile.open(path)
         self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
         self._bad: set[bytes] = set()  # rows that failed their checks, to be replaced
@@ -71,7 +72,7 @@ class VerdictCache:
         self._looked = 0.0
 
     def notices(self) -> Sequence[str]:
-        """Return messages for the user: a damaged file was renamed, or the cache is not used."""
+        """Return messages for the user: the cache is no longer used."""
         return tuple(self._notices)
 
     def get(self, key: bytes, verdict: type[Verdict]) -> Verdict | None:
@@ -176,8 +177,6 @@ class VerdictCache:
     def close(self) -> str | None:
         """Commit and close; return a message if another process prevented the last commit."""
         problem = self.commit(wait_s=_LAST_WAIT_S)
-        if problem is StoreProblem.DAMAGED:
-            problem = self.commit(wait_s=_LAST_WAIT_S)  # into the file that replaced the damaged one
         if self._file is None:
             return None
         file, self._file = self._file, None
@@ -226,23 +225,18 @@ class VerdictCache:
         return number
 
     def _suffer(self, error: Exception) -> StoreProblem:
-        """Handle an error of SQLite: retry later, continue with a new file, or continue without a cache. Return its
-        kind.
-        """
+        """Handle an error of SQLite: retry later, or continue without a cache. Return its kind."""
         self._version = None  # forget the known misses: the failed look-up may have missed rows
         problem = problem_of(error)
         if problem is StoreProblem.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
-            return problem
-        self._sources.clear()
-        self._bad.clear()
-        if self._file is None:
-            return problem
-        if problem is StoreProblem.DAMAGED:
-            self._file = self._file.replaced(error)
-        else:
-            self._file.given_up(error)
-            self._file = None
+        elif self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+            what = "is damaged" if problem is StoreProblem.DAMAGED else "cannot be written"
+            advice = " Delete it after this run." if problem is StoreProblem.DAMAGED else ""
+            why = f"The verdict cache {file.path} {what} ({error_text(error)})."
+            self._notices.append(f"{why} This run continues without it.{advice}")
         return problem
 
 

@@ -1,6 +1,7 @@
-"""A metric that asks its judge several times: the mean over K draws of each question is the score of a sample.
+"""Metrics that a run changes: repeated ones, and those that it cannot measure.
 
-The metric's plan runs once per draw, all plans side by side. Draw k of the plan asks each question with its own draw
+A repeated metric asks its judge several times: the mean over K draws of each question is the score of a sample. The
+metric's plan runs once per draw, all plans side by side. Draw k of the plan asks each question with its own draw
 number plus `STRIDE * k`, so the first draw asks exactly the questions of a run without draws (same keys, same cached
 answers). Questions for vectors, similarities and sentences measure texts; their draw does not change.
 """
@@ -65,6 +66,28 @@ class Repeated:
             plan.close()
 
 
+@dataclass(frozen=True)
+class Unmeasured:
+    """A metric without a value in a run; its declarations are the metric's own."""
+
+    metric: Metric
+    reason: str
+
+    def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
+        return getattr(self.metric, name)
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return 0: nothing is asked."""
+        del sample
+        return 0
+
+    def plan(self, sample: Sample) -> Plan[Undefined]:
+        """Return the reason for each sample."""
+        del sample
+        yield from ()
+        return Undefined(self.reason)
+
+
 def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int]) -> dict[str, Metric]:
     """Return the metrics, those named in `draws` with that number of draws."""
     return {
@@ -72,6 +95,20 @@ def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int]) -> dict[st
         text: cast("Metric", Repeated(metric, draws[text])) if text in draws else metric
         for text, metric in metrics.items()
     }
+
+
+def unmeasured(metrics: Mapping[str, Metric], reasons: Mapping[str, str]) -> dict[str, Metric]:
+    """Return the metrics, those with a reason as undefined for every sample."""
+    return {
+        # a Protocol with class variables cannot describe a wrapper that forwards them
+        text: cast("Metric", Unmeasured(metric, reasons[text])) if text in reasons else metric
+        for text, metric in metrics.items()
+    }
+
+
+def reasons_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Return the reason of each metric that the run cannot measure."""
+    return {text: metric.reason for text, metric in metrics.items() if isinstance(metric, Unmeasured)}
 
 
 def draws_for(metrics: Mapping[str, Metric], roles: JudgeRoles, draws: int) -> dict[str, int]:
