@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judged_rivers import rows, verdict_for
+from plan_running import run_plan
 
 from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
@@ -60,7 +61,7 @@ def test_asyncio_and_rounds_agree(answers: AnswerStore, tmp_path: Path) -> None:
     async def concurrently() -> list[PlanRun]:
         async with Dispatcher(Limits(concurrency=8)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
-            return list(await asyncio.gather(*map(driver.run_plan, walks())))
+            return list(await asyncio.gather(*(run_plan(driver, walk) for walk in walks())))
 
     other = AnswerStore(
         JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None

@@ -20,14 +20,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import Reached
 from merilo.engine.rate_limits import PRICED, TokenEstimator, asks_no_model, title_of
 from merilo.engine.retries import FIRST, RETRIES, jitter_s
-from merilo.engine.rounds import failure_of
+from merilo.engine.rounds import Batches, failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.providers.base import Reply, ReplyPath
@@ -71,7 +70,7 @@ class _Read(NamedTuple):
     result: Reply | ProviderError
 
 
-class BatchRounds:
+class BatchRounds(Batches):
     """Sends the requests of a run as batches. `begin` collects, calls read and collect requests, `finish` submits."""
 
     def __init__(
@@ -84,7 +83,7 @@ class BatchRounds:
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`directory`: of the batch files, if the batches are files. `note` is called with each batch submitted."""
-        self.event = Event()
+        super().__init__()
         self._store = store
         self._dispatcher = dispatcher
         self._spending = dispatcher.spending
@@ -101,15 +100,6 @@ class BatchRounds:
         self._error: ProviderDown | None = None
         self._reached: Reached | None = None
         self._left_out_usd: float | None = None
-
-    @property
-    def stopped(self) -> bool:
-        """True once nothing more may be sent."""
-        return self.event.is_set()
-
-    def stop(self, _: BaseException | None = None) -> None:
-        """Accept no further replies. Safe from any thread."""
-        self.event.set()
 
     async def begin(self) -> None:
         """Find the batches of a call that was killed, and collect those that have ended."""

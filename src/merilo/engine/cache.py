@@ -43,12 +43,6 @@ _MAX_ABSENT = 50_000
 _AGAIN_S = 1.0
 _LAST_WAIT_S = 30.0
 
-_KEEP = "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)"
-_REPLACE = (
-    "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
-    " SET verdict = excluded.verdict, seal = excluded.seal, source = excluded.source, added = excluded.added"
-)
-
 
 class VerdictCache:
     """An open cache; contains verdicts only, never failures or verdicts with which a plan failed.
@@ -63,8 +57,9 @@ class VerdictCache:
         self._file: CacheFile | None = CacheFile.open(path)
         self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
-        self._bad: set[bytes] = set()  # rows that failed their checks, to be replaced
-        self._dropped: set[bytes] = set()  # rows to be deleted with the next commit
+        self._dropped: set[bytes] = (
+            set()
+        )  # rows to be deleted with the next commit; some failed their checks
         self._absent: set[bytes] = set()  # known misses, valid until another process writes
         self._version: int | None = None  # SQLite's data_version: changes when another process writes
         self._sources: dict[tuple[str, str], int] = {}
@@ -102,8 +97,8 @@ class VerdictCache:
             if verdict is not None:
                 found[row[0]] = verdict
             elif isinstance(row[0], bytes):
-                self._bad.add(row[0])
-        self._absent.update(key for key in unknown if key not in found and key not in self._bad)
+                self._dropped.add(row[0])
+        self._absent.update(key for key in unknown if key not in found and key not in self._dropped)
         return found
 
     def _forget_if_changed(self) -> None:
@@ -169,7 +164,6 @@ class VerdictCache:
             except ERRORS as error:
                 return self._suffer(error)
         self._waiting.clear()
-        self._bad.clear()
         self._dropped.clear()
         self._due.clear()
         return None
@@ -204,15 +198,12 @@ class VerdictCache:
     def _write(self, file: CacheFile, wait_s: float | None) -> None:
         now = int(time.time())
         with file.writing(wait_s) as db:
-            new: list[tuple[object, ...]] = []
-            replaced: list[tuple[object, ...]] = []
+            rows: list[tuple[object, ...]] = []
             for key, (verdict, question, judge) in self._waiting.items():
                 text = verdict.to_json().encode()
-                row = (key, text, seal(key, text), self._source(db, judge, question.kind), now)
-                (replaced if key in self._bad else new).append(row)
+                rows.append((key, text, seal(key, text), self._source(db, judge, question.kind), now))
             db.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in self._dropped])
-            db.executemany(_KEEP, new)
-            db.executemany(_REPLACE, replaced)
+            db.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)", rows)
 
     def _source(self, db: sqlite3.Connection, judge: str, kind: str) -> int:
         number = self._sources.get((judge, kind))

@@ -179,25 +179,6 @@ class AsyncDriver:
                 flight.send(again=flight.session.has_replies)
         self._arm()
 
-    async def run_plan(self, plan_run: PlanRun) -> PlanRun:
-        """Run one plan until it has an outcome; return it. Raises the error that ends the run."""
-        ended: asyncio.Future[None] = self._loop.create_future()
-
-        def done(_: PlanRun) -> None:
-            if not ended.done():
-                ended.set_result(None)
-
-        waiting = self.begin(plan_run, done)
-        self.advance_ready()
-        try:
-            await asyncio.wait({ended, self.ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not ended.done():
-                self.ended.result()
-                raise asyncio.CancelledError  # a limit was reached before this plan was done
-        finally:
-            self.abandon(waiting)
-        return plan_run
-
     def abandon(self, waiting: WaitingPlan) -> None:
         """Close a plan run. The sessions that it started still finish, and their answers are stored."""
         waiting.abandoned = True

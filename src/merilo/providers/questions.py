@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from merilo.cancellation import Cancelled, cancelled_by, in_thread
 from merilo.errors import Permanent, ProviderError
 from merilo.judging.verdicts import Failure
-from merilo.providers.base import Message, Reply, ReplyPath, Request
+from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.coercion import Given
     from merilo.judging.questions import Question
-    from merilo.providers.base import BatchProvider, Connection, Usage
+    from merilo.providers.base import BatchProvider, Usage
 
     Result = Reply | ProviderError
     Posted = tuple[Request, asyncio.Future[Reply]]
@@ -99,7 +99,7 @@ class CallableProvider:
 
 
 @dataclass(frozen=True)
-class _CallableConnection:
+class _CallableConnection(Connection):
     provider: CallableProvider
 
     async def send(self, request: Request) -> Reply:
@@ -127,12 +127,6 @@ class _CallableConnection:
             raise Permanent(f"The callable {self.provider.name} raised CancelledError itself.") from None
         except Exception as error:  # user code: its failure is a failure of this question
             raise Permanent(f"The callable {self.provider.name} raised {type(error).__name__}: {error}") from error
-
-    def adaptations(self) -> Mapping[str, str]:
-        return {}
-
-    def notices(self) -> tuple[str, ...]:
-        return ()
 
 
 def is_async(call: object) -> bool:
@@ -190,7 +184,7 @@ async def gathered(provider: BatchProvider) -> AsyncGenerator[Connection, None]:
         await connection.close()
 
 
-class _Gathered:
+class _Gathered(Connection):
     def __init__(self, provider: BatchProvider) -> None:
         self._provider = provider
         self._loop = asyncio.get_running_loop()
@@ -206,12 +200,6 @@ class _Gathered:
             self._busy = True
             self._loop.call_soon(self._begin)  # in the next turn, when all requests posted now are collected
         return await reply
-
-    def adaptations(self) -> Mapping[str, str]:
-        return {}
-
-    def notices(self) -> tuple[str, ...]:
-        return ()
 
     async def close(self) -> None:
         """Start no further batch, and wait for the thread, which stops at the next reply or check."""
