@@ -57,9 +57,7 @@ class VerdictCache:
         self._file: CacheFile | None = CacheFile.open(path)
         self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
-        self._dropped: set[bytes] = (
-            set()
-        )  # rows to be deleted with the next commit; some failed their checks
+        self._dropped: set[bytes] = set()  # rows to be deleted with the next commit; some failed their checks
         self._absent: set[bytes] = set()  # known misses, valid until another process writes
         self._version: int | None = None  # SQLite's data_version: changes when another process writes
         self._sources: dict[tuple[str, str], int] = {}
@@ -104,17 +102,13 @@ class VerdictCache:
     def _forget_if_changed(self) -> None:
         """Forget the known misses if another process has written since, or if too many are remembered."""
         self._looked = time.monotonic()
-        version = self._data_version()
+        version: int | None = None
+        if self._file is not None:
+            with suppress(*ERRORS):
+                version = int(self._file.db.execute("PRAGMA data_version").fetchone()[0])
         if version is None or version != self._version or len(self._absent) > _MAX_ABSENT:
             self._absent.clear()
             self._version = version
-
-    def _data_version(self) -> int | None:
-        if self._file is not None:
-            with suppress(*ERRORS):
-                (version,) = self._file.db.execute("PRAGMA data_version").fetchone()
-                return int(version)
-        return None
 
     def put(self, answered: Sequence[tuple[bytes, Question[Any], Verdict]], judge: str, *, paid: bool) -> list[Verdict]:
         """Store verdicts of a judge; return the verdicts that the cache holds now: an earlier one if it had one.

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -133,18 +133,13 @@ def _look(path: Path) -> None:
             raise _Foreign(f"its tables are {', '.join(sorted(tables))}")
 
 
-def _tables(path: Path) -> dict[str, list[str]] | None:
-    """Return the tables of an SQLite file with their columns; None if it cannot be read."""
+def _tables(path: Path) -> list[str] | None:
+    """Return the names of the tables of an SQLite file; None if it cannot be read."""
     logged = path.with_name(path.name + "-wal")
     try:
         db = read_only(path, None, immutable=not (logged.exists() and logged.stat().st_size))
-        try:
-            names = [str(name) for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {
-                name: [row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (name,))] for name in names
-            }
-        finally:
-            db.close()
+        with closing(db):
+            return [str(name) for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     except ERRORS:
         return None
 

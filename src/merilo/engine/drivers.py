@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.judge_session import open_session
+from merilo.engine.judge_session import JudgeSession
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.verdicts import Verdict
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
-    from merilo.engine.judge_session import JudgeSession
     from merilo.engine.plan_run import PlanRun
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Failure
@@ -59,37 +58,25 @@ class _SharedSession:
     is abandoned.
     """
 
-    __slots__ = ("_driver", "_missing", "_replies", "block", "session", "waiting")
+    __slots__ = ("_driver", "block", "session", "waiting")
 
     def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
         self.session = session
         self.block = block
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
-        self._missing = 0
-        self._replies: list[Reply | Failure | None] = [None for _ in session.sends or ()]
 
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
-        sends = self.session.sends or ()
-        self._missing = len(sends)
-        self._replies = [None for _ in sends]
-        for place, send in enumerate(sends):
+        for place, send in enumerate(self.session.sends or ()):
             self._driver.post(send, self, place, again=again)
-
-    def leave(self, answers: AnswerStore) -> None:
-        """Store the replies received so far, for a session that is interrupted."""
-        self.session.leave(answers, self._replies)
 
     def on_reply(self, place: int, reply: Reply | Failure) -> None:
         """Record one reply. With the last reply of the current requests, the session sends its next requests or
         finishes.
         """
-        self._replies[place] = reply
-        self._missing -= 1
-        if self._missing:
+        if not self.session.receive(place, reply):
             return
-        self.session.reply(tuple(reply for reply in self._replies if reply is not None))
         if self.session.sends is None:
             self._driver.finish(self)
         else:
@@ -196,7 +183,7 @@ class AsyncDriver:
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
         try:
             for flight in flights:
-                flight.leave(self._answers)
+                flight.session.leave()
         except (MeriloError, ValueError):  # a full disk, which the run has reported already; half a surrogate pair
             _log.exception("the partial replies of an interrupted judge session could not be stored")
 
@@ -210,7 +197,7 @@ class AsyncDriver:
 
     def finish(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
-        held = flight.session.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
+        held = flight.session.keep()  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
         for key in flight.session.unit.keys:
             self._flights.pop(key, None)
@@ -247,9 +234,9 @@ class AsyncDriver:
             rest = rest.without(held)
         if rest is None:
             return
-        session = open_session(rest, self._answers, self._price)
+        session = JudgeSession(rest, self._answers, self._price)
         if session.sends is None:
-            kept = session.keep(self._answers)
+            kept = session.keep()
             waiting.held.update(kept)
             fresh.update(kept)
             return
@@ -307,7 +294,7 @@ def drive_rounds(
     while active := [plan_run for plan_run in active if plan_run.step is not None]:
         cut = [_units(plan_run, answers) for plan_run in active]
         sessions, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
-        if not _answer_all(sessions, answers, send_batch, held, late=late) and not late:
+        if not _answer_all(sessions, send_batch, held, late=late) and not late:
             break
         going: list[PlanRun] = []
         for plan_run, units in zip(active, cut, strict=True):
@@ -331,21 +318,19 @@ def _looked_up(
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            sessions.append(open_session(rest, answers, price))
+            sessions.append(JudgeSession(rest, answers, price))
             asked.update(rest.keys)
     return sessions, held
 
 
-def _answer_all(
-    sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: KnownAnswers, *, late: bool
-) -> bool:
+def _answer_all(sessions: Sequence[JudgeSession], send_batch: BatchSender, held: KnownAnswers, *, late: bool) -> bool:
     """Run all sessions and add their answers to `held`; return False if some have not finished.
 
     If `send_batch` ends before all replies have arrived, the other sessions end too, unless replies may be `late`.
     """
     for session in sessions:
         if session.sends is None:
-            held |= session.keep(answers)
+            held |= session.keep()
     whole = True
     waiting = [session for session in sessions if session.sends is not None]
     while waiting:
@@ -353,7 +338,7 @@ def _answer_all(
         for session in _replied(waiting, send_batch):
             replied.append(session)
             if session.sends is None:
-                held |= session.keep(answers)
+                held |= session.keep()
         whole = whole and len(replied) == len(waiting)
         if not (whole or late):
             break
@@ -364,19 +349,12 @@ def _answer_all(
 def _replied(sessions: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
     """Yield each session once it has received all replies to its current requests and has processed them."""
     sends: list[OutgoingRequest] = []
-    of: list[
-        tuple[JudgeSession, int]
-    ] = []  # for each request: its session, and the index of the session's first request
+    of: list[tuple[JudgeSession, int]] = []  # the session of each request, and the place of the request in it
     for session in sessions:
-        own = session.sends or ()
-        of += [(session, len(sends))] * len(own)
-        keyed = zip(own, session.request_keys, strict=True)
-        sends += [OutgoingRequest(send.provider, send.request, key) for send, key in keyed]
-    replies: list[Reply | Failure | None] = [None] * len(sends)
-    for place, reply in send_batch(sends):
-        replies[place] = reply
-        session, first = of[place]
-        got = tuple(each for each in replies[first : first + len(session.sends or ())] if each is not None)
-        if len(got) == len(session.sends or ()):
-            session.reply(got)
+        for place, (send, key) in enumerate(zip(session.sends or (), session.request_keys, strict=True)):
+            sends.append(OutgoingRequest(send.provider, send.request, key))
+            of.append((session, place))
+    for number, reply in send_batch(sends):
+        session, place = of[number]
+        if session.receive(place, reply):
             yield session
