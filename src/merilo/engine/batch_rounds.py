@@ -23,7 +23,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.engine.amounts import Settled, settled
-from merilo.engine.budget import Reached
+from merilo.engine.budget import Reached, requests_text
 from merilo.engine.rate_limits import PRICED, TokenEstimator, asks_no_model, title_of
 from merilo.engine.retries import FIRST, RETRIES, jitter_s
 from merilo.engine.rounds import Batches, failure_of
@@ -345,7 +345,7 @@ class BatchRounds(Batches):
                 self._store.never_submitted(mark)
             raise
         self._store.submitted(mark, name)
-        self._note(f"Submitted {_requests(len(lines))} to {title} as batch {name}.")
+        self._note(f"Submitted {requests_text(len(lines))} to {title} as batch {name}.")
 
     def _wait(self, call: Coroutine[Any, Any, Any]) -> Any:  # Any: what the call returns
         """Return the result of a coroutine that runs in the event loop, from the thread of the rounds."""
@@ -358,10 +358,6 @@ def waiting_record(batches: Sequence[Batch]) -> dict[str, object]:
 
 
 def _sentence(batches: Sequence[Batch]) -> str:
-    requests = _requests(sum(each.lines for each in batches))
+    requests = requests_text(sum(each.lines for each in batches))
     named = "1 batch" if len(batches) == 1 else f"{len(batches):,} batches"
     return f"Waiting for {requests} in {named}."
-
-
-def _requests(number: int) -> str:
-    return f"{number:,} request{'s' * (number != 1)}"

@@ -33,14 +33,26 @@ MOST_DRAWS: Final = 100
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """A metric whose plan runs once per draw; everything else is the metric's own."""
+class ChangedMetric:
+    """A metric that a run changes; its declarations are the metric's own."""
 
     metric: Metric
-    draws: int
 
     def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
         return getattr(self.metric, name)
+
+
+def changed(metrics: Mapping[str, Metric], changes: Mapping[str, ChangedMetric]) -> dict[str, Metric]:
+    """Return the metrics, some of them changed."""
+    # a Protocol with class variables cannot describe a wrapper that forwards them
+    return {text: cast("Metric", changes[text]) if text in changes else metric for text, metric in metrics.items()}
+
+
+@dataclass(frozen=True)
+class Repeated(ChangedMetric):
+    """A metric whose plan runs once per draw."""
+
+    draws: int
 
     def max_questions(self, sample: Sample) -> int:
         """Return the bound of the metric, for all draws."""
@@ -67,14 +79,10 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Unmeasured:
-    """A metric without a value in a run; its declarations are the metric's own."""
+class Unmeasured(ChangedMetric):
+    """A metric without a value in a run."""
 
-    metric: Metric
     reason: str
-
-    def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
-        return getattr(self.metric, name)
 
     def max_questions(self, sample: Sample) -> int:
         """Return 0: nothing is asked."""
@@ -90,20 +98,12 @@ class Unmeasured:
 
 def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int]) -> dict[str, Metric]:
     """Return the metrics, those named in `draws` with that number of draws."""
-    return {
-        # a Protocol with class variables cannot describe a wrapper that forwards them
-        text: cast("Metric", Repeated(metric, draws[text])) if text in draws else metric
-        for text, metric in metrics.items()
-    }
+    return changed(metrics, {text: Repeated(metrics[text], draws[text]) for text in metrics if text in draws})
 
 
 def unmeasured(metrics: Mapping[str, Metric], reasons: Mapping[str, str]) -> dict[str, Metric]:
     """Return the metrics, those with a reason as undefined for every sample."""
-    return {
-        # a Protocol with class variables cannot describe a wrapper that forwards them
-        text: cast("Metric", Unmeasured(metric, reasons[text])) if text in reasons else metric
-        for text, metric in metrics.items()
-    }
+    return changed(metrics, {text: Unmeasured(metrics[text], reasons[text]) for text in metrics if text in reasons})
 
 
 def reasons_of(metrics: Mapping[str, Metric]) -> dict[str, str]:

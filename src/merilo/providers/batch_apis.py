@@ -460,7 +460,7 @@ def _google_result(response: Json, expected: str) -> LineResult:
 
 
 def _after(name: str) -> _NextPage:
-    """Return the parameters of the next page of a list that goes on after its last batch."""
+    """Return the parameters of the next page of a list that continues after its last batch."""
 
     def after(page: Json, batches: list[Json]) -> str:
         return f"&{name}={quote(str(batches[-1].get('id')), safe='')}" if batches and page.get("has_more") else ""

@@ -159,27 +159,19 @@ class ApiKeys:
     def clean(self, text: str) -> str:
         """Return the text without secrets, and without half surrogate pairs, which cannot be stored.
 
-        A secret is found unchanged or reversed, in the escapes of JSON, URLs and HTML, in base64 and in hex. A long
-        fragment of any of these forms is found too, see `Leak`.
+        A secret is found unchanged or reversed, in base64 and in hex. A long fragment of any of these forms is found
+        too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML is hidden as a whole.
         """
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         escaped = _ESCAPED.search(text) is not None
-        if escaped:
-            text = self._without_escaped(text)
+        plain = _unescaped(text) if escaped else ""
+        if any(secret in plain for secret in self._secrets):
+            return HIDDEN
         text = self._without_leaks(text)
         if escaped and (plain := _unescaped(text)) != self._without_leaks(plain):
-            text = HIDDEN
+            return HIDDEN
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-    def _without_escaped(self, text: str) -> str:
-        """Return the text without whole secrets in the escapes of JSON, URLs and HTML."""
-        plain = _unescaped(text)
-        for secret in self._secrets:
-            if secret in plain:
-                text = re.sub(_spellings(secret), HIDDEN, text)
-                plain = _unescaped(text)
-        return HIDDEN if any(secret in plain for secret in self._secrets) else text
 
     def _without_leaks(self, text: str) -> str:
         for leak in self._leaks:
@@ -209,21 +201,6 @@ def _unescaped(text: str) -> str:
 def _character(escape: re.Match[str]) -> str:
     by_number, itself = escape[1] or escape[2] or escape[3], escape[4]
     return chr(int(by_number, 16)) if by_number else itself or escape[0]
-
-
-def _spellings(secret: str) -> str:
-    """Return a pattern for a secret with each character unescaped, or escaped as in JSON, URLs and HTML.
-
-    It never backtracks into a character, so its time does not depend on the text. A spelling that it misses for that
-    reason is hidden with the whole text.
-    """
-    return "".join(f"(?>{_spelling(char)})" for char in secret)
-
-
-def _spelling(char: str) -> str:
-    code = f"{ord(char):02x}"
-    numbers = rf"\\{{1,8}}(?:u00|x){code}|%(?:25){{0,8}}{code}|&#0{{0,8}}{ord(char)};|&#x0{{0,8}}{code};"
-    return rf"(?i:{numbers})|{re.escape(html.escape(char))}|\\{{0,8}}{re.escape(char)}"
 
 
 def _sendable(key: str) -> bool:

@@ -38,8 +38,10 @@ class Board:
     def __init__(self, budget: Budget, workers: int, used: Mapping[int, Used]) -> None:
         """`used`: the amounts of each limit that each block used in earlier calls."""
         names: tuple[SharedLimit, ...] = ("max_cost_usd", "max_requests")
-        limits = {name: getattr(budget, name) for name in names}
-        before = {name: {block: each[name] for block, each in used.items()} for name in names}
+        limits: dict[SharedLimit, float | None] = {name: getattr(budget, name) for name in names}
+        before: dict[SharedLimit, dict[int, float]] = {
+            name: {block: each[name] for block, each in used.items()} for name in names
+        }
         self._book = LeaseBook(limits, workers, before)
         self._done: dict[int, int] = {}
         self._traffic: dict[int, Traffic] = {}

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.installed.packages import conversation, load, prompt_text
 from merilo.engine.installed.prompts import ANSWERED, Package, wording_for
-from merilo.engine.repeated import Repeated
+from merilo.engine.repeated import ChangedMetric, Repeated, changed
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import plan_of
@@ -39,14 +39,10 @@ _AUTHORS: Final = ("assistant", "user")
 
 
 @dataclass(frozen=True)
-class RewordedMetric:
-    """A metric whose requests are in a package's words; everything else is the metric's own."""
+class RewordedMetric(ChangedMetric):
+    """A metric whose requests are in a package's words."""
 
-    metric: Metric
     wording: Wording
-
-    def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
-        return getattr(self.metric, name)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Run the metric's plan, with each request in the package's words."""
@@ -116,11 +112,7 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         )
     for text, wording in found.items():
         _load(text, wording)
-    return {
-        # a Protocol with class variables cannot describe a wrapper that forwards them
-        text: cast("Metric", RewordedMetric(metric, found[text])) if text in found else metric
-        for text, metric in metrics.items()
-    }
+    return changed(metrics, {text: RewordedMetric(metrics[text], wording) for text, wording in found.items()})
 
 
 def wordings_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
