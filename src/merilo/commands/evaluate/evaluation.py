@@ -12,7 +12,7 @@ from merilo.commands.evaluate.local_time import asks_local_model, local_time, ti
 from merilo.engine.budget import Reached, spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
-from merilo.engine.gc_tuning import rare_collections
+from merilo.engine.event_loop import rare_collections
 from merilo.engine.rounds import Batches, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError

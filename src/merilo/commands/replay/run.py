@@ -22,8 +22,7 @@ from merilo.commands.replay.recorded_answers import Recorded, Reread, question_t
 from merilo.data.remote import refuse_url
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.repeated import draws_of, repeated
-from merilo.engine.unmeasured import unmeasured
+from merilo.engine.repeated import draws_of, repeated, unmeasured
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
 from merilo.judging.json_types import compact
