@@ -174,6 +174,15 @@ class AnswerStore:
         self.commit_if_due()
         return {key: answer for (key, *_), answer in zip(rows, kept, strict=True)}
 
+    def claim(self, units: Sequence[WorkUnit]) -> set[bytes]:
+        """Return the keys of the units that another process is asking, or has just asked; claim the others.
+
+        `keep` gives a claim up, once other processes that share the cache can find the answer.
+        """
+        if self._cache is None:
+            return set()
+        return self._cache.claim({unit.key: unit.keys for unit in units if unit.judge.cacheable})
+
     def keep(
         self,
         unit: WorkUnit,
@@ -189,6 +198,7 @@ class AnswerStore:
         if self._cache is not None and unit.judge.cacheable:
             # the cache first: if another process was faster, the run must hold the verdict of the cache
             rows = _winners(self._cache, rows, name, paid=bool(sent))
+            self._cache.unclaim(unit.key)
         exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
         if self._store.unfinished:
             self._store.forget(unit.key)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from merilo.engine.cache_file import CacheFile, default_path
+from merilo.engine.claims import Claims
 from merilo.runs.database import (
     COMMIT_SECONDS,
     ERRORS,
@@ -55,6 +56,8 @@ class VerdictCache:
         """Open or create the cache. Raises RunError if it cannot be used."""
         self._notices: list[str] = []
         self._file: CacheFile | None = CacheFile.open(path)
+        self._claims = Claims(path.with_name(f"{path.name}.claims"))
+        self._answered: list[bytes] = []  # keys of claims to give up with the next commit
         self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
         self._dropped: set[bytes] = set()  # rows to be deleted with the next commit; some failed their checks
@@ -102,13 +105,42 @@ class VerdictCache:
     def _forget_if_changed(self) -> None:
         """Forget the known misses if another process has written since, or if too many are remembered."""
         self._looked = time.monotonic()
-        version: int | None = None
-        if self._file is not None:
-            with suppress(*ERRORS):
-                version = int(self._file.db.execute("PRAGMA data_version").fetchone()[0])
+        version = self._data_version()
         if version is None or version != self._version or len(self._absent) > _MAX_ABSENT:
             self._absent.clear()
             self._version = version
+
+    def _data_version(self) -> int | None:
+        if self._file is not None:
+            with suppress(*ERRORS):
+                (version,) = self._file.db.execute("PRAGMA data_version").fetchone()
+                return int(version)
+        return None
+
+    def claim(self, wanted: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:
+        """Claim work units: key of the unit → keys of its questions, which `find` did not find just before.
+
+        Return the units not to ask now: another process asks them, or has answered all their questions since `find`.
+        """
+        taken = {unit for unit in wanted if self._file is not None and not self._claims.take(unit)}
+        if len(taken) < len(wanted) and self._data_version() != self._version:
+            # a claim is given up after the commit of its verdict, so a verdict is there now or the claim is ours
+            own = {unit: keys for unit, keys in wanted.items() if unit not in taken}
+            there = {row[0] for row in self._rows([key for keys in own.values() for key in keys])} - self._dropped
+            answered = {unit for unit, keys in own.items() if there.issuperset(keys)}
+            self._claims.drop(answered)
+            taken |= answered
+        return taken
+
+    def unclaim(self, unit: bytes) -> None:
+        """Give up a claim once the verdicts put so far are visible to other processes."""
+        self._answered.append(unit)
+        if not self._due.pending:
+            self._unclaim()
+
+    def _unclaim(self) -> None:
+        self._claims.drop(self._answered)
+        self._answered.clear()
 
     def put(self, answered: Sequence[tuple[bytes, Question[Any], Verdict]], judge: str, *, paid: bool) -> list[Verdict]:
         """Store verdicts of a judge; return the verdicts that the cache holds now: an earlier one if it had one.
@@ -160,11 +192,13 @@ class VerdictCache:
         self._waiting.clear()
         self._dropped.clear()
         self._due.clear()
+        self._unclaim()
         return None
 
     def close(self) -> str | None:
         """Commit and close; return a message if another process prevented the last commit."""
         problem = self.commit(wait_s=_LAST_WAIT_S)
+        self._claims.close()
         if self._file is None:
             return None
         file, self._file = self._file, None

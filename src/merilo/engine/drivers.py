@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING
 
+from merilo.engine.asked_elsewhere import AskedElsewhere
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import JudgeSession
@@ -58,13 +60,14 @@ class _SharedSession:
     is abandoned.
     """
 
-    __slots__ = ("_driver", "block", "session", "waiting")
+    __slots__ = ("_driver", "block", "opened_s", "session", "waiting")
 
     def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
         self.session = session
         self.block = block
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
+        self.opened_s = time.monotonic()
 
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
@@ -103,7 +106,8 @@ class WaitingPlan:
 class AsyncDriver:
     """Answers the steps of plans under asyncio. Plan runs that ask the same question share one judge session.
 
-    A shared session continues if the plan that asked first is abandoned. There is no asyncio task per plan or question:
+    A shared session continues if the plan that asked first is abandoned. A session that another process with the same
+    cache has in flight is not sent: its answer is read from the cache. There is no asyncio task per plan or question:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
@@ -117,6 +121,7 @@ class AsyncDriver:
         self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
         self._unsent: list[_SharedSession] = []  # opened just now
+        self._elsewhere = AskedElsewhere[_SharedSession](answers, self._look_again)
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -160,10 +165,9 @@ class AsyncDriver:
                     flight.waiting.append(waiting)
                 if not flights:
                     self._answered(waiting)
-            unsent, self._unsent = self._unsent, []
-            for flight in unsent:
-                self.waiting += 1
-                flight.send(again=flight.session.has_replies)
+            if self._unsent:
+                unsent, self._unsent = self._unsent, []
+                self._send(self._elsewhere.claimed(unsent))
         self._arm()
 
     def abandon(self, waiting: WaitingPlan) -> None:
@@ -175,6 +179,7 @@ class AsyncDriver:
         """Store the partial replies of unfinished sessions, and stop."""
         if self._commit is not None:
             self._commit.cancel()
+        self._elsewhere.close()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._dispatcher.off_stop(self._stopped)
@@ -199,6 +204,12 @@ class AsyncDriver:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
         held = flight.session.keep()  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
+        self._deliver(flight, held)
+        self.advance_ready()
+        self.on_reply()
+
+    def _deliver(self, flight: _SharedSession, held: KnownAnswers) -> None:
+        """Pass the answers of a session to the plan runs that waited for it."""
         for key in flight.session.unit.keys:
             self._flights.pop(key, None)
         for waiting in flight.waiting:
@@ -206,8 +217,6 @@ class AsyncDriver:
             waiting.missing -= 1
             if not waiting.missing and not waiting.abandoned:
                 self._answered(waiting)
-        self.advance_ready()
-        self.on_reply()
 
     def _cut(self, waiting: WaitingPlan) -> list[WorkUnit] | None:
         """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
@@ -244,6 +253,26 @@ class AsyncDriver:
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
         self._unsent.append(flight)
+
+    def _send(self, flights: Sequence[_SharedSession]) -> None:
+        for flight in flights:
+            self.waiting += 1
+            flight.send(again=flight.session.has_replies)
+
+    def _look_again(self) -> None:
+        """Advance the plan runs whose answers other processes have stored; send what no other process asks any more."""
+        if self.ended.done():
+            return
+        try:
+            answered, sendable = self._elsewhere.look()
+            for flight, held in answered:
+                self._count(flight.session.unit, held)
+                self._deliver(flight, held)
+            self._send(sendable)
+            self.advance_ready()
+            self.on_reply()
+        except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
+            self._dispatcher.stop(error)
 
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))
