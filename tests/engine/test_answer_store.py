@@ -17,7 +17,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.later_fields import later_fields
+from merilo.judging.verdicts import later_fields
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply, ReplyPath, Usage

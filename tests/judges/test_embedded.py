@@ -19,7 +19,7 @@ from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.decisions import probability_of
+from merilo.judging.verdicts import probability_of
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings

@@ -16,8 +16,8 @@ from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
-from merilo.judging.decisions import is_positive
 from merilo.judging.registry import KINDS
+from merilo.judging.verdicts import is_positive
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.commands.check.probes import Effect
-from merilo.judging.decisions import decision_of, is_positive
+from merilo.judging.verdicts import decision_of, is_positive
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval

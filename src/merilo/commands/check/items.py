@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from merilo.data.labels import Task
-from merilo.judging.decisions import is_positive, probability_of
 from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.verdicts import is_positive, probability_of
 from merilo.metrics.base import Failed, Score
 
 if TYPE_CHECKING:
