@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from merilo.judging.questions import Question
 from merilo.judging.synthetic import RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
@@ -43,7 +42,8 @@ class Noncommittal(YesNoQuestion[NoncommittalVerdict]):
     response: str
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> NoncommittalVerdict:
-        return Question.verdict_of_label(self, label, evidence=evidence)
+        del label, evidence
+        raise ValueError(f"a {self.kind} question has no label form")
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
