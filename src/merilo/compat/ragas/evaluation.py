@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
-from merilo.compat.ragas import dataset_schema, embeddings, llms, run_config
 from merilo.compat.ragas.dataset_schema import EvaluationDataset, dataset_from, merilo_samples, pandas_frame
 from merilo.compat.ragas.run_config import RunConfig
 from merilo.compat.ragas.scorers import Models, RagasMetric, number_of
@@ -140,12 +138,6 @@ class Evaluation:
         if not isinstance(found, RagasMetric):
             raise UsageError(f"evaluate takes metrics of merilo.compat.ragas.metrics, got {given!r}.")
         return found
-
-
-def share_modules(line: str) -> None:
-    """Make the modules that are the same on every line importable below the module of this line."""
-    for module in (dataset_schema, embeddings, llms, run_config):
-        sys.modules[f"{line}.{module.__name__.rpartition('.')[2]}"] = module
 
 
 _WITHOUT_EFFECT = frozenset(
