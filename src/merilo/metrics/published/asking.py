@@ -254,6 +254,14 @@ class Asker:
         return replace(question, draw=draw)
 
 
+def evidence_of(
+    about: EvidenceTarget, replies: Iterable[Reply | ReadReply[object]], values: Iterable[float]
+) -> tuple[Evidence, ...]:
+    """Return each reply as evidence with its value; the index is its place."""
+    pairs = enumerate(zip(replies, values, strict=True))
+    return tuple(reply.evidence(about, index, float(value)) for index, (reply, value) in pairs)
+
+
 @dataclass(slots=True)
 class Flags:
     """Flags of a score, for problems that were scored anyway: each phrase once, in order of appearance."""
