@@ -107,7 +107,6 @@ def _jaro_winkler(left: str, right: str) -> float:
     return found + prefix * _PREFIX_WEIGHT * (1 - found)
 
 
-_NOTHING: Final = Kinds()
 _NO_REFERENCE: Final = "there is no reference context"
 _NOTHING_RETRIEVED: Final = "nothing was retrieved"
 
@@ -124,13 +123,8 @@ class _Unasked(Published):
 
     __slots__ = ()
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    asks = _NOTHING
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
+    asks = Kinds()
+    most: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
