@@ -13,8 +13,8 @@ that begins with its label; what follows the next blank line is for readers of t
     See: context_relevance | context_precision
     Source: that system 1.0, metrics/relevance.py
 
-A field that is left out is inherited, and `...` in a list stands for what is inherited. The family is the system in
-the name. Without docstrings (`python -OO`) the cards are empty.
+A field that is left out is inherited. In a list `...` stands for what is inherited; `none` alone is an empty list. The
+family is the system in the name. Without docstrings (`python -OO`) the cards are empty.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def described(doc: str, inherited: Card) -> Card:
         found[name] = line
         if name in _LISTS:
             items = ((getattr(inherited, name) if item == "..." else (item,)) for item in line.split(" | "))
-            found[name] = tuple(dict.fromkeys(item for several in items for item in several))
+            found[name] = tuple(dict.fromkeys(item for several in items for item in several if item != "none"))
     return replace(inherited, **found)
 
 

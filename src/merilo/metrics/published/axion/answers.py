@@ -92,7 +92,6 @@ class AnswerRelevancy(AxionMetric):
         the conversation has no answer that follows a question
     Not: For new work: a failed call scores 1 here. Take answer_relevancy.
     See: answer_relevancy | axion:faithfulness
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     One request takes the statements from the response, a second one judges them all, a third one puts the score into
     words. Failed where the third request fails: its text is evidence only, but the published code breaks there

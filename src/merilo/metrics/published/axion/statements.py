@@ -89,7 +89,6 @@ class ContextualRecall(AxionMetric):
     Undefined: the reference is blank | the reference makes no statement
     Not: For new work: take context_recall.
     See: context_recall | axion:contextual_sufficiency | axion:contextual_precision
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     Statements are taken from the reference by one request and judged in a second one, against all contexts joined; one
     by one where that fails. Undefined where the reference is blank or makes no statement; Failed where its statements
@@ -177,8 +176,7 @@ class Faithfulness(AxionMetric):
     Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false)
     Not: For new work: a failed extraction scores 1 here. Take faithfulness.
     See: faithfulness | axion:answer_relevancy | axion:factual_accuracy
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine. | The project's
-        documentation page of the metric differs from the code; the numbers are the code's.
+    Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
     Weights: Fully Supported 1, Partially Supported 0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1.
     Claims are taken from the response by one request and judged in a second one, against all contexts joined; one by

@@ -26,7 +26,6 @@ R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
 
 SYSTEM: Final = "axion"
-SOURCE: Final = "axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine."
 
 LOST: Final = "a judge call failed and was scored all the same"
 SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
@@ -56,6 +55,7 @@ class AxionMetric(Published):
     """A metric built on axion's analysis engine.
 
     Use: To compare with numbers of axion.
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     `empty_texts_sent`: axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer
     verdicts come than there are texts, and they count for the first texts. True sends them.

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from merilo.metrics.published.asking import ReadReply
 
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
 _NEEDS: Final = ("response", "reference")
 
 
@@ -143,7 +142,6 @@ class FactualCorrectness(ScoresEmpty):
 
     Formula: Average over models of F1 of supported claims (or precision, or recall).
     Questions: Four requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Without a reference that says all that a good response says.
     See: spring-ai-ragas:answer_correctness | spring-ai-ragas:answer_accuracy
     Source: spring-ai-ragas 0.3.3, FactualCorrectnessMetric.
@@ -157,18 +155,14 @@ class FactualCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 4
     needs = frozenset(_NEEDS)
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     mode: Mode = Mode.F1
 
     def __post_init__(self) -> None:
         ScoresEmpty.__post_init__(self)
         object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
-
-    def max_questions(self, sample: Sample) -> int:
-        return 4 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
@@ -193,6 +187,7 @@ class SemanticSimilarity(ScoresEmpty):
 
     Formula: Cosine of the two vectors; with a threshold 1 or 0.
     Questions: One request for vectors.
+    Undefined: none
     Not: To tell right from wrong: a text and its denial are alike.
     See: spring-ai-ragas:factual_correctness | spring-ai-ragas:answer_correctness
     Source: spring-ai-ragas 0.3.3, SemanticSimilarityMetric.
@@ -204,11 +199,9 @@ class SemanticSimilarity(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:semantic_similarity"
-    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     threshold: float | None = None
 
@@ -216,9 +209,6 @@ class SemanticSimilarity(ScoresEmpty):
     def names(self) -> tuple[str, ...]:
         """One role: the run sends vectors to its embedder, whatever other roles it has."""
         return (self._bound or self._named or ("judge",))[:1]
-
-    def max_questions(self, sample: Sample) -> int:
-        return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
@@ -238,7 +228,6 @@ class AnswerCorrectness(ScoresEmpty):
 
     Formula: (0.75 factual F1 + 0.25 cosine) / (0.75 + 0.25).
     Questions: Four requests for each model, and one for vectors.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: To know what is wrong: the two parts say more than their mean.
     See: spring-ai-ragas:factual_correctness | spring-ai-ragas:semantic_similarity
     Source: spring-ai-ragas 0.3.3, AnswerCorrectnessMetric.
@@ -252,11 +241,10 @@ class AnswerCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
-    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Completion, Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "failures": "lost_is_zero"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "failures": "lost_is_zero"})
 
     factual_weight: float = 0.75
     semantic_weight: float = 0.25

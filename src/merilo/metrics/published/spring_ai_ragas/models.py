@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
@@ -14,7 +15,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
-from merilo.metrics.published.definition import Published
+from merilo.metrics.published.definition import Published, bound, by_parameters
 from merilo.metrics.published.spring_ai_ragas.replies import NULL, json_of
 
 if TYPE_CHECKING:
@@ -165,12 +166,16 @@ class Panel:
 class SeveralModels(Published):
     """A metric of spring-ai-ragas, judged by one or several models.
 
+    Undefined: the models' scores lie further apart than the tolerance
     Use: To compare with scores of spring-ai-ragas.
 
     - `models`: names of judges joined by "+"; none asks every judge of the run.
     - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
       Undefined when there is no consensus.
     """
+
+    version: ClassVar[int] = 2
+    roles = by_parameters(lambda metric: frozenset(metric.names), frozenset({"judge"}))
 
     models: str | None = None
     aggregator: Aggregator = Aggregator.AVERAGE
@@ -191,10 +196,9 @@ class SeveralModels(Published):
         """The roles of the models asked, in order; `judge` where no run has said which judges it has."""
         return self._bound or self._named or ("judge",)
 
-    @property
-    def roles(self) -> frozenset[str]:  # type: ignore[override]  # Metric lets it be a property, Ordinary's is plain
-        """The roles of the models asked."""
-        return frozenset(self.names)
+    def max_questions(self, sample: Sample) -> int:
+        """Return the maximum for all models, each of which is asked at most `most` questions."""
+        return bound(sample, self.needed, self.most * len(self.names))
 
     def for_judges(self, names: Sequence[str]) -> Self:
         """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""
@@ -246,6 +250,10 @@ class ScoresEmpty(SeveralModels):
     - `empty_is_zero`: a missing or blank field and an empty list score 0, flagged; without it the sample is
       Undefined, and a model that finds nothing to judge drops out.
     """
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"}
+    )
 
     empty_is_zero: bool = True
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from merilo.metrics.published.asking import ReadReply
 
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
 _BLANK: Final = "the response or the contexts are blank"
 _LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
@@ -65,7 +64,6 @@ class Faithfulness(ScoresEmpty):
 
     Formula: Average over models of verdicts that are 1 / verdicts.
     Questions: Two requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Where a response without statements must not look unfaithful. Take faithfulness.
     See: faithfulness | spring-ai-ragas:hallucination | spring-ai-ragas:response_groundedness
     Source: spring-ai-ragas 0.3.3, FaithfulnessMetric.
@@ -78,12 +76,9 @@ class Faithfulness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
@@ -133,7 +128,6 @@ class Hallucination(ScoresEmpty):
 
     Formula: Average over models of (HALLUCINATED + CONTRADICTED) / claims.
     Questions: One request for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Where nothing to judge must not look like the best score. Take faithfulness.
     See: faithfulness | spring-ai-ragas:faithfulness
     Source: spring-ai-ragas 0.3.3, HallucinationMetric.
@@ -146,13 +140,9 @@ class Hallucination(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:hallucination"
-    version: ClassVar[int] = 2
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
@@ -199,7 +189,6 @@ class ResponseRelevancy(ScoresEmpty):
 
     Formula: Average over models of the mean cosine of its questions with the user input; 0 if all noncommittal.
     Questions: One request for each model, and one for vectors for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Across embedding models: cosines of different models cannot be compared. Take answer_relevancy.
     See: answer_relevancy
     Source: spring-ai-ragas 0.3.3, ResponseRelevancyMetric.
@@ -212,11 +201,10 @@ class ResponseRelevancy(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     number_of_questions: int = 3
 
@@ -226,9 +214,6 @@ class ResponseRelevancy(ScoresEmpty):
             raise UsageError(
                 f"Metric {self.name!r} takes number_of_questions of at least 1, got {self.number_of_questions}."
             )
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("user_input", "response"))) is not None:

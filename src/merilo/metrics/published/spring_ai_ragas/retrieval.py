@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from merilo.metrics.published.asking import ReadReply
 
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
-
-
 class Strategy(StrEnum):
     """The text that a context is compared with."""
 
@@ -53,7 +50,7 @@ class ContextPrecision(ScoresEmpty):
 
     Formula: Average over models of the mean, over the ranks of relevant contexts, of precision at that rank.
     Questions: One request for each context and model.
-    Undefined: there is neither a reference nor a response | the models' scores lie further apart than the tolerance
+    Undefined: there is neither a reference nor a response | ...
     Not: With judges that may fail: a lost call counts as an irrelevant context.
     See: context_precision | spring-ai-ragas:context_relevance
     Source: spring-ai-ragas 0.3.3, ContextPrecisionMetric.
@@ -67,7 +64,6 @@ class ContextPrecision(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_precision"
-    version: ClassVar[int] = 2
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -148,7 +144,6 @@ class ContextRecall(ScoresEmpty):
 
     Formula: Average over models of sum of attributed / classifications.
     Questions: One request for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Where nothing to judge must not look like a bad score. Take context_recall.
     See: context_recall | spring-ai-ragas:context_entity_recall
     Source: spring-ai-ragas 0.3.3, ContextRecallMetric.
@@ -161,14 +156,10 @@ class ContextRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_recall"
-    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "range": "raw_sums"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "range": "raw_sums"})
 
     raw_sums: bool = True
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts", "user_input"))) is not None:
@@ -205,7 +196,6 @@ class ContextEntityRecall(ScoresEmpty):
 
     Formula: Average over models of |entities in both| / |entities of the reference|.
     Questions: Two requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: If one thing has several spellings: texts are compared character by character, ignoring case.
     See: spring-ai-ragas:context_recall | context_recall
     Source: spring-ai-ragas 0.3.3, ContextEntityRecallMetric.
@@ -218,12 +208,8 @@ class ContextEntityRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     needs = frozenset({"retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts"))) is not None:
