@@ -32,6 +32,7 @@ from merilo.metrics.published.replies import (
     given,
     integer_in,
     items_of,
+    partial_json,
     text_in,
     texts_in,
     without_halves,
@@ -279,12 +280,12 @@ def first_json(text: str) -> object:
 def whole_json(text: str) -> object:
     """Return the JSON value that a text is, in a fence or not; closes what it leaves open. Raises ReplyFault."""
     try:
-        return _tolerant(text)
+        return partial_json(text, quote_is_dropped=False, tail=_MAX_TAIL)
     except ReplyFault:
         fence = _FENCE.search(text)
         if fence is None:
             raise
-        return _tolerant(fence[1])
+        return partial_json(fence[1], quote_is_dropped=False, tail=_MAX_TAIL)
 
 
 def _balanced(text: str, start: int) -> str:
@@ -294,54 +295,6 @@ def _balanced(text: str, start: int) -> str:
         if not depth:
             return text[start : at + 1]
     return text
-
-
-def _tolerant(text: str) -> object:
-    """Read JSON as langchain does: close what is open, otherwise drop the end character by character.
-
-    Raises ReplyFault.
-    """
-    text = text.strip(" \n\r\t`")
-    try:
-        return _loads(text)
-    except ValueError:
-        closing = _closing(text)
-    end, least = len(text), max(0, len(text) - _MAX_TAIL)
-    while end > least:
-        try:
-            return _loads(text[:end] + closing)
-        except json.JSONDecodeError as error:
-            # no beginning that keeps the faulty character can be JSON, and white space at its end changes nothing
-            end = len(text[: min(end - 1, error.pos)].rstrip())
-        except ValueError:
-            break
-    raise ReplyFault("The reply holds no JSON that can be read.")
-
-
-def _loads(text: str) -> object:
-    """Return the JSON value that a text is. Raises ValueError."""
-    try:
-        value: object = json.loads(text, strict=False)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return value
-
-
-def _closing(text: str) -> str:
-    """Return the characters that close the open brackets and texts. Raises ReplyFault if brackets do not match."""
-    expected: list[str] = []
-    in_text = escaped = False
-    for sign in text:
-        if in_text:
-            in_text = escaped or sign != '"'
-            escaped = sign == "\\" and not escaped
-        elif sign == '"':
-            in_text = True
-        elif sign in _CLOSING:
-            expected.append(_CLOSING[sign])
-        elif sign in "]}" and (not expected or expected.pop() != sign):
-            raise ReplyFault("The reply holds JSON whose brackets do not match.")
-    return '"' * in_text + "".join(reversed(expected))
 
 
 def whole_in(fields: Fields, name: str) -> int:
