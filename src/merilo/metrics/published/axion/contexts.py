@@ -21,6 +21,7 @@ from merilo.metrics.published.axion.steps import (
     RelevancyMode,
     RelevancyReply,
     Strategy,
+    Verdicts,
     blank,
     model_template,
     no_context,
@@ -29,7 +30,6 @@ from merilo.metrics.published.axion.steps import (
     sent_texts,
 )
 from merilo.metrics.published.definition import joined
-from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,12 +66,6 @@ class UtilizationReply(BaseModel):
     """The verdict on the use of one chunk."""
 
     is_utilized: bool
-
-
-class UtilizationReplies(BaseModel):
-    """A verdict for each chunk."""
-
-    verdicts: list[UtilizationReply]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,14 +249,15 @@ class ContextualUtilization(_ChunkMetric):
     ) -> Plan[tuple[ReadReply[UtilizationReply] | AskFailed, ...]]:
         texts, response = [context.text for context in sample.contexts], sample.require("response")
         sent = sent_texts(texts, empty=self.empty_texts_sent)
-        likely = {"is_utilized": True, "reasoning": ""}
         found = yield from read_batch(
             asker,
-            model_template("utilization_batch", UtilizationReplies, {"verdicts": [likely for _ in sent]}),
-            {"contexts": json_array(sent), "response": response},
-            split=lambda whole: whole.verdicts,
-            single=model_template("utilization", UtilizationReply, likely),
-            singles=[{"context": text, "response": response} for text in texts],
+            "utilization_batch",
+            model_template("utilization", UtilizationReply, {"is_utilized": True, "reasoning": ""}),
+            Verdicts[UtilizationReply],
+            item="context",
+            texts=texts,
+            sent=sent,
+            fixed={"response": response},
             strategy=Strategy(self.force_granular, self.allow_fallback, len(texts)),
         )
         for each in found:
