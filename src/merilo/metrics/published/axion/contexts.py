@@ -127,8 +127,6 @@ class ContextualRelevancy(_ChunkMetric):
     See: context_relevance | axion:contextual_ranking | axion:contextual_precision
     Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
-    In full: contexts with the verdict "yes" / contexts with a verdict, from one request about all of them.
-
     Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call (`empty_scored`),
     a short list of verdicts shrinks the denominator (`short_list_accepted`), "idk" is not relevant
     (`idk_relevant`), empty contexts are not sent (`empty_texts_sent`), and `mode` does nothing (`mode_effect`):

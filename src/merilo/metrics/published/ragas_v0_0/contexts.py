@@ -15,19 +15,17 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction, mean
-from merilo.metrics.published.asking import Asker, RequestTemplate, evidence_of
+from merilo.metrics.published.asking import Asker, RequestTemplate, ask_similarities, evidence_of
 from merilo.metrics.published.definition import bound, by_parameters
 from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM, RagasV00
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Reply
-    from merilo.metrics.published.similarities import SimilarityRows
+    from merilo.metrics.published.asking import Reply, SimilarityRows
 
 Pieces = tuple[str, ...]
 """The sentences of one text."""

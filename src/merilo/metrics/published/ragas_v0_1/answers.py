@@ -16,7 +16,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, majority, mean
-from merilo.metrics.published.asking import evidence_of
+from merilo.metrics.published.asking import ask_similarities, evidence_of
 from merilo.metrics.published.definition import Critique, bound
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
@@ -29,7 +29,6 @@ from merilo.metrics.published.ragas_v0_1.asking import (
     json_template,
     statements_of,
 )
-from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

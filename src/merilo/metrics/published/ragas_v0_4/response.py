@@ -14,6 +14,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.asking import ask_similarities
 from merilo.metrics.published.ragas_v0_4.prompter import (
     VERDICT,
     JudgedMetric,
@@ -24,7 +25,6 @@ from merilo.metrics.published.ragas_v0_4.prompter import (
     ask_verdicts,
 )
 from merilo.metrics.published.replies import text_in
-from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +50,6 @@ class Faithfulness(RefusesEmpty):
     Not: For new work: take faithfulness, which notices when a verdict is missing.
     See: faithfulness | ragas-0.4.3:faithfulness_with_hhem | nvidia:response_groundedness
     Source: ragas 0.4.3, metrics/_faithfulness.py
-
-    In full: verdicts that are not 0 / verdicts returned.
 
     Quirks: `accepts_short_lists`: fewer or more verdicts than statements are scored as they are, with a flag;
     false fails such a reply. `refuses_empty`: an empty input is undefined (collections), not judged.
@@ -163,8 +161,6 @@ class AnswerRelevancy(RefusesEmpty):
     See: answer_relevancy
     Source: ragas 0.4.3, metrics/_answer_relevance.py
 
-    0 when the replies are noncommittal.
-
     Quirks: `strictness`: how many questions. `one_request`: all are samples of one request at temperature 0.3,
     else one request follows another. `zeroed_by`: whether all replies must be noncommittal or one is enough (up
     to 0.3.5). `drops_empty`: empty questions are left out with their flags, and none left scores 0
@@ -225,8 +221,6 @@ class AspectCritic(JudgedMetric):
     Use: To compare with an aspect critic of ragas 0.2 to 0.4.
     Not: To vote: strictness has no effect.
     Source: ragas 0.4.3, metrics/_aspect_critic.py
-
-    Whatever fields the sample has are shown.
 
     `definition`: the criterion, which upstream has no default for. Quirk: `strictness` changes nothing: one reply
     is asked for whatever it is.

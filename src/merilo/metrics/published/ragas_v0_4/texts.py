@@ -193,8 +193,6 @@ class NonLLMRecall(_ByLetters):
     See: context_recall | ragas-0.4.3:id_based_context_recall
     Source: ragas 0.4.3, metrics/_context_recall.py
 
-    In full: reference contexts whose best similarity to a retrieved one is above `threshold` / reference contexts.
-
     Quirk: at the threshold itself a context does not count (`comparison=">"`), which in the precision it does.
     """
 
@@ -274,8 +272,6 @@ class StringSimilarity(_Unasked):
     Not: To compare meanings.
     See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
     Source: ragas 0.4.3, metrics/_string.py
-
-    In full: 1 minus the normalised `distance`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_string_similarity"
