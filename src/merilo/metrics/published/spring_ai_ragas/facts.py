@@ -11,15 +11,17 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
+    JudgedText,
     ModelRequest,
     NoConsensus,
     Panel,
     ScoresEmpty,
+    judged_evidence,
 )
 from merilo.metrics.published.spring_ai_ragas.replies import (
     fields_of,
@@ -50,14 +52,8 @@ class Mode(StrEnum):
     RECALL = "recall"
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
-    claim: str
-    supported: bool
-
-
 Claims = tuple[str, ...]
-_Checks = tuple[_Verified, ...]
+_Checks = tuple[JudgedText, ...]
 
 
 def _claims(value: object) -> Claims:
@@ -68,7 +64,7 @@ def _claims(value: object) -> Claims:
 
 def _checks(value: object) -> _Checks:
     return tuple(
-        _Verified(text_or_blank(fields, "claim"), text_or_blank(fields, "verdict").upper() == "SUPPORTED")
+        JudgedText(text_or_blank(fields, "claim"), float(text_or_blank(fields, "verdict").upper() == "SUPPORTED"))
         for fields in objects_in(or_nothing(value), "verdicts")
     )
 
@@ -90,20 +86,15 @@ class Compared:
     @property
     def evidence(self) -> list[Evidence]:
         """Every claim with its verdict, those of the response first."""
-        return [
-            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.claim, value=float(each.supported))
-            for side in (self.response, self.reference)
-            for reply in side.values()
-            for index, each in enumerate(reply.value)
-        ]
+        return judged_evidence([*self.response.values(), *self.reference.values()])
 
     @property
     def counts(self) -> dict[str, int | None]:
         """The numbers of claims and of supported claims, over all models."""
         found: dict[str, int | None] = {}
         for name, side in (("response", self.response), ("reference", self.reference)):
-            checks = [each.supported for reply in side.values() for each in reply.value]
-            found |= {f"{name}_claims": len(checks), f"{name}_supported": sum(checks)}
+            checks = [judged.value for reply in side.values() for judged in reply.value]
+            found |= {f"{name}_claims": len(checks), f"{name}_supported": int(sum(checks))}
         return found
 
 
@@ -133,7 +124,7 @@ def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: st
 
 
 def _supported(reply: ReadReply[_Checks]) -> float | None:
-    return sum(each.supported for each in reply.value) / len(reply.value) if reply.value else None
+    return sum(judged.value for judged in reply.value) / len(reply.value) if reply.value else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from merilo.judging.verdicts import Failure
 from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
+from merilo.metrics.published.spring_ai_ragas.models import JudgedText, ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import (
     NULL,
     numbered,
@@ -36,24 +36,17 @@ if TYPE_CHECKING:
 
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
 _BLANK: Final = "the response or the contexts are blank"
+_UNSUPPORTED: Final = frozenset({"HALLUCINATED", "CONTRADICTED"})
 _LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedStatement:
-    """A statement with the word or the number that a model gave it."""
-
-    statement: str
-    verdict: str | int | None
 
 
 def _statements(value: object) -> tuple[str, ...]:
     return texts_of(value, "statements")
 
 
-def _verdicts(value: object) -> tuple[_JudgedStatement, ...]:
+def _verdicts(value: object) -> tuple[JudgedText, ...]:
     return tuple(
-        _JudgedStatement(text_or_blank(fields, "statement"), whole_or_none(fields, "verdict"))
+        JudgedText(text_or_blank(fields, "statement"), float(whole_or_none(fields, "verdict") == 1))
         for fields in objects_in(or_nothing(value), "verdicts")
     )
 
@@ -99,15 +92,8 @@ class Faithfulness(ScoresEmpty):
         replies = [each for each in (yield from panel.read(asks, _verdicts)) if each is not None]
         if any(len(each.value) != len(stated[each.role].value) for each in replies):
             panel.flags.add("a model gave another number of verdicts than statements")
-        yes = {each.role: sum(judged.verdict == 1 for judged in each.value) for each in replies}
-        scores = {each.role: self.share(panel, yes[each.role], len(each.value), "verdict") for each in replies}
-        evidence = [
-            each.evidence(EvidenceTarget.STATEMENT, index, text=judged.statement, value=float(judged.verdict == 1))
-            for each in replies
-            for index, judged in enumerate(each.value)
-        ]
-        counts = {"statements": len(evidence), "supported": sum(yes.values())}
-        return self.judged(panel, scores, evidence, counts, what="verdict")
+        by_role = {reply.role: reply for reply in replies}
+        return self.shares(panel, by_role, ("statements", "supported"), what="verdict")
 
 
 def _likely(stated: ReadReply[tuple[str, ...]]) -> str:
@@ -115,9 +101,10 @@ def _likely(stated: ReadReply[tuple[str, ...]]) -> str:
     return f'{{"verdicts": [{items}]}}'
 
 
-def _claims(value: object) -> tuple[_JudgedStatement, ...]:
+def _claims(value: object) -> tuple[JudgedText, ...]:
+    """Return the claims, those that the contexts do not support as 1."""
     return tuple(
-        _JudgedStatement(text_or_blank(fields, "claim"), text_or_blank(fields, "status").upper())
+        JudgedText(text_or_blank(fields, "claim"), float(text_or_blank(fields, "status").upper() in _UNSUPPORTED))
         for fields in objects_in(value, "claims")
     )
 
@@ -153,19 +140,7 @@ class Hallucination(ScoresEmpty):
         values = {"user_input": user_input, "context": context, "response": response}
         likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
         replies = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
-        bad = {role: sum(_unsupported(each) for each in reply.value) for role, reply in replies.items()}
-        scores = {role: self.share(panel, bad[role], len(replies[role].value), "claim") for role in replies}
-        evidence = [
-            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.statement, value=float(_unsupported(each)))
-            for reply in replies.values()
-            for index, each in enumerate(reply.value)
-        ]
-        counts = {"claims": len(evidence), "unsupported": sum(bad.values())}
-        return self.judged(panel, scores, evidence, counts, what="claim")
-
-
-def _unsupported(each: _JudgedStatement) -> bool:
-    return each.verdict in {"HALLUCINATED", "CONTRADICTED"}
+        return self.shares(panel, replies, ("claims", "unsupported"), what="claim")
 
 
 @dataclass(frozen=True, slots=True)

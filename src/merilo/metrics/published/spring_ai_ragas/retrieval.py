@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
+from merilo.metrics.published.spring_ai_ragas.models import JudgedText, ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import (
     NULL,
     fields_of,
@@ -122,19 +122,13 @@ class ContextPrecision(ScoresEmpty):
         return average_precision([each is not None and each.value for each in replies])
 
 
-@dataclass(frozen=True, slots=True)
-class _Attributed:
-    statement: str
-    value: int
-
-
-def _attributions(value: object) -> tuple[_Attributed, ...]:
-    found: list[_Attributed] = []
+def _attributions(value: object) -> tuple[JudgedText, ...]:
+    found: list[JudgedText] = []
     for fields in objects_in(or_nothing(value), "classifications"):
         attributed = whole_or_none(fields, "attributed")
         if attributed is None:
             raise ReplyFault(NULL)
-        found.append(_Attributed(text_or_blank(fields, "statement"), attributed))
+        found.append(JudgedText(text_or_blank(fields, "statement"), float(attributed)))
     return tuple(found)
 
 
@@ -172,18 +166,10 @@ class ContextRecall(ScoresEmpty):
         }
         likely = '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}'
         replies = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
-        sums = {role: sum(self._count(each) for each in reply.value) for role, reply in replies.items()}
-        scores = {role: self.share(panel, sums[role], len(replies[role].value), "statement") for role in replies}
-        evidence = [
-            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.statement, value=float(each.value))
-            for reply in replies.values()
-            for index, each in enumerate(reply.value)
-        ]
-        counts = {"statements": len(evidence), "attributed": sum(sums.values())}
-        return self.judged(panel, scores, evidence, counts, what="statement")
+        return self.shares(panel, replies, ("statements", "attributed"), what="statement", part=self._part)
 
-    def _count(self, each: _Attributed) -> int:
-        return each.value if self.raw_sums else int(each.value == 1)
+    def _part(self, judged: JudgedText) -> float:
+        return judged.value if self.raw_sums else float(judged.value == 1)
 
 
 def _entities(value: object) -> frozenset[str]:
