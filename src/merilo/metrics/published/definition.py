@@ -1,35 +1,19 @@
 """The base class of published definitions, and their steps before the first request.
 
-The docstring of a published definition is its card. A blank line after the summary come the fields, each on a line
-that begins with its label; what follows the next blank line is for readers of the code:
-
-    Share of the contexts that are relevant.
-
-    Formula: relevant contexts / contexts.
-    Questions: One request for each context.
-    Undefined: no context was retrieved | the user input is blank
-    Use: To compare with numbers of that system.
-    Not: For new work: a lost reply scores 0.
-    See: context_relevance | context_precision
-    Source: that system 1.0, metrics/relevance.py
-
-A field that is left out is inherited. In a list `...` stands for what is inherited; `none` alone is an empty list. The
-family is the system in the name. Without docstrings (`python -OO`) the cards are empty.
+The docstring of a published definition is its card, see `variants.described`. Its family is the system in its name.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from inspect import cleandoc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Undefined, choice
-from merilo.metrics.variants import D, camel_case, variant
+from merilo.metrics.variants import D, camel_case, described, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -43,21 +27,9 @@ T = TypeVar("T")
 BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
 """The reason of an Undefined outcome."""
 
-_LABELS: Final[Mapping[str, str]] = {
-    "Formula": "formula",
-    "Questions": "questions",
-    "Undefined": "undefined",
-    "Use": "when",
-    "Not": "when_not",
-    "See": "relatives",
-    "Source": "sources",
-}
-"""The labels in a docstring, and the fields of a card."""
-_LISTS: Final = frozenset({"undefined", "relatives", "sources"})
 _COUNTS: Final = frozenset({"strictness", "tries", "max_citations"})
 """Parameters that are numbers of replies or of citations, at least 1."""
 _YES_IS_BAD: Final = frozenset({"harmfulness", "maliciousness"})
-_FIELD: Final = re.compile(rf"^({'|'.join(_LABELS)}): ", re.MULTILINE)
 
 
 class Published(MetricDefaults):
@@ -111,23 +83,6 @@ class _ByParameters(Generic[T]):
 def by_parameters(of: Callable[[Any], T], usual: T) -> T:  # Any: the definition
     """Return the value of a declaration that depends on parameters, such as `asks`; `usual`: that of the class."""
     return cast("T", _ByParameters(of, usual))  # reading it gives a T
-
-
-def described(doc: str, inherited: Card) -> Card:
-    """Return the card that a docstring describes; `inherited` as it is for a docstring without fields."""
-    summary, _, rest = cleandoc(doc).partition("\n\n")
-    fields = rest.partition("\n\n")[0]
-    if not _FIELD.match(fields):
-        return inherited
-    _, *parts = _FIELD.split(fields)
-    found: dict[str, Any] = {"summary": " ".join(summary.split())}  # Any: texts and tuples of texts
-    for label, text in zip(parts[::2], parts[1::2], strict=True):
-        name, line = _LABELS[label], " ".join(text.split())
-        found[name] = line
-        if name in _LISTS:
-            items = ((getattr(inherited, name) if item == "..." else (item,)) for item in line.split(" | "))
-            found[name] = tuple(dict.fromkeys(item for several in items for item in several if item != "none"))
-    return replace(inherited, **found)
 
 
 def joined(sample: Sample) -> str:
