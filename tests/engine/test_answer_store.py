@@ -17,9 +17,8 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.later_fields import later_fields
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, later_fields
 from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.runs import store as stores
 from merilo.runs.database import COMMIT_ROWS

@@ -10,7 +10,6 @@ from server import Asked, JudgeServer, truncated, wrong_schema
 
 import merilo
 from merilo.engine.amounts import Amount
-from merilo.judging.expected_replies import likely_reply
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.answered import Answered
 from merilo.judging.kinds.choice import Choice
@@ -28,7 +27,7 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import AskedForm, read_pack, read_reply
+from merilo.judging.reply_parsing import AskedForm, likely_reply, read_pack, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

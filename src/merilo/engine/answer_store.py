@@ -18,9 +18,8 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.later_fields import later_fields
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, Verdict
+from merilo.judging.verdicts import Failure, Verdict, later_fields
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
 

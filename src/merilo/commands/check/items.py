@@ -16,9 +16,9 @@ from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
-from merilo.judging.decisions import is_positive, probability_of
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.registry import KINDS
+from merilo.judging.verdicts import is_positive, probability_of
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
 

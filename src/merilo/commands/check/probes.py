@@ -22,7 +22,7 @@ from merilo.commands.check.edits import (
     other_number,
 )
 from merilo.data.sample import Sample
-from merilo.judging.decisions import decision_of, is_positive
+from merilo.judging.verdicts import decision_of, is_positive
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval
