@@ -10,6 +10,7 @@ from pathlib import Path
 
 import docs_page
 import pytest
+from each_case import each_case
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL_PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
@@ -103,7 +104,7 @@ def test_fences_share_a_folder_and_a_namespace(tmp_path: Path) -> None:
     assert run_page(page, tmp_path).stderr == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "complaint"),
     [
         ("```python\nx = 1\n1 / 0\n```\n", 'page.md", line 3'),

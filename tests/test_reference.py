@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from each_case import each_case
 
 from merilo.metrics.base import Score
 from merilo.metrics.edges import edge_outcome, edges
@@ -66,7 +66,7 @@ def test_every_native_metric_is_in_the_table_of_edge_cases() -> None:
     assert shown == set(native_metrics()) - {"rubric_metric"}
 
 
-@pytest.mark.parametrize(("case", "metric", "cell"), shown_edges())
+@each_case(("case", "metric", "cell"), shown_edges())
 def test_an_edge_case_is_as_shown(case: str, metric: str, cell: str) -> None:
     """What the page says of a metric at an edge is what the metric gives there."""
     (edge,) = (each for each in edges() if each.name == case)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.adapters import spans, traces
 from merilo.adapters.attributes import find, tree_of
@@ -88,9 +89,7 @@ def test_spans_of_the_genai_conventions() -> None:
     assert of_ids.missing == ("response", "texts of the contexts")
 
 
-@pytest.mark.parametrize(
-    "name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl", "phoenix_frame.jsonl"]
-)
+@each_case("name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl", "phoenix_frame.jsonl"])
 def test_other_systems_spans(name: str) -> None:
     """The same trace, as four systems export it, gives the same question, contexts and response."""
     (item,) = items(FILES / name)
@@ -231,7 +230,7 @@ def test_the_spans_of_a_trace_that_is_too_long_are_only_counted(
     assert len(read) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     "attributes",
     [
         {"input.value": {"a": [1, {"b": None}]}},
@@ -251,7 +250,7 @@ def test_malformed_attributes_raise_nothing(tmp_path: Path, attributes: Any) -> 
     assert len(items(written(tmp_path, raw))) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "question"),
     [
         ("plain", "plain"),
@@ -270,7 +269,7 @@ def test_questions(given: object, question: str | None) -> None:
     assert question_in(given) == question
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("made", "answer"),
     [
         ({"choices": [{"message": {"role": "assistant", "content": "A"}}]}, "A"),
@@ -286,7 +285,7 @@ def test_answers(made: object, answer: str | None) -> None:
     assert answer_in(made) == answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "found"),
     [
         ([{"node": {"id_": "n", "text": "T"}, "score": 0.5}], {"text": "T", "id": "n", "score": 0.5}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
@@ -19,7 +20,7 @@ MERGED = b"a0: &a0 {k: v}\n" + b"".join(
 """Twenty lines that stand for a million million keys."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [
         ("a.yaml", "name: x\nlabels:\n  - {label: b, points: 1}\n"),
@@ -35,7 +36,7 @@ def test_each_form_gives_the_same_object(tmp_path: Path, name: str, text: str) -
     assert read_document(path) == {"name": "x", "labels": [{"label": "b", "points": 1}]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "content", "message"),
     [
         ("a.yaml", b"name: x\nlabels: [\n", "a.yaml, line 3: not valid YAML"),

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.labels import Task, read_labels
 from merilo.errors import DataError, UsageError
@@ -43,7 +44,7 @@ def test_the_least_a_record_needs(tmp_path: Path) -> None:
     assert (found.id, found.source, found.language, found.constructed) == ("labels:1", "labels", None, False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "label01", "yes"),
     [
         (GROUNDED, 2 / 3, False),
@@ -61,9 +62,7 @@ def test_yes_is_from_three_quarters(tmp_path: Path, record: dict[str, Any], labe
     assert found.yes is yes
 
 
-@pytest.mark.parametrize(
-    ("label", "scale", "grade"), [(0, "0-2", 0), (1, "0-2", 1), (2, None, 2), (1, "0-1", None), (0, "0-1", 0)]
-)
+@each_case(("label", "scale", "grade"), [(0, "0-2", 0), (1, "0-2", 1), (2, None, 2), (1, "0-1", None), (0, "0-1", 0)])
 def test_grades_of_contexts(tmp_path: Path, label: int, scale: str | None, grade: int | None) -> None:
     """A context has the grade that people gave; where they said only yes or no, a yes has none."""
     (found,) = read(tmp_path, {**CHUNK, "label": label, "meta": {"scale": scale} if scale else {}})
@@ -92,7 +91,7 @@ def test_votes_and_systems(tmp_path: Path) -> None:
     assert found.system == "m"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "says"),
     [
         ({**CHUNK, "task": "chunks"}, "field 'task': expected one of chunk_relevance"),
@@ -124,7 +123,7 @@ def test_a_bad_record_says_what_and_where(tmp_path: Path, record: dict[str, Any]
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "helps"),
     [
         ({"label": 3}, True),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from each_case import each_case
 from pyarrow import parquet
 
 import merilo
@@ -104,7 +105,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("kind", ENDLESS)
+@each_case("kind", ENDLESS)
 def test_endless_content_takes_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a line nor a row nor a JSON text is held beyond its limit, however much there is to unpack."""
     name, begin = ENDLESS[kind]
@@ -216,7 +217,7 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
+@each_case("kind", BOMBS)
 def test_a_small_file_cannot_become_large(kind: str, tmp_path: Path) -> None:
     """Rows, texts, values, contexts and columns have bounds, which are checked before the memory is taken."""
     make, message = BOMBS[kind]

@@ -1,6 +1,6 @@
 import time
 
-import pytest
+from each_case import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -81,7 +81,7 @@ def test_splitting_is_deterministic(text: str, language: str) -> None:
     assert sentences(text, language) == tuple(text[start:end] for start, end in spans)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "language", "expected"),
     [
         ("", "en", []),
@@ -180,8 +180,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "ru", "zh"])
-@pytest.mark.parametrize("name", HOSTILE)
+@each_case("language", ["en", "ru", "zh"])
+@each_case("name", HOSTILE)
 def test_hostile_texts_do_not_hang(name: str, language: str) -> None:
     """A million characters of anything take seconds, not minutes (one takes sentencex alone 48 s)."""
     start_s = time.perf_counter()

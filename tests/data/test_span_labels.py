@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def test_positions_are_code_points(text: str, first: int, second: int) -> None:
         assert dense(corpus.text_of(place)) == dense(text[start:end])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "expected"),
     [
         ({"document": "menu", "start": 0, "end": 5}, (0, 5)),
@@ -113,7 +114,7 @@ def test_ways_to_name_a_span(tmp_path: Path, fields: dict[str, Any], expected: t
     assert read_span_labels([path], CORPUS) == (SpanLabel("s", DenseSpan("menu", *expected), 1.0),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "message"),
     [
         ({"document": "nowhere"}, "the id of a document"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 from plan_running import run_plan
 from server import JudgeServer
@@ -230,7 +231,7 @@ QUESTIONS: list[Question[Any]] = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+@each_case("question", QUESTIONS)
 def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Path) -> None:
     """A stored question is read back equal, for every kind, with its guess as answer."""
     store = Store.open(tmp_path / "s", create=True)
@@ -243,7 +244,7 @@ def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Pat
     assert stored.rubric == "the rubric"
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+@each_case("question", QUESTIONS)
 def test_guesses_stand(question: Question[Any]) -> None:
     """The guess of every kind of question is a verdict without fault."""
     assert question.fault(question.guess()) is None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Context, Sample
 from merilo.engine.answer_store import JudgeRoles
@@ -87,9 +88,7 @@ def test_a_failed_draw_fails_the_sample() -> None:
     assert outcome == LOST
 
 
-@pytest.mark.parametrize(
-    ("draws", "expected"),
-    [
+@each_case(("draws", "expected"), [
         ([Score(0.1), Score(0.1), Score(0.1)], Score(0.1, draws=(0.1, 0.1, 0.1))),
         ([Score(1), Score(0.0)], Score(0.5, draws=(1.0, 0.0))),
         ([Score(1.0), Undefined("no statement")], Undefined("1 of 2 draws have no value: no statement")),
@@ -97,8 +96,7 @@ def test_a_failed_draw_fails_the_sample() -> None:
         ([Undefined("empty"), LOST], LOST),
         ([Score(0.2, flags=("first",)), Score(0.4, flags=("second",))],
          Score(0.30000000000000004, flags=("first",), draws=(0.2, 0.4))),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_outcome_of_draws(draws: list[Outcome], expected: Outcome) -> None:
     """A mean needs a score in every draw; a failure comes before a missing value; details are of the first draw."""
     assert outcome_of_draws(draws) == expected

@@ -16,6 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from endpoints import Grader, asking
 from judged_rivers import Evaluate, canonical, rows
 
@@ -162,7 +163,7 @@ def test_rounds_and_requests_give_the_same_bytes(evaluated: Evaluate) -> None:
     assert canonical(evaluated(several, judge=ByRequest())) == canonical(whole)
 
 
-@pytest.mark.parametrize("asks", [1, 3])
+@each_case("asks", [1, 3])
 async def test_results_come_in_order(asks: int, tmp_path: Path) -> None:
     """Samples come out in dataset order with their own verdicts, however a batch is answered and often it is asked."""
     found = await Bench(tmp_path, Shelf(), asks=asks).results(samples(100))
@@ -368,7 +369,7 @@ def test_a_limit_of_time_ends_it_as_a_run_to_go_on_with(evaluated: Evaluate, tmp
 # what goes wrong
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "kind"),
     [
         (Refused("no"), FailureKind.REFUSED),
@@ -404,7 +405,7 @@ def test_a_provider_that_is_down_stops_the_run(evaluated: Evaluate, tmp_path: Pa
     assert len(asked) == 151
 
 
-@pytest.mark.parametrize("fault", ["missing", "twice", "bug"])
+@each_case("fault", ["missing", "twice", "bug"])
 async def test_a_faulty_provider_is_no_silent_gap(fault: str, tmp_path: Path) -> None:
     """A provider that forgets a request, replies twice or breaks ends the run with an error that names it."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from each_case import each_case
 
 from merilo.judges.question_echo import strip_question_echoes
 
 ASKED = "Who designed the old bridge over the river?"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "left"),
     [
         ("Who designed the old bridge over the river?", "?"),
@@ -35,7 +35,7 @@ def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
     assert strip_question_echoes(ASKED, (sentence, "Bread is baked.")) == (left, "Bread is baked.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "sentence"),
     [
         (ASKED, "Ada designed the old bridge over the river."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import server as fake
 from conversing import Talk
+from each_case import each_case
 from server import Fault, JudgeServer
 
 from merilo.judges.llm import LLMJudge
@@ -73,7 +74,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "questions"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+@each_case(("fault", "questions"), [case[1:] for case in BAD])
 async def test_bad_replies_at_first_lose_nothing(fault: Fault, questions: list[Relevance] | list[Pack]) -> None:
     """With a fault on first attempts alone every question has its verdict, for one request more than bad replies."""
     with JudgeServer() as server:
@@ -86,11 +87,9 @@ async def test_bad_replies_at_first_lose_nothing(fault: Fault, questions: list[R
     assert server.count <= 1.10 * len(questions)
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "azure"])
-@pytest.mark.parametrize(
-    ("fault", "failed"),
-    [(fake.wrong_schema(), FailureKind.UNREADABLE), (fake.truncated(), FailureKind.TRUNCATED)],
-    ids=["unreadable", "truncated"],
+@each_case("kind", ["openai", "anthropic", "azure"])
+@each_case(
+    ("fault", "failed"), [(fake.wrong_schema(), FailureKind.UNREADABLE), (fake.truncated(), FailureKind.TRUNCATED)]
 )
 async def test_what_stays_bad_fails_by_chance_alone(kind: str, fault: Fault, failed: FailureKind) -> None:
     """Three attempts that each have luck of their own all fail with the chance cubed, and the failure says why.

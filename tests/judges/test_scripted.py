@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conversing import converse
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
@@ -71,7 +72,7 @@ def test_no_answer_is_a_failure_not_a_guess() -> None:
     assert isinstance(answer, Failure)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "fault"),
     [
         ({"grade": 1}, "has the grade 1 but names no evidence sentence"),
@@ -136,7 +137,7 @@ def test_fingerprints_tell_scripts_apart() -> None:
     assert len({json.dumps(print_, sort_keys=True) for print_ in prints}) == len(prints)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "fault"),
     [
         ("", "has no entries"),

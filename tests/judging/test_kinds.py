@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from pydantic import TypeAdapter
 
 import merilo.judging.registry
@@ -31,14 +32,14 @@ def test_each_file_is_a_kind() -> None:
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(KINDS)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+@each_case("question", QUESTIONS)
 def test_pydantic_reads_a_stored_question(question: Question[Any]) -> None:
     """A question type can be validated from its fields: all types that its annotations name exist at run time."""
     values = {each.name: getattr(question, each.name) for each in fields(question)}
     assert TypeAdapter(type(question)).validate_python(values) == question
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+@each_case("question", QUESTIONS)
 def test_verdicts_made_by_a_kind_are_valid(question: Question[Any]) -> None:
     """The guessed, best and synthetic verdicts have the kind's type and answer the question."""
     about = (question.kind, question.role, "0")
@@ -52,7 +53,7 @@ def test_each_task_of_labelled_records_has_one_kind() -> None:
     assert sorted(task for kind in KINDS.values() for task in kind.tasks) == sorted(Task)
 
 
-@pytest.mark.parametrize("question", LABELLED, ids=kind_of)
+@each_case("question", LABELLED)
 def test_a_verdict_of_a_label_has_that_label(question: Question[Any]) -> None:
     """Each label of a form becomes a verdict with the same label."""
     form = question.label_form()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
@@ -257,8 +258,8 @@ def test_a_blank_context_mentions_nothing() -> None:
 # -- critique -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
-@pytest.mark.parametrize(("language", "yes", "no"), [("en", "yes", "no"), ("ru", "да", "нет"), ("de", "yes", "no")])
+@each_case("aspect", ASPECTS)
+@each_case(("language", "yes", "no"), [("en", "yes", "no"), ("ru", "да", "нет"), ("de", "yes", "no")])
 def test_yes_is_the_good_answer(aspect: str, language: str, yes: str, no: str) -> None:
     """In every aspect and language, yes is 1 and no is 0; other languages are asked in English."""
     sample = Sample("s", user_input=ASKED, response=EARTH, language=language)
@@ -280,7 +281,7 @@ def test_an_aspect_of_ones_own_is_asked_in_its_words() -> None:
     assert (question.instruction, question.definitions) == ("Does it greet?", ("", ""))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("aspect", "definition", "message"),
     [
         ("harmfulness", "", "use aspect=harmlessness instead of harmfulness"),

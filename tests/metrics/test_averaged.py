@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from metrics.saying import Says, outcome
 
 from merilo.data.sample import Sample
@@ -90,7 +91,7 @@ def scored(text: str, answer: Any) -> Score:
     return found
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "averaged", "counted"),
     [
         ("context_relevance", OF_CONTEXTS, 0.5),
@@ -116,7 +117,7 @@ def test_a_mean_over_decisions_averages_probabilities(metric: str, averaged: flo
     assert found.counts == plain.counts
 
 
-@pytest.mark.parametrize(
+@each_case(
     "metric",
     [
         "context_relevance(unit=context, at=2)",
@@ -146,7 +147,7 @@ def test_each_verdict_counts_in_its_own_way() -> None:
     assert by_context.value == pytest.approx((0.9 + 1 + 0.2) / 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verdict", "credit"),
     [
         (RelevanceVerdict(1, (0,)), 0.5),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ def test_a_redundant_citation_that_supports_is_right() -> None:
     assert [len(each.contexts) for each in oracle.asked if isinstance(each, Support)] == [2, 1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("response", "expected"),
     [
         ("It is f1.", (0.0, None, 0.0)),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MeriloError
@@ -67,7 +68,7 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_case("text", TEXTS)
 def test_native_metrics_keep_the_law(text: str) -> None:
     """Every native metric, in every form, keeps the law that others are held to."""
     check_metric(parse_metric(text))
@@ -412,7 +413,7 @@ class AsksWhileClosing(Lawful):
             raise
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "law", "what"),
     [
         (NotFrozen, "declarations", "it is not a frozen dataclass"),

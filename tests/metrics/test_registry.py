@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -175,7 +176,7 @@ def test_parameters_of_every_type_read_back(metric: Painted) -> None:
     assert build(Painted, read_call(metric_text(metric))) == metric
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "text"),
     [
         (ContextRelevance(), "context_relevance"),
@@ -199,7 +200,7 @@ def test_canonical_text_leaves_defaults_out(metric: Metric, text: str) -> None:
     assert metric_text(metric) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "metric"),
     [
         ("context_relevance(unit=grade, at=1)", ContextRelevance()),
@@ -217,7 +218,7 @@ def test_text_may_be_written_at_length(text: str, metric: Metric) -> None:
     assert parse_metric(text) == metric
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("faithfullness", "No metric 'faithfullness'; did you mean faithfulness"),
@@ -304,7 +305,7 @@ def test_families_name_every_metric_once() -> None:
     assert set(native_metrics()) <= {*families()[Family.RETRIEVAL], *families()[Family.RESPONSE]}
 
 
-@pytest.mark.parametrize("metric", NATIVE, ids=lambda metric: str(metric.name))
+@each_case("metric", NATIVE)
 def test_every_native_metric_has_a_full_card(metric: type[Metric]) -> None:
     """A card leaves nothing out, and its relatives are metrics."""
     card = metric.card

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import server as fake
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import Permanent, Temporary
@@ -191,7 +192,7 @@ REFUSALS: Mapping[str, Refusal] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS.values(), ids=REFUSALS)
+@each_case("case", REFUSALS.values())
 async def test_each_refusal_leads_to_a_form_that_is_accepted(case: Refusal) -> None:
     """Whatever a server rejects and however it says so, the question is answered, and the form is kept and reported."""
 

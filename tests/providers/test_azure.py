@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import server as fake
 from conversing import converse
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import UsageError
@@ -105,7 +106,7 @@ async def test_a_token_is_a_bearer_that_may_change(server: JudgeServer, provider
     assert not any("api-key" in headers for headers in server.headers)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "given",
     [
         "https://name.openai.azure.com",

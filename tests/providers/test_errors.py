@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import server as fake
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
@@ -212,10 +213,10 @@ COMPATIBLE = [
 ]
 
 CASES = [
-    *(pytest.param("openai", case, id=f"compatible {case.status} {case.name}") for case in COMPATIBLE),
-    *(pytest.param("openai", case, id=f"openai {case.status} {case.name}") for case in OPENAI),
-    *(pytest.param("anthropic", case, id=f"anthropic {case.status} {case.name}") for case in ANTHROPIC),
-    *(pytest.param("azure", case, id=f"azure {case.status} {case.name}") for case in AZURE),
+    *(("openai", case) for case in COMPATIBLE),
+    *(("openai", case) for case in OPENAI),
+    *(("anthropic", case) for case in ANTHROPIC),
+    *(("azure", case) for case in AZURE),
 ]
 
 
@@ -234,7 +235,7 @@ def provider_of(kind: str, server: JudgeServer) -> Provider:
     return OpenAIProvider("m", base_url=server.base_url)
 
 
-@pytest.mark.parametrize(("kind", "case"), CASES)
+@each_case(("kind", "case"), CASES)
 async def test_documented_errors_become_ours(server: JudgeServer, kind: str, case: Case) -> None:
     """Each documented error is asked again, given up or ends the run, as its page says, with the wait it asks for."""
     body = case.body if isinstance(case.body, str) else json.dumps(case.body)
@@ -252,7 +253,7 @@ async def test_documented_errors_become_ours(server: JudgeServer, kind: str, cas
 
 # OpenAI and Azure, "Chat completions", finish_reason: length, content_filter. Anthropic, "Stop reasons and fallback",
 # https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons.
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "reason", "finish"),
     [
         ("openai", "stop", Finish.STOP),

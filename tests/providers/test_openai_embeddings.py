@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conversing import Talk, converse
+from each_case import each_case
 from embedding_server import Body, EmbeddingServer, Told, embeddings, vector
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
@@ -117,7 +118,7 @@ async def test_batches_of_other_sizes_are_no_matrix() -> None:
     assert "vectors of 1 and 2 numbers" in answer.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "message"),
     [
         ([{"index": 0, "embedding": [1.0]}], "1 vectors for 2 texts"),
@@ -140,7 +141,7 @@ async def test_vectors_that_do_not_fit_are_an_error(data: list[Any], message: st
     assert message in str(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "told", "kind"),
     [
         (429, {"error": {"message": "slow down"}}, RateLimited),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ def test_a_good_case_passes(judged: Mapping[str, str]) -> None:
     assert not judged["good"]
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@each_case("name", FAULTS)
 def test_a_faulty_case_fails(judged: Mapping[str, str], name: str) -> None:
     """A case that expects something else, or names what nobody knows, fails and says why."""
     assert FAULTS[name][1] in judged[name]

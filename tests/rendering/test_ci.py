@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.rendering.ci import MAX_CHARS, Annotation, blocks_within, check_reports, details, publish_on_github
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("title", "message", "line"),
     [
         ("gate", "95 % of a", "::error title=gate::95 %25 of a"),

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -53,10 +54,9 @@ def grades(size: int, seed: int) -> tuple[list[int], list[int]]:
     return people, [each if source.random() < 0.6 else source.choice((0, 1, 2)) for each in people]
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    ("distance", "weights"),
-    [(Distance.NOMINAL, None), (Distance.LINEAR, "linear"), (Distance.QUADRATIC, "quadratic")],
+@each_case("seed", range(5))
+@each_case(
+    ("distance", "weights"), [(Distance.NOMINAL, None), (Distance.LINEAR, "linear"), (Distance.QUADRATIC, "quadratic")]
 )
 def test_kappa_is_that_of_scikit_learn(distance: Distance, weights: str | None, seed: int) -> None:
     """Cohen's kappa, weighted or not, equals an independent implementation."""
@@ -65,7 +65,7 @@ def test_kappa_is_that_of_scikit_learn(distance: Distance, weights: str | None, 
     assert cohen_kappa(people, judge, distance=distance) == pytest.approx(expected, abs=EXACT)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_case("seed", range(5))
 def test_the_table_is_that_of_scikit_learn(seed: int) -> None:
     """Counts, accuracy and balanced accuracy equal an independent implementation."""
     people, judge = grades(90, seed)
@@ -186,7 +186,7 @@ def test_all_alike_says_nothing() -> None:
     assert gwet_ac1([[1, 1], [1, 1]]) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("call", "says"),
     [
         (lambda: confusion([1], [1, 0]), "1 and 2"),

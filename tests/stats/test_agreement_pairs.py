@@ -6,6 +6,7 @@ import random
 from dataclasses import fields
 
 import pytest
+from each_case import each_case
 from sklearn.metrics import cohen_kappa_score
 
 from merilo.stats.agreement import gwet_ac1, krippendorff_alpha
@@ -73,7 +74,7 @@ def test_items_of_one_cluster_are_drawn_together() -> None:
     assert (many.items, many.clusters) == (600, 60)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("first", "second", "says"),
     [
         ([1] * 20, [1] * 20, "each gave one label only"),

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 from merilo.stats.bootstrap import percentile_interval
 from merilo.stats.intervals import Moments, t_interval
@@ -78,7 +79,7 @@ def test_equal_input_gives_equal_ends() -> None:
     assert found.ends == pytest.approx(ENDS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("columns", "note"),
     [
         ([], "cannot tell from 0 scored samples"),

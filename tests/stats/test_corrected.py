@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from each_case import each_case
 
 from merilo.stats.correction import Labels, Reported, correct, fitted_tuning
 from merilo.stats.intervals import wilson_ends
@@ -233,7 +234,7 @@ def test_clusters_are_the_units() -> None:
     assert found.reported is Reported.NOTHING
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "says"),
     [
         ({"sample": [400], "human": [1.0], "judge": [1.0]}, "outside"),

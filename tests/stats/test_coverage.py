@@ -12,6 +12,7 @@ from math import sqrt
 import pytest
 import simulated
 import simulated_labels
+from each_case import each_case
 
 STUDIES = 200
 SEED = 21
@@ -68,7 +69,7 @@ def test_skewed_differences_are_off() -> None:
     assert simulated.skewed_alarms(30, studies=STUDIES, seed=SEED) > 0.05
 
 
-@pytest.mark.parametrize("name", simulated.SEQUENTIAL)
+@each_case("name", simulated.SEQUENTIAL)
 def test_looking_often_is_safe(name: str) -> None:
     """Over 1 to 1,000 samples the sequence misses the truth in at most 5 % of studies; the usual interval fails."""
     looks = simulated.ever_missed(name, studies=STUDIES, seed=SEED)
@@ -76,8 +77,8 @@ def test_looking_often_is_safe(name: str) -> None:
     assert looks.naive > 0.05 + slack(0.05)
 
 
-@pytest.mark.parametrize("clusters", simulated.UNEQUAL)
-@pytest.mark.parametrize("name", ["Beta(2,2)", "70 % ones", "rate .8"])
+@each_case("clusters", simulated.UNEQUAL)
+@each_case("name", ["Beta(2,2)", "70 % ones", "rate .8"])
 def test_unequal_clusters_cover(name: str, clusters: str) -> None:
     """Clusters of 2 to 40 samples, and one cluster with half of all samples, cover as equal ones do."""
     cell = simulated.unequal_coverage(name, clusters, studies=STUDIES, seed=SEED)
@@ -92,7 +93,7 @@ LABELS = tuple(
 )
 
 
-@pytest.mark.parametrize("study", LABELS, ids=str)
+@each_case("study", LABELS)
 def test_reported_means_cover_however_labels_were_drawn(study: simulated_labels.Study) -> None:
     """Drawn uniformly, in proportion or by equal halves: the reported interval covers, and is not wider by much."""
     found = simulated_labels.coverage(study, studies=STUDIES, seed=SEED)

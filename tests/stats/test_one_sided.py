@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import simulated
 import simulated_gates
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
@@ -22,8 +23,8 @@ STUDIES = 120
 VALUES = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.75, 0.8, 1.0]), min_size=1, max_size=60)
 
 
-@pytest.mark.parametrize("size", [1, 2, 20, 200, 1_000, 100_000])
-@pytest.mark.parametrize("level", [0.6, 0.95, 0.999])
+@each_case("size", [1, 2, 20, 200, 1_000, 100_000])
+@each_case("level", [0.6, 0.95, 0.999])
 def test_limits_of_0_1_scores_are_those_of_clopper_and_pearson(size: int, level: float) -> None:
     """The closed form, a quantile of a beta distribution, is met to eight digits."""
     for ones in sorted({0, 1, size // 3, size - 1, size}):
@@ -33,7 +34,7 @@ def test_limits_of_0_1_scores_are_those_of_clopper_and_pearson(size: int, level:
         assert (found.lower, found.upper) == pytest.approx((low, high), rel=1e-8)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "values", [[0.3, 0.9], [0.5] * 4, [1.0] * 30 + [0.5], np.linspace(0.2, 0.9, 40).tolist(), [0.0] * 50 + [0.001, 0.5]]
 )
 def test_a_limit_is_a_quantile_of_dirichlet_means(values: list[float]) -> None:

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from each_case import each_case
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.metrics import log_loss as reference_log_loss
@@ -22,7 +23,7 @@ def sample(count: int, scale: float, shift: float, seed: int) -> tuple[list[floa
     return scores, [draw.random() < curve.probability(score) for score in scores]
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (0.3, -2.0), (3.0, 4.0), (-0.5, 1.0)])
+@each_case(("scale", "shift"), [(1.0, 0.0), (0.3, -2.0), (3.0, 4.0), (-0.5, 1.0)])
 def test_the_curve_is_that_of_scikit_learn(scale: float, shift: float) -> None:
     """Scale and shift equal scikit-learn's sigmoid calibration, which has the same targets and the other sign."""
     scores, labels = sample(400, scale, shift, 1)
@@ -71,7 +72,7 @@ def test_losses_are_those_of_scikit_learn() -> None:
     assert balanced_accuracy(decisions, labels) == pytest.approx(balanced_accuracy_score(labels, decisions))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_case("seed", range(5))
 def test_no_threshold_is_better(seed: int) -> None:
     """The threshold is the best of all, by trying each probability."""
     scores, labels = sample(60, 0.4, 0.2, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.judging import rubric
@@ -32,7 +33,7 @@ def replies(*texts: str) -> Any:
     return answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "label"),
     [
         ("[[Yes]]", True),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
@@ -67,7 +68,7 @@ def test_read_fails_and_try_read_returns_the_failure(text: str | Failure) -> Non
     assert isinstance(drive(Asker("ares").try_read(NUMBER, VALUES), Replies([text])), AskFailed)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("texts", "times", "value", "requests"),
     [(["x", "7"], 1, 7, 2), (["x", "y", "7"], 1, None, 2), (["x"], 0, None, 1), (["never", "7"], 3, None, 1)],
 )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -84,9 +85,7 @@ def test_an_unreadable_reply_is_requested_again() -> None:
         AllScore(tries=0)
 
 
-@pytest.mark.parametrize(
-    "reply", ["[" * 100_000, "(" * 5_000 + ")" * 5_000, "__import__('os')", "[1] * 10**9", "\0", ""]
-)
+@each_case("reply", ["[" * 100_000, "(" * 5_000 + ")" * 5_000, "__import__('os')", "[1] * 10**9", "\0", ""])
 def test_hostile_replies_are_unreadable(reply: str) -> None:
     """A reply is never run, and nesting, arithmetic or names make it unreadable."""
     with pytest.raises(AskFailed, match="not a list of labels"):
@@ -104,7 +103,7 @@ def test_nothing_to_count() -> None:
     assert isinstance(drive(AllScore().plan(Sample("s", user_input="q", response="r")), replies()), Undefined)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
+@each_case("metric", METRICS)
 def test_the_contract_is_met(metric: type[AllScore]) -> None:
     """Every variant meets the contract, with labels that depend on the texts alone."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
@@ -147,7 +148,7 @@ def test_a_failure_can_be_told_as_one() -> None:
         outcome("contextual_relevancy(failure_scored=false)", RAISE)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "contextual_relevancy",
@@ -306,7 +307,7 @@ def test_recall_refuses_a_flood_of_single_requests() -> None:
         outcome("contextual_recall(force_granular=true)", given(*map(str, range(500))))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "verdicts", "value"),
     [
         ("", ["Fully Supported", "Contradictory", "Contradictory"], 0.0),
@@ -330,7 +331,7 @@ def test_verdict_scores_may_be_a_mapping() -> None:
     assert parse_metric(metric_text(made)) == made
 
 
-@pytest.mark.parametrize("text", ["sure=1", "contradictory=much", "contradictory=nan", "contradictory"])
+@each_case("text", ["sure=1", "contradictory=much", "contradictory=nan", "contradictory"])
 def test_bad_weights_are_refused(text: str) -> None:
     """An unknown verdict and a weight that is no finite number are told in one sentence."""
     with pytest.raises(UsageError, match="takes verdict_scores as fully_supported, "):
@@ -457,7 +458,7 @@ def test_factual_accuracy_scores_no_failure(replies: list[Any]) -> None:
 # -- all of them --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@each_case("metric", METRICS)
 def test_blank_texts_are_undefined(metric: type[Metric]) -> None:
     """Axion takes a blank text for a missing one, so there is no score; a missing field raises MissingField."""
     build: Any = metric
@@ -503,7 +504,7 @@ def _reply(value: object) -> CompletionVerdict:
     return CompletionVerdict(json.dumps(value))
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@each_case("metric", METRICS)
 def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     """Each metric keeps the law of metrics, and breaks just those laws that it names."""
     build: Any = metric
@@ -511,7 +512,7 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS if m.breaks], ids=lambda metric: metric.name)
+@each_case("metric", [m for m in METRICS if m.breaks])
 def test_a_quirk_switched_off_mends_the_law(metric: type[Metric]) -> None:
     """With failure_scored=false nothing answered is a failure, as the law wants."""
     build: Any = metric
@@ -533,7 +534,7 @@ def by_word(question: Question[Any]) -> Verdict | Failure:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("contexts", "published", "all_sent"),
     [
         (["", "In 1889.", "   "], 1 / 2, 1 / 3),

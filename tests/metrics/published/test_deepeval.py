@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
@@ -80,7 +81,7 @@ def quiet(metric: type[Any], **parameters: Any) -> Any:
 # -- JSON and words -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ['{"a": [1]}', 'So: {"a": [1]} is it.', '```json\n{"a": [1]}\n```', '{"a": [1,]}', '{"a": [1], }', '{"a": [1]'],
 )
@@ -89,14 +90,14 @@ def test_mended_json(text: str) -> None:
     assert object_of(text) == {"a": [1]}
 
 
-@pytest.mark.parametrize("text", ["", "no", "[1]", '{"a": [1}', "{[", '{"a": 1} or {"a": 2}', "}{"])
+@each_case("text", ["", "no", "[1]", '{"a": [1}', "{[", '{"a": 1} or {"a": 2}', "}{"])
 def test_json_beyond_mending(text: str) -> None:
     """Anything else is unreadable."""
     with pytest.raises(ReplyFault):
         object_of(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("raw", "word"),
     [
         (" Yes", "yes"),
@@ -152,7 +153,7 @@ def test_the_unsure_word(rule: Any) -> None:
 # -- what a reply must hold ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [
         {"verdict": "yes", "reason": "r"},
@@ -246,7 +247,7 @@ def test_claims_are_judged_by_truths() -> None:
     assert said.filled[2]["facts"] == "t1\n\nt2"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "value", "success"),
     [({}, 0.5, 1), ({"threshold": 0.6}, 0.5, 0), ({"strict_mode": True}, 0.0, 0), ({"threshold": 0}, 0.5, 1)],
 )
@@ -290,14 +291,14 @@ def test_empty_response(metric: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_case("metric", METRICS)
 def test_missing_fields(metric: Any) -> None:
     """None of a required field may be missing, the user input not even where it is not shown."""
     with pytest.raises(MissingField):
         outcome(metric(), sample=Sample("s", retrieved_contexts=["c"], response="a", reference="e"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "replies"),
     [
         (ContextualRelevancy, [verdicts(), verdicts()]),
@@ -385,7 +386,7 @@ def _own(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(json.dumps(verdicts(*words)))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_case("metric", METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, which a parameter turns off."""
     assert set(broken_laws(metric(), answer=_own)) == set(metric.breaks)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -81,7 +82,7 @@ def plausible(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(f"{number}")
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@each_case("metric", METRICS)
 def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -> None:
     """Each metric keeps the law but for what it names in `breaks`, and does break that."""
     made = metric()
@@ -91,15 +92,13 @@ def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -
 # -- reading a rating ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"), [("4.0", 0.0), ("out of 4, I say 2", 0.5), ("3", 0.75), ("1", 0.25), ("10", 0.0)]
-)
+@each_case(("reply", "expected"), [("4.0", 0.0), ("out of 4, I say 2", 0.5), ("3", 0.75), ("1", 0.25), ("10", 0.0)])
 def test_accuracy_takes_the_smallest_digit_anywhere(reply: str, expected: float) -> None:
     """0 is looked for first; 1 and 3, which were not offered, count too."""
     assert value(ACCURACY, reply, reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"), [("out of 4, I say 2.", 1.0), ("10 or 4", 1.0), ("rating: 2", 0.5), ("4.5, so 2", 0.5)]
 )
 def test_a_rating_may_have_to_stand_alone(reply: str, expected: float) -> None:
@@ -175,7 +174,7 @@ def test_a_lost_request_fails_at_once(replies: list[str | Failure]) -> None:
 # -- shortcuts ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"user_input": ""},
@@ -202,7 +201,7 @@ def test_relevance_is_asked_otherwise(fields: dict[str, Any]) -> None:
     assert value(RELEVANCE, "2", "1", sample=with_fields(**fields)) == 0.75
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "expected"),
     [
         ({"response": "c1"}, 1.0),
@@ -272,7 +271,7 @@ def test_the_shortcut_looks_at_the_whole_contexts() -> None:
 COLLECTED = "ragas-0.4.3:collections."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "replies", "expected"),
     [
         ("context_relevance", [rating(3), rating(2), rating(1)], 0.75),
@@ -298,7 +297,7 @@ def test_collections_fail_without_any_rating(replies: list[str | Failure]) -> No
     assert not script.replies
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "field"),
     [
         ("context_relevance", "user_input"),
@@ -333,7 +332,7 @@ def test_collections_swap_the_labels_of_accuracy() -> None:
     assert [question.values[1:3] for question in script.asked] == [("resp", "ref"), ("ref", "resp")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         (f"{RELEVANCE}(tries=0)", "takes tries="),

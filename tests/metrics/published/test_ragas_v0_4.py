@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -158,7 +159,7 @@ def plausible(question: Question[Any]) -> Verdict | None:
             return None
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@each_case("metric", METRICS)
 def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -> None:
     """Each metric keeps the law but for what it names in `breaks`, and does break that."""
     made = metric()
@@ -205,7 +206,7 @@ def test_a_bare_reply_is_no_repair() -> None:
     assert isinstance(outcome(PRECISION, script, ONE), Score)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "useful"),
     [
         ('{"reason": "r", "verdict": "1"}', True),
@@ -224,7 +225,7 @@ def test_a_readable_reply_needs_no_repair(reply: str, useful: bool) -> None:
     assert value(PRECISION, [reply], ONE) == pytest.approx(float(useful))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         '{"verdict": 1}',
@@ -319,7 +320,7 @@ def test_contexts_are_judged_one_after_another() -> None:
     assert script.replies == [verdict(1)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "replies", "exact"),
     [
         ("ragas-0.4.3:context_precision", [verdict(0), verdict(2)], 0.5),
@@ -389,8 +390,8 @@ def test_collections_recall_adds_raw_integers() -> None:
     assert value("ragas-0.4.3:collections.context_recall", [attributed(-1, 0)]) == -0.5
 
 
-@pytest.mark.parametrize("field", ["user_input", "reference", "retrieved_contexts"])
-@pytest.mark.parametrize("name", ["context_precision_with_reference", "context_recall"])
+@each_case("field", ["user_input", "reference", "retrieved_contexts"])
+@each_case("name", ["context_precision_with_reference", "context_recall"])
 def test_collections_refuse_empty_inputs_and_judge_blank_ones(name: str, field: str) -> None:
     """An empty text or list is undefined; a space is an input like any other."""
     text = f"ragas-0.4.3:collections.{name}"
@@ -500,7 +501,7 @@ def test_strictness_is_the_number_of_questions() -> None:
 NOISE = "ragas-0.4.3:noise_sensitivity"
 
 
-@pytest.mark.parametrize("field", ["user_input", "response", "reference", "retrieved_contexts"])
+@each_case("field", ["user_input", "response", "reference", "retrieved_contexts"])
 def test_noise_sensitivity_refuses_empty_inputs(field: str) -> None:
     """Upstream raises; nothing is asked."""
     assert reason(NOISE, [], without(**{field: [] if field == "retrieved_contexts" else ""})) == "an input is empty"
@@ -644,7 +645,7 @@ def test_the_grain_of_the_claims_is_in_the_request() -> None:
     assert render(coarse.asked[0]) != render(fine.asked[0])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         (f"{FACTUAL}(mode=best)", "mode=f1"),
@@ -681,7 +682,7 @@ def test_at_the_threshold_precision_counts_and_recall_does_not() -> None:
     assert [each.value for each in found if isinstance(each, Score)] == [0, 1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "retrieved", "references", "expected"),
     [
         (PRECISION_BY_LETTERS, [], ["a"], 0.0),
@@ -701,7 +702,7 @@ def test_contexts_by_letters_at_the_edges(
     assert (found.value if isinstance(found, Score) else None) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("retrieved", "references", "precision", "recall"),
     [
         (["1", "2", "2", "3"], [1, 4], 1 / 3, 1 / 2),
@@ -719,7 +720,7 @@ def test_ids_are_compared_as_sets_of_texts(
     assert [each.value if isinstance(each, Score) else None for each in found] == [precision, recall]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("response", "reference", "exact", "present"),
     [("a", "a", 1, 1), ("the a", "a", 0, 1), ("A", "a", 0, 0), ("", "", 1, 1), ("x", "", 0, 1), ("", "x", 0, 0)],
 )
@@ -731,7 +732,7 @@ def test_exact_match_and_presence(response: str, reference: str, exact: int, pre
     assert value("ragas-0.4.3:string_present", [], sample) == present
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("left", "right", "levenshtein", "hamming", "jaro", "jaro_winkler"),
     [
         ("kitten", "sitting", 4 / 7, 4 / 7, 0.746031746, 0.746031746),

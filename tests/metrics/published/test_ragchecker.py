@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ class Checker:
         return CompletionVerdict(json.dumps({"labels": ["Entailment" if yes else self.label for yes in entailed]}))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         ("precision", 1 / 3),
@@ -164,7 +165,7 @@ def test_no_tables() -> None:
     assert set(scores_of(Tables()).values()) == {0.0}
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_case("metric", METRICS)
 def test_law(metric: Any) -> None:
     """Each keeps every law of metrics but those that it names."""
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -47,7 +48,7 @@ def rating(reply: str, **parameters: Any) -> float:
     return piece.value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("2", 2),
@@ -75,7 +76,7 @@ def test_reading(reply: str, expected: float) -> None:
     assert rating(reply) == expected
 
 
-@pytest.mark.parametrize("reply", ["none", "", "7", '{"score": 4}', '{"score": -1}'])
+@each_case("reply", ["none", "", "7", '{"score": 4}', '{"score": -1}'])
 def test_unreadable(reply: str) -> None:
     """A reply without a number on the scale, and a JSON score outside it, fail the sample."""
     with pytest.raises(AskFailed):
@@ -90,7 +91,7 @@ def test_minus_one_is_scored_and_flagged() -> None:
     assert outcome.flags
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "reply"),
     [
         ({"unread_is_minus_one": False}, '{"score": "high"}'),
@@ -169,7 +170,7 @@ def test_blank_texts() -> None:
     assert isinstance(drive(AnswerRelevance(ask_blank=False).plan(blank), replies()), Undefined)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_case("metric", METRICS)
 def test_law(metric: Any) -> None:
     """Each keeps every law of metrics but those that it names."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -33,7 +34,7 @@ def replies(*texts: str) -> Any:
     return answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "label"),
     [
         ("##final score: 2", 2),
