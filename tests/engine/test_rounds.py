@@ -157,9 +157,9 @@ class ByRequest(EmbeddedJudge):
 
 def test_rounds_and_requests_give_the_same_bytes(evaluated: Evaluate) -> None:
     """The embedded judge gives the same manifest, outcomes and summary in rounds and beside judges at an address."""
-    several = [*rows(2 * WINDOW + 5), {"id": "bare", "user_input": "Why?"}]
+    several = [*rows(WINDOW + 5), {"id": "bare", "user_input": "Why?"}]
     whole = evaluated(several, judge="embedded")
-    assert whole.metrics[METRIC].scored == 2 * WINDOW + 5
+    assert whole.metrics[METRIC].scored == WINDOW + 5
     assert canonical(evaluated(several, judge=ByRequest())) == canonical(whole)
 
 
@@ -235,7 +235,7 @@ async def test_the_loop_goes_on_while_a_batch_is_answered(tmp_path: Path) -> Non
 
 
 async def test_the_embedded_judge_leaves_the_loop_alone(tmp_path: Path) -> None:
-    """While 300 samples are judged, a task that wants to run every 5 ms mostly runs within 50 ms."""
+    """While 60 samples are judged, a task that wants to run every 5 ms mostly runs within 50 ms."""
     gaps: list[float] = []
 
     async def others() -> None:
@@ -245,10 +245,10 @@ async def test_the_embedded_judge_leaves_the_loop_alone(tmp_path: Path) -> None:
             gaps.append(time.monotonic() - began)
 
     other = asyncio.create_task(others())
-    run = await merilo.aevaluate(rows(300), out=tmp_path / "r", cache=False)
+    run = await merilo.aevaluate(rows(60), out=tmp_path / "r", cache=False)
     other.cancel()
     assert run.complete
-    assert len(gaps) > 20
+    assert len(gaps) > 10
     assert median(gaps) <= 0.05
 
 
@@ -328,25 +328,25 @@ import sys
 sys.path.insert(0, {folder!r})
 import merilo
 from judged_rivers import rows
-merilo.evaluate(rows(200), out={out!r}, cache=False)
+merilo.evaluate(rows(80), out={out!r}, cache=False)
 """
 
 
 def test_a_stopped_run_is_resumed(tmp_path: Path, evaluated: Evaluate) -> None:
     """Stopped by Ctrl-C or killed, the embedded judge's run goes on to the same bytes."""
-    whole = canonical(evaluated(rows(200), judge="embedded"))
+    whole = canonical(evaluated(rows(80), judge="embedded"))
     for how in (signal.SIGINT, signal.SIGKILL):
         out = tmp_path / how.name
         script = EMBEDDED.format(folder=str(Path(__file__).parent.parent), out=str(out))
         running = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
-        while running.poll() is None and answered(out / "store.sqlite") < 200:
+        while running.poll() is None and answered(out / "store.sqlite") < 100:
             time.sleep(0.01)
         running.send_signal(how)
         _, said = running.communicate(timeout=60)
         assert running.returncode != 0
         assert (b"Interrupted" in said) == (how is signal.SIGINT)
-        assert answered(out / "store.sqlite") >= 200
-        assert canonical(evaluated(rows(200), judge="embedded", out=out)) == whole
+        assert answered(out / "store.sqlite") >= 100
+        assert canonical(evaluated(rows(80), judge="embedded", out=out)) == whole
 
 
 def test_a_limit_of_time_ends_it_as_a_run_to_go_on_with(evaluated: Evaluate, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""A tenth of benchmarks/coverage.py: what intervals, comparisons and corrections promise, over studies of known truth.
+"""A part of benchmarks/coverage.py: what intervals, comparisons and corrections promise, over studies of known truth.
 
-Seeds are fixed, so these tests do not flicker. Limits allow for three standard errors of a share of 200 studies; the
-benchmark holds the full ones.
+Seeds are fixed, so these tests do not flicker. Limits allow for three standard errors of a share of 80 studies; the
+benchmark has 2,000.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import simulated
 import simulated_labels
 from each_case import each_case
 
-STUDIES = 200
+STUDIES = 80
 SEED = 21
 SAMPLES, CLUSTERS = (30, 100, 1_000), (10, 30, 100)
 
@@ -57,7 +57,7 @@ def test_student_at_a_ceiling_would_fail() -> None:
     assert (abs(values.mean(axis=1) - shape.mean) <= half).mean() < 0.92 - slack(0.92)
 
 
-@pytest.mark.parametrize(("size", "members"), [(10, 1), (30, 1), (100, 1), (300, 1), (50, 5), (150, 5)])
+@pytest.mark.parametrize(("size", "members"), [(10, 1), (100, 1), (50, 5)])
 def test_runs_that_do_not_differ_are_not_told_apart(size: int, members: int) -> None:
     """8 correlated metrics, some samples or clusters: in at most 5 % of studies one of them shows a difference."""
     alarms = simulated.false_alarms(size, studies=STUDIES, seed=SEED, members=members)
@@ -101,7 +101,7 @@ def test_reported_means_cover_however_labels_were_drawn(study: simulated_labels.
     assert study.draw != "uniform" or found.narrower < 1.05
 
 
-@pytest.mark.parametrize("labelled", [20, 40, 100])
+@pytest.mark.parametrize("labelled", [20, 100])
 def test_corrected_means_cover(labelled: int) -> None:
     """With contexts nested in samples and a judge biased in half of them, the corrected mean covers.
 
