@@ -38,9 +38,13 @@ demo: $(STAMPS)/merilo  ## install merilo into .venv and show an evaluation
 test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run all tests against it
 	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
+.PHONY: test-long
+test-long: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests that repeat a fact over more cases than make test
+	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal -m long $(ARGS)
+
 .PHONY: fast
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
-	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not extras" $(ARGS)
+	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not extras and not long" $(ARGS)
 
 .PHONY: house
 house: $(STAMPS)/dev $(STAMPS)/runtime  ## measure the code and its surface against house.toml, and the wording

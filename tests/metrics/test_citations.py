@@ -177,6 +177,7 @@ def test_the_first_number_may_be_zero() -> None:
         parse_metric("citation_recall(first=2)")
 
 
+@pytest.mark.usefixtures("seeds")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_contract_is_met(name: str) -> None:
     """The metrics meet the contract on responses with citations, in which the order of contexts matters."""

@@ -68,6 +68,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("text", TEXTS)
 def test_native_metrics_keep_the_law(text: str) -> None:
     """Every native metric, in every form, keeps the law that others are held to."""

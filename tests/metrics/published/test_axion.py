@@ -504,6 +504,7 @@ def _reply(value: object) -> CompletionVerdict:
     return CompletionVerdict(json.dumps(value))
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", METRICS)
 def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     """Each metric keeps the law of metrics, and breaks just those laws that it names."""
@@ -512,6 +513,7 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", [m for m in METRICS if m.breaks])
 def test_a_quirk_switched_off_mends_the_law(metric: type[Metric]) -> None:
     """With failure_scored=false nothing answered is a failure, as the law wants."""

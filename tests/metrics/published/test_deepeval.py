@@ -386,6 +386,7 @@ def _own(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(json.dumps(verdicts(*words)))
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, which a parameter turns off."""

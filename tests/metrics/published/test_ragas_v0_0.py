@@ -94,6 +94,7 @@ def free(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(f"One. So [{mark}]\nTwo.\n{verdicts}\n\n{'Yes' if yes else 'No'}")
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case(
     "text",
     [

@@ -124,6 +124,7 @@ def reasonable(question: Question[Any]) -> Verdict | None:
 # -- all of them --------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric_class", METRICS)
 def test_each_keeps_the_law_but_for_its_quirks(metric_class: type[Metric]) -> None:
     """Every metric keeps the law of metrics, except for exactly those laws that it names with a quirk."""
@@ -131,6 +132,7 @@ def test_each_keeps_the_law_but_for_its_quirks(metric_class: type[Metric]) -> No
     assert broken_laws(metric, answer=reasonable).keys() == metric.breaks.keys()
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric_class", QUIRKY)
 def test_parameters_mend_what_breaks_a_law(metric_class: type[Metric]) -> None:
     """With the quirks that break laws switched off, only those stay broken that no parameter can mend."""

@@ -159,6 +159,7 @@ def plausible(question: Question[Any]) -> Verdict | None:
             return None
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", METRICS)
 def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -> None:
     """Each metric keeps the law but for what it names in `breaks`, and does break that."""

@@ -165,6 +165,7 @@ def test_no_tables() -> None:
     assert set(scores_of(Tables()).values()) == {0.0}
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", METRICS)
 def test_law(metric: Any) -> None:
     """Each keeps every law of metrics but those that it names."""

@@ -600,6 +600,7 @@ def _own(question: Question[Any]) -> Verdict | None:
     return None
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", spring.METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, for one model and for two."""
@@ -607,6 +608,7 @@ def test_laws(metric: Any) -> None:
         assert set(broken_laws(each, answer=_own)) == set(metric.breaks)
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", spring.METRICS)
 def test_quirks_are_parameters(metric: Any) -> None:
     """A law broken by a parameter is kept when the parameter is turned off."""
