@@ -266,15 +266,15 @@ def test_results_do_not_depend_on_hashing() -> None:
 
 
 @each_case("unit", ["The tower in Paris is tall. ", "a", "汉字", ".", "1,", "? ", "the context "])
-def test_a_million_characters_take_seconds(model: LexicalModel, unit: str) -> None:
-    """A context or response of 1,000,000 characters, even without a space, is judged within seconds."""
-    long = (unit * (1_000_000 // len(unit)),)
+def test_a_huge_text_takes_seconds(model: LexicalModel, unit: str) -> None:
+    """A context or response of 200,000 characters, even without a space, is judged within seconds."""
+    long = (unit * (200_000 // len(unit)),)
     start = time.process_time()
     model.relevance("How tall is the Eiffel Tower?", long)
     model.support("The tower is in Paris.", [long])
     model.support(long[0], [TOWER])
     model.noncommittal("", long[0])
-    assert time.process_time() - start < 15
+    assert time.process_time() - start < 3
 
 
 def test_three_hundred_contexts_a_second(model: LexicalModel) -> None:

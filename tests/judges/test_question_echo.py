@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from each_case import each_case
 
 from merilo.judges.question_echo import strip_question_echoes
@@ -78,5 +80,7 @@ def test_a_copy_over_several_sentences_is_taken_out() -> None:
 
 
 def test_many_copies_take_time_in_proportion() -> None:
-    """Fifty thousand copies in one sentence are taken out in a few seconds, as the test's limit shows."""
-    assert set(strip_question_echoes(ASKED, (f"{ASKED} " * 50_000,))[0]) == {"?", " "}
+    """Fifteen thousand copies in one sentence are taken out in a few seconds."""
+    start = time.process_time()
+    assert set(strip_question_echoes(ASKED, (f"{ASKED} " * 15_000,))[0]) == {"?", " "}
+    assert time.process_time() - start < 12

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ONES = [Relevance(f"How long is river {n}?", (f"River {n} is long.", "So it is.")) for n in range(400)]
 PACKS = [Pack(tuple(Support(f"Statement {i} of {n}.", (f"Text {n}.",)) for i in range(4))) for n in range(400)]
-MANY = [Relevance(f"How deep is lake {n}?", (f"Lake {n} is deep.",)) for n in range(2_000)]
+MANY = [Relevance(f"How deep is lake {n}?", (f"Lake {n} is deep.",)) for n in range(700)]
 
 
 def many_verdicts() -> Fault:
@@ -94,14 +94,14 @@ async def test_bad_replies_at_first_lose_nothing(fault: Fault, questions: list[R
 async def test_what_stays_bad_fails_by_chance_alone(kind: str, fault: Fault, failed: FailureKind) -> None:
     """Three attempts that each have luck of their own all fail with the chance cubed, and the failure says why.
 
-    At a share of one in five, 16 of 2,000 are expected; between 3 and 33 come by chance in all but one of 10,000 runs
-    (and the draws here are the same each time).
+    At a share of one in five, 5.6 of 700 are expected; 1 to 15 come by chance in all but one of 200 runs (and the
+    draws here are the same each time).
     """
     with JudgeServer() as server:
         server.fail(fault, share=0.2, seed=2)
         answers = await answered(provider_of(kind, server), MANY)
     failures = [given[0] for given in answers if isinstance(given[0], Failure)]
-    assert 3 <= len(failures) <= 33
+    assert 1 <= len(failures) <= 15
     assert {failure.kind for failure in failures} == {failed}
     assert len(MANY) * 1.15 < server.count < len(MANY) * 1.33  # 1 + 0.2 + 0.04 = 1.24
 
