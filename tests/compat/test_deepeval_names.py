@@ -6,6 +6,7 @@ import csv
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
@@ -53,7 +54,7 @@ def test_a_missing_metric_says_what_to_use() -> None:
     assert not {each.__name__ for each in BaseMetric.__subclasses__()} & MISSING.keys()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "message"),
     [
         (lambda: ConversationalTestCase(turns=[]), "Give each turn as an LLMTestCase"),
@@ -65,7 +66,6 @@ def test_a_missing_metric_says_what_to_use() -> None:
         (lambda: FaithfulnessMetric().measure(CASE), r"No judge is named.*model='embedded'"),
         (lambda: EvaluationDataset().pull(alias="x"), "neither uploads nor generates"),
     ],
-    ids=range(8),
 )
 def test_wrong_arguments(make: Any, message: str) -> None:
     """Each says what is wrong."""
