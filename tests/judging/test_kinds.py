@@ -22,10 +22,6 @@ QUESTIONS: list[Question[Any]] = [question for kind in KINDS.values() for questi
 LABELLED = [question for question in QUESTIONS if question.label_form() is not None]
 
 
-def kind_of(question: Question[Any]) -> str:
-    return question.kind
-
-
 def test_each_file_is_a_kind() -> None:
     """The registry lists every module in kinds/, and the module has the name of its kind."""
     folder = Path(merilo.judging.registry.__file__).parent / "kinds"
