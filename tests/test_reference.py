@@ -52,12 +52,11 @@ def test_a_page_that_drifts_is_named(tmp_path: Path) -> None:
     for name in ("compat", "extras"):  # their scripts are a part
         shutil.copytree(ROOT / "tests" / name, tmp_path / "tests" / name)
     shutil.copy(ROOT / "README.md", tmp_path)
-    assert checked(tmp_path).returncode == 0
     page = tmp_path / "docs" / "reference" / "metrics.md"
     page.write_text(METRICS.replace("Supported statements /", "All statements /"), encoding="utf-8")
     done = checked(tmp_path)
     assert done.returncode == 1
-    assert "docs/reference/metrics.md differs from the code" in done.stderr
+    assert re.findall(r"(\S+) differs from the code", done.stderr) == ["docs/reference/metrics.md"]
 
 
 def test_every_native_metric_is_in_the_table_of_edge_cases() -> None:

@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from each_case import each_case
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    cohen_kappa_score,
-    confusion_matrix,
-    roc_auc_score,
-)
 
 from merilo.stats.agreement import (
     auroc,
@@ -60,6 +53,8 @@ def grades(size: int, seed: int) -> tuple[list[int], list[int]]:
 )
 def test_kappa_is_that_of_scikit_learn(distance: Distance, weights: str | None, seed: int) -> None:
     """Cohen's kappa, weighted or not, equals an independent implementation."""
+    from sklearn.metrics import cohen_kappa_score
+
     people, judge = grades(150, seed)
     expected = cohen_kappa_score(people, judge, weights=weights)
     assert cohen_kappa(people, judge, distance=distance) == pytest.approx(expected, abs=EXACT)
@@ -68,6 +63,8 @@ def test_kappa_is_that_of_scikit_learn(distance: Distance, weights: str | None, 
 @each_case("seed", range(5))
 def test_the_table_is_that_of_scikit_learn(seed: int) -> None:
     """Counts, accuracy and balanced accuracy equal an independent implementation."""
+    from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix
+
     people, judge = grades(90, seed)
     found = confusion(people, judge)
     assert [list(row) for row in found.counts] == confusion_matrix(people, judge).tolist()
@@ -79,6 +76,8 @@ def test_the_table_is_that_of_scikit_learn(seed: int) -> None:
 @pytest.mark.parametrize("digits", [1, 6])
 def test_auroc_is_that_of_scikit_learn(digits: int) -> None:
     """The area under the curve equals an independent implementation, with many ties and with none."""
+    from sklearn.metrics import roc_auc_score
+
     source = random.Random(3)
     people = [source.random() < 0.3 for _ in range(300)]
     scores = [round(0.6 * source.random() + 0.3 * yes, digits) for yes in people]

@@ -7,7 +7,6 @@ from dataclasses import fields
 
 import pytest
 from each_case import each_case
-from sklearn.metrics import cohen_kappa_score
 
 from merilo.stats.agreement import gwet_ac1, krippendorff_alpha
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
@@ -27,6 +26,8 @@ def grades(items: int, *, seed: int = 3) -> tuple[list[int], list[int], list[int
 
 def test_kappas_are_those_of_scikit_learn() -> None:
     """Plain, linear and quadratic kappa equal an independent implementation to 1e-9."""
+    from sklearn.metrics import cohen_kappa_score
+
     first, second, _ = grades(200)
     found = pair_agreement(first, second, labels=(0, 1, 2), ordered=True, resampling=QUICK)
     assert found.kappa_linear is not None
