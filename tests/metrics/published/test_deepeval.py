@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from each_case import each_case
+from scripted_replies import Script
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
@@ -40,27 +39,10 @@ LITERAL: Any = "literal"
 LOOSE: Any = "loose"
 
 
-@dataclass
-class Replies:
-    """Replies in the order asked; none is left over in the end."""
-
-    left: list[Any]
-    asked: list[str] = field(default_factory=list)
-    filled: list[dict[str, str]] = field(default_factory=list)
-
-    def __call__(self, question: Question[Any]) -> Verdict:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        self.asked.append(question.rubric.removeprefix("en/published/deepeval/").removesuffix(".v1"))
-        self.filled.append(dict(zip(question.names, question.values, strict=True)))
-        reply = self.left.pop(0)
-        return CompletionVerdict(reply if isinstance(reply, str) else json.dumps(reply))
-
-
 def outcome(metric: Metric, *replies: Any, sample: Sample = SAMPLE) -> Score | Undefined:
-    said = Replies(list(replies))
+    said = Script(list(replies))
     found = drive(metric.plan(sample), said)
-    assert not said.left
+    assert not said.replies
     return found
 
 
@@ -145,7 +127,7 @@ def test_literal_rule_on_claims() -> None:
 @pytest.mark.parametrize("rule", ["literal", "leading_word"])
 def test_the_unsure_word(rule: Any) -> None:
     """The judge is told the word that the rule reads: idk, or borderline."""
-    said = Replies([{"statements": ["a"]}, verdicts("yes")])
+    said = Script([{"statements": ["a"]}, verdicts("yes")])
     drive(quiet(AnswerRelevancy, verdict_rule=rule).plan(SAMPLE), said)
     assert said.filled[1]["unsure"] == ("idk" if rule == "literal" else "borderline")
 
@@ -209,7 +191,7 @@ def test_missing_truths() -> None:
 
 def test_the_first_bad_context_ends_it() -> None:
     """Contexts are asked one after another; after an unreadable reply nothing more is asked."""
-    said = Replies(["not json", verdicts("yes")])
+    said = Script(["not json", verdicts("yes")])
     with pytest.raises(AskFailed):
         drive(quiet(ContextualRelevancy).plan(SAMPLE), said)
     assert len(said.asked) == 1
@@ -234,7 +216,7 @@ def test_ambiguous_claims() -> None:
 @pytest.mark.parametrize(("limit", "told"), [(None, "all of them"), (2, "the 2 most"), (-1, "the 0 most")])
 def test_truths_limit(limit: int | None, told: str) -> None:
     """The limit is told to the judge, below 0 as 0; contexts are joined by a blank line."""
-    said = Replies([{"truths": []}, {"claims": []}])
+    said = Script([{"truths": []}, {"claims": []}])
     drive(quiet(Faithfulness, truths_extraction_limit=limit).plan(SAMPLE), said)
     assert said.filled[0]["limit"].startswith(told)
     assert said.filled[0]["retrieval_context"] == "one\n\ntwo"
@@ -242,7 +224,7 @@ def test_truths_limit(limit: int | None, told: str) -> None:
 
 def test_claims_are_judged_by_truths() -> None:
     """Claims are held to the truths, not to the contexts."""
-    said = Replies([{"truths": ["t1", "t2"]}, {"claims": ["a"]}, verdicts("yes")])
+    said = Script([{"truths": ["t1", "t2"]}, {"claims": ["a"]}, verdicts("yes")])
     drive(quiet(Faithfulness).plan(SAMPLE), said)
     assert said.filled[2]["facts"] == "t1\n\nt2"
 
@@ -259,10 +241,10 @@ def test_success(parameters: dict[str, Any], value: float, success: int) -> None
 
 def test_the_reason_is_one_more_request() -> None:
     """The reason is asked for with the score and kept as evidence on the whole; it does not move the score."""
-    said = Replies([verdicts("yes"), verdicts("no"), {"reason": "Half of it."}])
+    said = Script([verdicts("yes"), verdicts("no"), {"reason": "Half of it."}])
     found = drive(ContextualRelevancy().plan(SAMPLE), said)
     assert isinstance(found, Score)
-    assert said.asked[-1] == "contextual_relevancy.reason"
+    assert said.rubrics[-1] == "contextual_relevancy.reason"
     assert said.filled[-1]["score"] == "0.50"
     assert (found.value, found.evidence[-1].text) == (0.5, "Half of it.")
 
@@ -346,7 +328,7 @@ def test_the_name_without_a_version_is_that_of_the_newest() -> None:
 
 def _schemas(metric: Metric, *replies: Any) -> list[dict[str, Any]]:
     asked: list[Completion] = []
-    said = Replies(list(replies))
+    said = Script(list(replies))
 
     def answer(question: Question[Any]) -> Verdict:
         assert isinstance(question, Completion)
