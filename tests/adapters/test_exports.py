@@ -7,18 +7,16 @@ import sys
 import zipfile
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
 
 from merilo.adapters.exports import RESULT_FILES, export_of
+from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import Sample
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from merilo.adapters.items import Item
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "When was the tower completed?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -14,12 +14,10 @@ from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.adapters.exports import export_of
+from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from merilo.adapters.items import Item
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "When was the tower completed?"

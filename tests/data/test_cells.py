@@ -7,8 +7,10 @@ import io
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +21,6 @@ from hypothesis import strategies as st
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TRICKY = st.sampled_from(
     [

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from each_case import each_case
 
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 MERGED = b"a0: &a0 {k: v}\n" + b"".join(
     b"a%d: &a%d {<<: [*a%d, *a%d, *a%d, *a%d]}\n" % (each, each, *[each - 1] * 4) for each in range(1, 20)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
 
 from merilo.data.labels import Task, read_labels
 from merilo.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHUNK = {"id": "a", "source": "s", "task": "chunk_relevance", "query": "q", "context": "c", "label": 2}
 GROUNDED = {"id": "b", "task": "groundedness", "context": "c", "response": "r", "label": 3, "meta": {"scale": "1-4"}}

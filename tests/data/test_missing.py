@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from math import nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from merilo.data.labels import read_labels
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Context, Sample
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIONAL = (
     "response",

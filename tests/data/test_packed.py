@@ -6,7 +6,9 @@ import gzip
 import json
 import re
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,10 +23,6 @@ from merilo.data.load import load
 from merilo.data.sample import BadRecord
 from merilo.data.trec import load_trec
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LIMIT = 20_000
 TREC = "".join(f"q1 Q0 d{number} 1 {number} tag\n" for number in range(2000))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -16,10 +18,6 @@ from merilo.data.span_evidence import load_judged, place_of
 from merilo.data.span_labels import SpanLabel, by_judge, label_line, pooled, read_span_labels, trec_lines, uncovered
 from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    import random
-    from pathlib import Path
 
 TEXT = "Cafe\u0301 au lait.\r\n\r\nIt is\u00a0hot 😀."
 CORPUS = Documents({"menu": TEXT, "empty": " \n", "rome": "Rome has seven hills."})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -10,13 +10,11 @@ from pydantic import TypeAdapter
 
 import merilo.judging.registry
 from merilo.data.labels import Task
+from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import Odds
 from merilo.judging.verdicts import DecisionVerdict
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 QUESTIONS: list[Question[Any]] = [question for kind in KINDS.values() for question in kind.trial()]
 LABELLED = [question for question in QUESTIONS if question.label_form() is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
@@ -24,12 +24,10 @@ from merilo.judging.kinds.statements import Statement, Statements, StatementsVer
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import Verdict
 
 RELEVANCE = Relevance("Who?", ("One.", "Two.", "Three."))
 PACK = tuple(Support(text, ("A.", "B.")) for text in ("First.", "Second.", "Third."))

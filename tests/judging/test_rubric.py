@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import jsonschema
 import pytest
@@ -32,9 +32,6 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.reply_parsing import schema_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 QUESTIONS: dict[str, Question | Pack] = {
     "relevance": Relevance("Who?", ("One.", "Two.")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from each_case import each_case
@@ -20,6 +19,8 @@ from merilo.judging.kinds.mentions import Mentions
 from merilo.judging.kinds.parts import Parts
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
@@ -28,10 +29,6 @@ from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.critique import ASPECTS, Critique
 from merilo.metrics.faithfulness import Faithfulness
 from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 EARTH = "The Earth is round."
 SUN = "The Sun is a star."

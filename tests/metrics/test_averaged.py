@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -14,14 +14,11 @@ from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.sufficiency import SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import UsefulnessVerdict
-from merilo.judging.verdicts import DecisionVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict
 from merilo.metrics.base import Score
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Failure, Verdict
 
 SAMPLE = Sample(
     "s",

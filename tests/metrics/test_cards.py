@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from each_case import each_case
 
+from merilo.data.sample import Sample
 from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics import synthetic
 from merilo.metrics.base import Undefined, is_composite
 from merilo.metrics.published.fidelity import fidelity_of
@@ -22,12 +25,6 @@ from merilo.metrics.registry import (
     parameters_of,
     parse_metric,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from merilo.data.sample import Sample
-    from merilo.judging.questions import Question
 
 NAMES: Final = metric_names()
 NEEDS_PARAMETER: Final = {"critique": "(aspect=harmlessness)", "rubric_metric": "", "same_verdicts": ""}

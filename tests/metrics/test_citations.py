@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -16,13 +16,11 @@ from merilo.errors import UsageError
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 FACT = re.compile(r"f\d")
 NAMES = ("citation_recall", "citation_precision", "citation_f1")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from math import log2
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import pytrec_eval
 from each_case import each_case
 
+from merilo.data.check import JSON
 from merilo.data.sample import Context, Sample
 from merilo.data.trec import load_trec
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.id_metrics import (
     NDCG,
@@ -25,12 +26,6 @@ from merilo.metrics.id_metrics import (
     ReciprocalRank,
 )
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.data.check import JSON
-    from merilo.metrics.base import Metric
 
 ALL = (IdPrecision(), IdRecall(), ReciprocalRank(), AveragePrecision(), NDCG(), HitRate(), Precision(), Recall())
 CUTOFFS = (1, 3, 5, 10)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from each_case import each_case
 
 from merilo.data.sample import Sample
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
@@ -21,16 +23,11 @@ from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import known_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 NOT_COMPARABLE: Final = {
     "ragas-0.0.12:answer_relevancy": "the definition compares generated questions; it judges no statements",

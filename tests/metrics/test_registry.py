@@ -2,19 +2,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pytest
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.data.sample import Sample
 from merilo.errors import UsageError
+from merilo.judging.ask import Plan
 from merilo.metrics import registry
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score
+from merilo.metrics.base import Card, Family, Kinds, Metric, MetricDefaults, Score, Undefined
 from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_ranking import ContextRanking
@@ -50,11 +52,6 @@ from merilo.metrics.registry import (
 )
 from merilo.metrics.steps import is_blank
 from merilo.metrics.text import build, read_call
-
-if TYPE_CHECKING:
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric, Undefined
 
 NATIVE_METRICS = st.one_of(
     st.builds(ContextRelevance, unit=st.sampled_from(Unit)),

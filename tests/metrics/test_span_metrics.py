@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import log2
-from typing import TYPE_CHECKING
 
 import pytest
 from each_case import each_case
@@ -21,9 +21,6 @@ from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.span_metrics import NO_EVIDENCE, NO_SPANS, NOT_JUDGED, NOT_LOCATED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEXT = "The tower was built in 1889. It is made of iron. It is 330 m high."
 CORPUS = Documents({"tower": TEXT, "rome": "Rome has seven hills. It is old."})

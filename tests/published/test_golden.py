@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -14,10 +16,6 @@ from published.playing import Played, play
 from merilo.errors import UsageError
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Failed, Score
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 TOLERANCE = 1e-7
 CASES = {case.id: case for case in read_folder(VENDORED) if isinstance(case, Case)}

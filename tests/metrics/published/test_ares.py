@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -11,12 +11,10 @@ from scripted_replies import scripted
 from merilo.data.sample import Sample
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ares import METRICS, AnswerFaithfulness, ContextRelevance, label_in
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a")
 

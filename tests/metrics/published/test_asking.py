@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
 
-from merilo.judging.ask import AskFailed
+from merilo.judging.ask import Answer, AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import drive
 from merilo.metrics.published.asking import (
@@ -22,10 +23,6 @@ from merilo.metrics.published.asking import (
     UnreadableReply,
     UnrecoverableFault,
 )
-
-if TYPE_CHECKING:
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 LOST = Failure(FailureKind.UNREADABLE, "no reply")
 

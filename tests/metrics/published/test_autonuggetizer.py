@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -13,13 +13,11 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.autonuggetizer import METRICS, AllScore
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 NUGGETS = [{"text": "One.", "vital": True}, {"text": "Two.", "vital": False}, {"text": "Three.", "vital": True}]
 SAMPLE = Sample("s", user_input="q", response="r", metadata={"nuggets": NUGGETS})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
@@ -15,7 +15,8 @@ from merilo.errors import MissingField, UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.verdicts import FailureKind
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.deepeval.metrics import (
@@ -29,10 +30,6 @@ from merilo.metrics.published.deepeval.metrics import (
 from merilo.metrics.published.deepeval.steps import leading_word, object_of
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a", reference="e")
 LITERAL: Any = "literal"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -11,16 +11,13 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.nvidia import METRICS
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric
 
 FULL = Sample("full", user_input="What is X?", response="resp", reference="ref", retrieved_contexts=["c1", "c2"])
 RELEVANCE, GROUNDEDNESS, ACCURACY = (

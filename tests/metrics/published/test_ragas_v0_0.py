@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -16,18 +17,13 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.judging.rubric import render
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.judging.verdicts import Verdict
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_0.metrics import COMPOSITES, METRICS
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
-    from merilo.metrics.base import Metric
 
 RELEASES = ("0.0.12", "0.0.13", "0.0.15")
 CITY = Sample(

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -14,19 +15,15 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
+from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_1.metrics import METRICS
 from merilo.metrics.published.ragas_v0_1.replies import json_value
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import parameters_of, parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 SAMPLE = Sample(
     "s",

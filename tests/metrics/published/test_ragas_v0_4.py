@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -13,20 +14,15 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_4.metrics import METRICS
 from merilo.metrics.published.ragas_v0_4.prompter import first_json
 from merilo.metrics.published.ragas_v0_4.texts import Distance, edit_distance, similarity
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric
 
 FULL = Sample(
     "full",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -16,6 +16,7 @@ from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragchecker.metrics import (
@@ -25,9 +26,6 @@ from merilo.metrics.published.ragchecker.metrics import (
     scores_of,
 )
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 TRUTH = {
     "r1": {"the reference", "p1"},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -18,17 +19,12 @@ from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.spring_ai_ragas import metrics as spring
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 ERROR = "ERROR"
 SAMPLE = Sample(

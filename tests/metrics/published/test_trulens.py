@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -13,12 +13,10 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness, Scale
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
 TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])

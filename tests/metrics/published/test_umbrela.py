@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -12,12 +12,10 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.umbrela import Prompt, Relevance, label_in
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 SAMPLE = Sample("s", user_input="How long is the Rhine?", retrieved_contexts=["It is long.", "1,230 km."])
 
