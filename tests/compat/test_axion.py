@@ -6,7 +6,9 @@ import asyncio
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -25,16 +27,11 @@ from merilo.compat.axion import (
     MetricRunner,
 )
 from merilo.judges.callables import CallableJudge
+from merilo.judging.coercion import Given
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judging.coercion import Given
-    from merilo.judging.questions import Question
 
 YES = {
     "Paris is the capital and largest city of France.",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -21,9 +22,6 @@ from merilo.compat.deepeval.metrics import (
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
 from merilo.compat.deepeval.test_case import ConversationalTestCase, MissingTestCaseParamsError
 from merilo.errors import JudgeError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASE = LLMTestCase(
     input="When was it lit?", actual_output="It was lit in 1871.", retrieval_context=["It was lit in 1871."]

@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from each_case import each_case
-from judged_rivers import rows
+from judged_rivers import Evaluate, rows
 from server import JudgeServer, rate_limited
 
 from merilo.engine.event_loop import call_after, loop_factory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from judged_rivers import Evaluate
 
 
 def test_it_is_uvloop_where_it_is_installed() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from each_case import each_case
@@ -16,21 +17,15 @@ from merilo.errors import UsageError
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.ask import ask
+from merilo.judging.ask import Answer, Plan, ask
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Outcome, Score, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.providers.openai import OpenAIProvider
 from merilo.runs.outcomes import Result, outcome_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer, Plan
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Outcome
 
 SAMPLE = Sample("s", user_input="Where is it?", retrieved_contexts=(Context("It is in Paris."),))
 LOST = Failed(Failure(FailureKind.REFUSED, "It will not."))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 import server as fake
@@ -13,17 +12,15 @@ from each_case import each_case
 from server import Fault, JudgeServer
 
 from merilo.judges.llm import LLMJudge
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
+from merilo.providers.base import Provider
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from merilo.judging.ask import Answer
-    from merilo.providers.base import Provider
 
 ONES = [Relevance(f"How long is river {n}?", (f"River {n} is long.", "So it is.")) for n in range(400)]
 PACKS = [Pack(tuple(Support(f"Statement {i} of {n}.", (f"Text {n}.",)) for i in range(4))) for n in range(400)]

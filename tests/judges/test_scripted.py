@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from conversing import converse
@@ -11,17 +12,13 @@ from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer
 
 QUESTION = Relevance("Who?", ("One.", "Two."))
 VERDICT = RelevanceVerdict(1, evidence=(0,), probability=0.7)

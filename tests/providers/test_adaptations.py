@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import server as fake
 from each_case import each_case
-from server import JudgeServer
+from server import Fault, JudgeServer
 
 from merilo.errors import Permanent, Temporary
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Message, Request
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from server import Fault
 
 Body = Mapping[str, Any]
 REQUEST = Request(

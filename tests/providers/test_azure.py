@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 import server as fake
@@ -19,9 +19,6 @@ from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, ReplyPath, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=100)

@@ -6,7 +6,8 @@ The statuses, codes and headers are those of the pages. Messages are shortened t
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 import server as fake
@@ -16,13 +17,8 @@ from server import JudgeServer
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
-from merilo.providers.base import Finish, Message, Request
+from merilo.providers.base import Finish, Message, Provider, Request
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from merilo.providers.base import Provider
 
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=10)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from conversing import Talk, converse
@@ -18,9 +19,6 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest, OpenAIEmbeddingsProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def provider(server: EmbeddingServer, **arguments: Any) -> OpenAIEmbeddingsProvider:

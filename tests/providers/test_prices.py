@@ -6,7 +6,8 @@ import tomllib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -15,9 +16,6 @@ from merilo.errors import UsageError
 from merilo.providers.base import Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import Price, Prices, TokenPrices, list_price_usd, outdated, prices_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPENAI = "https://api.openai.com/v1"
 MILLION = Usage(1_000_000, 1_000_000)

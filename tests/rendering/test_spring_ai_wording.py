@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Here
 from each_case import each_case
 
 from merilo.rendering.spring_ai_wording import WORDS, ContextRating, band, explain_contexts, result_line, words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METRIC = "spring-ai-ragas:context_relevance"
 RUBRIC = "{language}/published/spring-ai-ragas/context_relevance.v1"

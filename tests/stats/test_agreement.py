@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from each_case import each_case
@@ -18,9 +18,6 @@ from merilo.stats.agreement import (
     krippendorff_alpha,
 )
 from merilo.stats.agreement_tables import Distance
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 EXACT = 1e-9
 OBSERVERS = (

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +20,6 @@ from merilo.errors import UsageError
 from merilo.judges.encoder.graphs import Graph
 from merilo.judges.encoder.model import MARKS, Encoded, Part
 from merilo.judges.encoder.windows import Window, windows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEAR = 2e-5
 QUIET = {"CI", "TF_BUILD", "GITHUB_ACTIONS", "ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS"}
