@@ -94,11 +94,6 @@ def _others(value: Any, source: random.Random) -> Iterator[Any]:  # Any: JSON
         yield [*value, value[0]]
 
 
-def all_printed(commands: Sequence[Sequence[object]]) -> list[Printed]:
-    """Run commands in this process, one after the other."""
-    return [printed(*words) for words in commands]
-
-
 def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -> dict[str, Sequence[object]]:
     """Every command that reads a run, by a name; `folder` is for what they write."""
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from each_case import each_case
 
 from merilo.data.context import Context
 from merilo.data.identification import with_identified_language
@@ -12,7 +12,7 @@ from merilo.data.sample import Sample
 GERMAN = "Wann wurde der Turm in Paris fertiggestellt?"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "language"),
     [
         (GERMAN, "de"),
@@ -43,7 +43,7 @@ def test_other_languages_are_identified(text: str, language: str) -> None:
     assert identify_language(text) == language
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -76,7 +76,7 @@ def test_a_sample_gets_the_language_of_its_first_text() -> None:
     assert with_identified_language(sample) == sample
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sample",
     [
         Sample("1", user_input="When was the tower in Paris completed?", retrieved_contexts=[GERMAN]),

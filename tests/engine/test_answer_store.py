@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.engine import cache as caches
 from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, _schema
@@ -127,7 +128,7 @@ def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "digest"),
     [
         (Relevance("q", ("a", "b")), "959f27a8a777915afba234c5a90c282b"),

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from server import Asked, JudgeServer, truncated, wrong_schema
 
 import merilo
@@ -263,7 +264,7 @@ def test_nothing_is_left_behind(server: JudgeServer, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wrong", [{"sample": 0}, {"latency_s": -1.0}, {"metrics": []}, {"prices": [{"model": "m"}]}])
+@each_case("wrong", [{"sample": 0}, {"latency_s": -1.0}, {"metrics": []}, {"prices": [{"model": "m"}]}])
 def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
     """As `evaluate`, at the door."""
     with pytest.raises(merilo.UsageError):
@@ -287,7 +288,7 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("question", ASKED, ids=lambda question: question.kind)
+@each_case("question", ASKED)
 def test_likely_replies_can_be_read(question: Question[Any]) -> None:
     """The likely reply to a question that is asked in words reads as its guess."""
     form = AskedForm(sentences=tuple((text,) for text in getattr(question, "contexts", ())))

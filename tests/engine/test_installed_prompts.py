@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from server import Asked, JudgeServer
 
 import merilo
@@ -195,7 +196,7 @@ def test_other_words_are_not_comparable(tmp_path: Path) -> None:
         merilo.compare(*runs)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "metric", "says"),
     [
         (None, FAITHFULNESS, r"needs the prompts of ragas 0\.4\.3, and it is not installed here"),
@@ -234,7 +235,7 @@ def test_an_unknown_value_is_refused(tmp_path: Path) -> None:
         evaluate(tmp_path, "run", Judge(), prompts="theirs")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         each.name

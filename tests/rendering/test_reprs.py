@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
@@ -83,7 +84,7 @@ def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
     assert repr(check) == f"JudgeCheck(judge='EmbeddedJudge', {shown})"
 
 
-@pytest.mark.parametrize("name", ["run", "sample", "result", "plan", "compare", "gate", "plot"])
+@each_case("name", ["run", "sample", "result", "plan", "compare", "gate", "plot"])
 def test_html_of_hostile_texts_is_text(results: dict[str, object], name: str) -> None:
     """Ids, texts and paths with markup and control characters are shown as text, in every HTML representation."""
     html = results[name]._repr_html_()  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from graded_runs import FAILS, graded, judge, many
 from page_text import Reader, page_text
 from seals import seal_again
@@ -175,7 +176,7 @@ def without_code(text: str) -> str:
     return re.sub(r"<code>[^<]*</code>", "", spanless)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("plain", "`plain`"),
