@@ -9,9 +9,9 @@ import pytest
 from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
 
 import merilo
-from merilo.commands.calibrate.attached_labels import attach_file
-from merilo.commands.compare.judge_errors import kinder_notes, kinder_to
+from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.notes import kinder_notes, kinder_to
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row as Compared
 from merilo.commands.label.run import label_run

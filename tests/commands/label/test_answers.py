@@ -16,7 +16,7 @@ from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, read_tasks, 
 
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.label import answers
-from merilo.commands.label.answers import MAX_BYTES, answers_file, store_answer
+from merilo.commands.label.page import MAX_BYTES, answers_file, store_answer
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import RunError, UsageError

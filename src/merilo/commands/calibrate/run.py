@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, item_agreement
-from merilo.commands.calibrate.attached_labels import attach_labels
+from merilo.commands.calibrate.agreement import SYSTEM, Grouped, Groups, ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.correction import correction_of, match, rate_of
-from merilo.commands.calibrate.groups import SYSTEM, Grouped, Groups, items_of_pair
-from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.calibrate.human_labels import attach_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.errors import DataError, UsageError
+from merilo.rendering.overview import command
 from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
@@ -21,7 +20,7 @@ from merilo.stats.intervals import LEVEL, SEED, check_level
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from merilo.commands.calibrate.human_labels import HumanLabel, HumanLabels
     from merilo.commands.calibrate.label_matching import MatchedLabels
@@ -36,7 +35,7 @@ _PROBLEMS_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedMetric:
+class LabelledMetric:
     """One metric of a run, compared with human labels."""
 
     metric: str
@@ -59,11 +58,11 @@ class CalibratedMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class LabelledRun:
     """A run compared with human labels."""
 
     run: Run
-    metrics: Mapping[str, CalibratedMetric]
+    metrics: Mapping[str, LabelledMetric]
     """By the metric's full text, in the run's order."""
     remarks: tuple[str, ...]
     """Notes on the labels as a whole, one sentence each."""
@@ -83,7 +82,7 @@ class Calibrated:
         return short_repr(self, run=self.run.path, metrics=self.metrics, attached=self.attached, problems=self.problems)
 
 
-def calibrate_run(
+def label_agreement(
     run: Run | str | PathLike[str],
     labels: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
@@ -94,8 +93,13 @@ def calibrate_run(
     attach: bool = False,
     other: Run | str | PathLike[str] | None = None,
     by: Sequence[str] = (),
-) -> Calibrated:
-    """Compare a run with human labels; documented at `merilo.calibrate`."""
+) -> LabelledRun:
+    """Compare the judge of a run with human labels, and correct the means of its metrics.
+
+    `attach`: store the labels with the run (and with `other`). `other`: the second run of a pair, whose errors are then
+    compared. `by`: fields for the judge's rates by group: language, length, system (needs `other`), a field or a
+    metadata key. Raises DataError for labels that cannot be read or fit no sample, UsageError for other arguments.
+    """
     try:
         check_level(level)
     except ValueError as error:
@@ -107,7 +111,7 @@ def calibrate_run(
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
     second = _second(this, other, by)
-    pairs = {} if second is None else items_of_pair(scores, read_scores(second, cluster=cluster), own, matched)
+    pairs = {} if second is None else _items_of_pair(scores, read_scores(second, cluster=cluster), own, matched)
     fields = by if second is None or SYSTEM in by else (*by, SYSTEM)
     groups = Groups.of(this, fields, {item.sample for each in matched.values() for item in each.items})
     agreements = _Agreements(groups, Resampling(seed=seed, level=level))
@@ -125,7 +129,7 @@ def calibrate_run(
             attach_labels(second, _own(second, people))
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
-    return Calibrated(this, found, tuple(remarks), people.problems, attach, level)
+    return LabelledRun(this, found, tuple(remarks), people.problems, attach, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +157,30 @@ def _second(run: Run, other: Run | str | PathLike[str] | None, by: Sequence[str]
     if other is not None:
         return opened(other, labels=False)
     if SYSTEM in by:
-        raise UsageError(f"--by {SYSTEM} compares two runs. Name the other one: merilo calibrate {run.path} OTHER.")
+        raise UsageError(f"--by {SYSTEM} compares two runs. Name both: merilo label {run.path} OTHER --labels FILE.")
     return None
+
+
+def _items_of_pair(
+    first: RunScores, second: RunScores, labels: Sequence[HumanLabel], metrics: Collection[str]
+) -> dict[str, list[Grouped]]:
+    """Return the labelled items of both runs, by metric. Raises UsageError if no label is of this pair."""
+    prints = {each.run.manifest.fingerprint for each in (first, second)}
+    both = [each for each in labels if each.ticket.other and {each.ticket.fingerprint, each.ticket.other} == prints]
+    paths = [str(each.run.path) for each in (first, second)]
+    if not both:
+        raise UsageError(
+            f"None of the labels is of both runs, so the judge's errors cannot be compared. To draw such tasks: "
+            f"{command('label', *paths)}"
+        )
+    folders = [each.run.path.name for each in (first, second)]
+    names = paths if folders[0] == folders[1] else folders
+    common = [text for text in metrics if text in second.columns]
+    found: dict[str, list[Grouped]] = {}
+    for name, scores in zip(names, (first, second), strict=True):
+        for text, each in match(scores, both, common).items():
+            found.setdefault(text, []).extend((item, name) for item in each.items)
+    return found
 
 
 def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:
@@ -167,21 +193,21 @@ def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:
     if labels:
         raise DataError(
             f"None of the {count(len(labels), 'label')} fits {run.path}: their tasks were drawn from a run over other "
-            f"data. Calibrate that run, or draw new tasks: merilo label {run.path} -o FILE.{problems}"
+            f"data. Name that run, or draw new tasks: merilo label {run.path}.{problems}"
         )
     if not people.tasks:
         raise DataError(f"No readable task in the file.{problems}")
     raise DataError(
         f"None of the {count(people.tasks, 'task')} has a label yet. Fill in the `label` field, or run: "
-        f"merilo label FILE --ask.{problems}"
+        f"merilo label FILE.{problems}"
     )
 
 
 def _metric(
     scores: RunScores, text: str, found: MatchedLabels, agreement: tuple[ItemAgreement, ...], *, level: float, seed: int
-) -> CalibratedMetric:
+) -> LabelledMetric:
     scored = int(scores.columns[text].scored.sum())
-    return CalibratedMetric(
+    return LabelledMetric(
         metric=text,
         correction=correction_of(scores, text, found, level=level, seed=seed),
         rate=rate_of(scores, text, found, level=level),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
 from merilo.renderers import render
@@ -62,10 +63,16 @@ class Row:
     """The comparison by the judge's verdicts on the same number of contexts in both runs, per sample the smaller one;
     None if the numbers are equal, or if the metric does not judge each context alone.
     """
-    worth: float = 0.0
-    """5 % of the metric's range: a difference that merilo says how many questions would show; 0 without a range."""
+    span: tuple[float, float] = (0.0, 1.0)
+    """The range of the metric."""
     errors: ErrorDifference | None = None
     """The judge's mean errors on both runs by the labelled pairs; None without any."""
+
+    @property
+    def worth(self) -> float:
+        """A small difference, 5 % of the range: merilo says how many questions show it. 0 if the range is infinite."""
+        width = self.span[1] - self.span[0]
+        return 0.05 * width if isfinite(width) else 0.0
 
     @property
     def ahead(self) -> int | None:
@@ -145,6 +152,10 @@ class RunComparison:
         """The names of the runs."""
         return tuple(side.name for side in self.sides)
 
+    def rows_of(self, other: int) -> list[Row]:
+        """Return the rows of one of the other runs, by its index."""
+        return [row for row in self.rows if row.other == other]
+
     @property
     def by_judge_alone(self) -> bool:
         """True if a judge answered, and human labels correct no number."""
@@ -159,7 +170,7 @@ class RunComparison:
     @property
     def metrics(self) -> dict[str, Comparison]:
         """The comparison of the first two runs, by metric."""
-        return {row.metric: row.comparison for row in self.rows if row.other == 1}
+        return {row.metric: row.comparison for row in self.rows_of(1)}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""

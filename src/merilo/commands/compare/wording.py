@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.absences import absences, advice
-from merilo.commands.compare.judge_errors import NEEDED
+from merilo.commands.compare.notes import NEEDED, absences, advice
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
@@ -15,7 +14,6 @@ from merilo.rendering.wording import (
     NONE,
     OWN_ERROR,
     REMARKS,
-    about,
     count,
     covers_imported,
     number,
@@ -23,12 +21,10 @@ from merilo.rendering.wording import (
 )
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Conclusion, Policy
-from merilo.stats.label_power import LabelSpread, labels_needed
 from merilo.stats.paired import FEWEST_DIFFERENT
-from merilo.stats.power import samples_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from merilo.commands.compare.result import Row, RunComparison
     from merilo.stats.compare import Comparison
@@ -74,6 +70,20 @@ def interval(comparison: Comparison) -> str:
     """Return the interval of the difference."""
     ends = comparison.interval.ends
     return "no interval" if ends is None else f"{signed(ends[0])} to {signed(ends[1])}"
+
+
+def cells(found: RunComparison, row: Row) -> tuple[str, ...]:
+    """Return the row of a table: metric, both means, difference, interval, number of pairs, conclusion."""
+    each = row.comparison
+    return (
+        marked(row),
+        number(each.first),
+        number(each.second),
+        signed(each.difference),
+        interval(each),
+        f"{each.counts.pairs:,}",
+        reading(found, row),
+    )
 
 
 def signed(value: float | None) -> str:
@@ -159,18 +169,13 @@ def _detectable(found: RunComparison, row: Row) -> str:
 
 def _more_questions(row: Row, detectable: float) -> str:
     """Return the number of questions or labels that show a small difference; empty if those so far do."""
+    from merilo.commands.compare.needed import more_labels, more_questions  # rarely needed
+
     pairs, correction = row.comparison.counts.pairs, row.comparison.correction
-    if row.basis is Basis.LABELS and correction is not None:
-        error, judged = correction.corrected.error, correction.judged.error
-        if error is None or judged is None:
-            return ""
-        spread = LabelSpread.corrected(error, judged, correction.labelled, pairs)
-        labels = labels_needed(row.worth, spread, two_sided=True)
-        if labels is None:
-            return f"labels of more than these {count(pairs, 'question')}"
-        return f"about {about(labels)} labelled questions" if labels > correction.labelled else ""
-    needed = samples_for(row.worth, detectable, pairs)
-    return f"about {about(needed)} questions" if needed is not None and needed > pairs else ""
+    if row.basis is not Basis.LABELS or correction is None:
+        return more_questions(row.worth, detectable, pairs)
+    errors = correction.corrected.error, correction.judged.error
+    return more_labels(row.worth, errors, correction.labelled, pairs, two_sided=True)
 
 
 def _corrected_away(found: RunComparison, row: Row) -> str:
@@ -336,12 +341,17 @@ def one_sided_text(found: RunComparison, row: Row) -> str:
     return f"{text}. Examples: {', '.join(row.one_sided)}"
 
 
-def basis(found: RunComparison) -> str:
-    """Return the note below a table: how differences are computed, and which errors intervals cover."""
-    other = found.names[1] if len(found.sides) == 2 else "the other run"
-    units = "" if found.cluster is None else f" Samples with the same {found.cluster} form one cluster."
-    text = f"Differences are {found.names[0]} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
-    return " ".join(filter(None, (text, weak_legend(found.weak))))
+def basis(found: RunComparison, shown: Callable[[str], str] = str) -> str:
+    """Return the note below a table: how differences are computed, and which errors intervals cover.
+
+    `shown`: how names of runs, fields and metrics are written.
+    """
+    other = shown(found.names[1]) if len(found.sides) == 2 else "the other run"
+    units = "" if found.cluster is None else f" Samples with the same {shown(found.cluster)} form one cluster."
+    text = (
+        f"Differences are {shown(found.names[0])} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
+    )
+    return " ".join(filter(None, (text, weak_legend(map(shown, sorted(found.weak))))))
 
 
 def over(found: RunComparison) -> str:

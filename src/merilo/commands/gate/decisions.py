@@ -6,12 +6,11 @@ from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.attached_labels import UsableLabels, usable_labels
-from merilo.commands.calibrate.paired_labels import PairedLabels, paired_labels
+from merilo.commands.calibrate.correction import PairedLabels, UsableLabels, paired_labels, usable_labels
 from merilo.commands.gate.planned import drop_at_looks, minimum_at_looks
 from merilo.commands.gate.result import Gate, Kind
 from merilo.commands.gate.suite import LabelPolicy
-from merilo.errors import DataError, UsageError
+from merilo.errors import UsageError
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.planned_stopping import planned_of
 from merilo.runs.scales import check_asked
@@ -163,8 +162,6 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
 
 def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairLabels | None) -> Gate:
     base, new = pair.base.columns[text], pair.new.columns[text]
-    if (base.span, base.higher_is_better) != (new.span, new.higher_is_better):
-        raise DataError(f"{text} has another scale in the baseline. Convert both to one scale.")
     policy, strict, level = _policy(suite, new), suite.strict, suite.level
     same = text in pair.equal_inputs and _equal_outcomes(base, new)
     planned, look = planned_of(pair.new.run.manifest), 0

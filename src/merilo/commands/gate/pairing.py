@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.errors import DataError, UsageError
+from merilo.commands.compare.matching import in_common
+from merilo.errors import UsageError
 from merilo.rendering.wording import count
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
 from merilo.results.planned_stopping import planned_of
 from merilo.results.scores import read_scores
-from merilo.stats.column import align
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,47 +63,40 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
             f"Both runs could stop early, but with different sample orders (seeds {seeds[0]} and {seeds[1]}). Re-run "
             "one of them with the other's seed."
         )
+    names = [str(base.path), str(new.run.path)]
     if base.manifest.until is not None and new.run.manifest.until is None:
-        found = align(before.ids, new.ids)
-        first, second, only_base, only_new = found.first, found.second, found.only_first, found.only_second
+        pair, (only_base, only_new) = in_common((before, new), names)
     else:
-        found = align(new.ids, before.ids)
-        second, first, only_new, only_base = found.first, found.second, found.only_first, found.only_second
-    if not first:
-        raise DataError(
-            f"{new.run.path} and {base.path} have no sample in common (ids such as {new.ids[0]!r} and "
-            f"{before.ids[0]!r}). Samples are paired by id: give each an id that stays the same."
-        )
+        (second, first), (only_new, only_base) = in_common((new, before), names[::-1])
+        pair = [first, second]
     if len(only_base) > MAX_OTHER * len(before.ids) and not seeds and not across_data:
         raise UsageError(
             f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
-            f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "
+            f"{new.run.path}, such as {only_base[0]!r}. More than one in ten are missing, so the runs are "
             f"not comparable. Give each sample an id that stays the same, and run all samples. To compare only the "
-            f"{count(len(first), 'sample')} that both runs have, use --across-data."
+            f"{count(len(pair[0].ids), 'sample')} that both runs have, use --across-data."
         )
-    pair = (before.at(first), new.at(second))
-    questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
-    pair = (pair[0].at(questions.positions), pair[1].at(questions.positions))
-    places = tuple(second[each] for each in questions.positions)
-    notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline"), *questions.notes]
+    questions = equal_questions(pair, names, metrics, across_data=across_data)
+    first, second = (each.at(questions.positions) for each in pair)
+    places = {sample: place for place, sample in enumerate(new.ids)}
     return PairedRuns(
-        *pair,
+        first,
+        second,
         early=bool(seeds),
-        notes=tuple(notes),
+        notes=(*_left(only_new, "the run"), *_left(only_base, "the baseline"), *questions.notes),
         other_questions=questions.other,
         base_only=len(only_base),
         new_only=len(only_new),
-        equal_inputs=equal_inputs(*pair, metrics),
-        run_places=places,
+        equal_inputs=equal_inputs(first, second, metrics),
+        run_places=tuple(places[sample] for sample in second.ids),
         run_samples=len(new.ids),
     )
 
 
-def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:
-    if not places:
+def _left(ids: Sequence[str], where: str) -> list[str]:
+    if not ids:
         return []
-    shown = ", ".join(scores.ids[place] for place in places[:_SHOWN])
-    more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
-    one = len(places) == 1
-    text = f"{count(len(places), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
-    return [f"{text} compared: {shown}{more}."]
+    more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
+    one = len(ids) == 1
+    text = f"{count(len(ids), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
+    return [f"{text} compared: {', '.join(ids[:_SHOWN])}{more}."]

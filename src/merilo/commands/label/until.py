@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import read_suite

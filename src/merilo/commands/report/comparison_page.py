@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.compare import wording as words
-from merilo.commands.compare.judge_errors import too_few_labels
+from merilo.commands.compare.notes import too_few_labels
 from merilo.commands.report.charts import curves, forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded

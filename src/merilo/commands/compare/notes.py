@@ -1,4 +1,4 @@
-"""Notes on human labels of a pair: too few to correct, and a judge that is kinder to one of the runs."""
+"""Notes of a comparison: samples that are not compared, too few human labels, and a judge that favours one run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from merilo.stats.correction import DECIDING_LABELLED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from merilo.commands.compare.result import Row
+    from merilo.commands.compare.result import Row, RunComparison
+    from merilo.stats.compare import Counts
 
 _TWO_DIGITS: Final = 0.005
 NEEDED: Final = f"{DECIDING_LABELLED} are needed to correct"
@@ -49,3 +50,28 @@ def too_few_labels(row: Row) -> str:
     if found.correction is None or found.by_judge is not None:
         return ""
     return f"{count(found.correction.labelled, 'labelled pair')}; {NEEDED}"
+
+
+def absences(found: RunComparison) -> list[tuple[str, str]]:
+    """Return, by run, the samples that are not compared because another run lacks them."""
+    return [
+        (side.name, f"{count(side.absences, 'sample')} that another run lacks: {_examples(side.absent, side.absences)}")
+        for side in found.sides
+        if side.absences
+    ]
+
+
+def _examples(first: Sequence[str], amount: int) -> str:
+    """Return the first ids of `amount` and the number of the others."""
+    more = amount - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
+
+
+def advice(counts: Counts) -> str:
+    """Return what to do about samples with a score in one run only, by whether they failed or are undefined."""
+    failed = counts.first_failed + counts.second_failed
+    if not failed:
+        return "Inspect them, or use --undefined worst"
+    if failed == counts.left_out:
+        return "Inspect them, or retry failed ones"
+    return "Inspect them, retry failed ones, or use --undefined worst"
