@@ -10,7 +10,7 @@ from labelled_run import Row, by_grade, fill_in, grade_of, judged_run, says_stat
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
-from merilo.errors import UsageError
+from merilo.errors import DataError, UsageError
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.relevance import Relevance
 
@@ -67,14 +67,6 @@ def labels(runs: tuple[merilo.Run, merilo.Run], tmp_path_factory: pytest.TempPat
     """Every sample of the first run, labelled by people."""
     path = tmp_path_factory.mktemp("labels") / "tasks.jsonl"
     label_run(runs[0], path, samples=SAMPLES)
-    return fill_in(path, by_grade)
-
-
-@pytest.fixture(scope="module")
-def pair_labels(runs: tuple[merilo.Run, merilo.Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every sample of the pair."""
-    path = tmp_path_factory.mktemp("labels") / "pair.jsonl"
-    label_run(runs[0], path, samples=SAMPLES, other=runs[1])
     return fill_in(path, by_grade)
 
 
@@ -137,23 +129,11 @@ def test_clusters_hold_within_groups(runs: Sequence[merilo.Run], labels: Path) -
     assert "2 clusters" in group["specificity"]["note"]
 
 
-def test_systems_of_a_labelled_pair_are_compared(runs: Sequence[merilo.Run], pair_labels: Path) -> None:
-    """The judge errs on the first system only; naming the other run is enough."""
-    found = label_agreement(runs[0], pair_labels, other=runs[1])
-    groups = by(found, "system")
-    assert (groups["a"]["no"], groups["a"]["no_found"]) == (60, 40)
-    assert (groups["b"]["no"], groups["b"]["no_found"]) == (60, 60)
-    again = by(label_agreement(runs[1], pair_labels, other=runs[0], by=["system"]), "system")
-    assert again == groups
-
-
 def test_wrong_use_is_a_sentence(runs: Sequence[merilo.Run], labels: Path) -> None:
-    """An unknown field lists the possible ones; systems need another run and labels of both."""
+    """An unknown field lists the possible ones; another run needs labels of its own samples."""
     with pytest.raises(UsageError, match=r"no labelled sample has the field 'site'\. Possible: .*doc, source, team"):
         label_agreement(runs[0], labels, by=["site"])
-    with pytest.raises(UsageError, match="Name both"):
-        label_agreement(runs[0], labels, by=["system"])
-    with pytest.raises(UsageError, match="None of the labels is of both runs"):
+    with pytest.raises(DataError, match=r"None of the .* labels fits"):
         label_agreement(runs[0], labels, other=runs[1])
 
 

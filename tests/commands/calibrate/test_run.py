@@ -444,12 +444,6 @@ def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Pat
     )
 
 
-def test_a_level_that_is_none_is_refused(run: merilo.Run, labels: Path) -> None:
-    """95 is no level; 0.95 is."""
-    with pytest.raises(UsageError, match=r"write 0\.95"):
-        label_agreement(run, labels, level=95)
-
-
 def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: merilo.Run, tmp_path: Path) -> None:
     """Over 40 draws of 30 samples the corrected interval covers people's mean in nearly all; the raw one in none."""
     truth, covered, reported = true_mean(ROWS), 0, 0

@@ -698,7 +698,7 @@ def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: boo
     if bad == runs[1]:
         seal_again(bad)
     run, baseline = (runs[0], bad) if as_baseline else (bad, None)
-    with pytest.raises(MeriloError, match="does not follow|not comparable|different scales"):
+    with pytest.raises(MeriloError, match=r"does not follow|not comparable|different scales"):
         gate_run(run, suite, baseline=baseline)
     assert gate_run(runs[0], suite, baseline=runs[0] if as_baseline else None).passed
 

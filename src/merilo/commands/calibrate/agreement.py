@@ -21,6 +21,7 @@ from merilo.stats.agreement_intervals import (
 )
 from merilo.stats.agreement_tables import Distance
 from merilo.stats.group_rates import rates_by_group
+from merilo.stats.intervals import LEVEL, SEED
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from merilo.stats.group_rates import GroupRates
 
 _TWO: Final = 2
+_RESAMPLING: Final = Resampling(seed=SEED, level=LEVEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,13 @@ def consensus(given: Sequence[str], labels: Sequence[str]) -> str:
     return min(counts, key=lambda label: (-counts[label], labels.index(label)))
 
 
-def item_agreement(items: Sequence[LabelledItem], *, level: float, seed: int) -> tuple[ItemAgreement, ...]:
+def item_agreement(items: Sequence[LabelledItem]) -> tuple[ItemAgreement, ...]:
     """Return the agreement by kind of question, sorted by name.
 
     Items of one sample or cluster are resampled together.
     """
     kinds = sorted({each.item.form.kind for each in items})
-    resampling = Resampling(seed=seed, level=level)
-    return tuple(_of_kind([each for each in items if each.item.form.kind == kind], resampling) for kind in kinds)
+    return tuple(_of_kind([each for each in items if each.item.form.kind == kind], _RESAMPLING) for kind in kinds)
 
 
 def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgreement:
@@ -171,11 +172,7 @@ def _all_labels(items: Sequence[LabelledItem]) -> tuple[str, ...]:
 
 LANGUAGE: Final = "language"
 LENGTH: Final = "length"
-SYSTEM: Final = "system"
 _CONTEXTS: Final = frozenset({"context", "contexts", "texts"})
-
-Grouped = tuple[LabelledItem, str]
-"""A labelled item with the name of its system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,46 +187,31 @@ class Groups:
     def of(cls, run: Run, fields: Sequence[str], samples: Collection[str]) -> Groups:
         """Read the fields of these samples. Raises UsageError for a field that none of them has."""
         named = tuple(dict.fromkeys(fields))
-        values = {field: _values(run, field, samples) for field in named if field not in {LANGUAGE, LENGTH, SYSTEM}}
+        values = {field: _values(run, field, samples) for field in named if field not in {LANGUAGE, LENGTH}}
         if LENGTH in named:
             values[LENGTH] = _read(run, "response", samples)
         return cls(named, values)
 
-    def added(
-        self,
-        found: tuple[ItemAgreement, ...],
-        items: Sequence[LabelledItem],
-        systems: Sequence[Grouped],
-        resampling: Resampling,
-    ) -> tuple[ItemAgreement, ...]:
-        """Return the agreement with the judge's rates by group. `systems`: the items of both runs of a pair."""
+    def added(self, found: tuple[ItemAgreement, ...], items: Sequence[LabelledItem]) -> tuple[ItemAgreement, ...]:
+        """Return the agreement with the judge's rates by group."""
         return tuple(
-            each if each.yes_or_no is None else replace(each, groups=self._of(each.kind, items, systems, resampling))
-            for each in found
+            each if each.yes_or_no is None else replace(each, groups=self._of(each.kind, items)) for each in found
         )
 
-    def _of(
-        self, kind: str, items: Sequence[LabelledItem], systems: Sequence[Grouped], resampling: Resampling
-    ) -> tuple[FieldRates, ...]:
+    def _of(self, kind: str, items: Sequence[LabelledItem]) -> tuple[FieldRates, ...]:
         """Return the rates on the questions of one kind, for each field with an item."""
-        mine = [item for item in items if item.item.form.kind == kind]
-        both = [pair for pair in systems if pair[0].item.form.kind == kind]
-        found = (self._rates(field, mine, both, resampling) for field in self.fields)
-        return tuple(each for each in found if each.groups)
-
-    def _rates(
-        self, field: str, items: Sequence[LabelledItem], systems: Sequence[Grouped], resampling: Resampling
-    ) -> FieldRates:
-        own: Sequence[LabelledItem] = [item for item, _ in systems] if field == SYSTEM else items
-        names = [name for _, name in systems] if field == SYSTEM else self._names(field, items)
-        rates = rates_by_group(
-            [says_yes(each, each.consensus) for each in own],
-            [says_yes(each, each.item.judge) for each in own],
-            names,
-            clusters=[each.cluster for each in own],
-            resampling=resampling,
+        own = [item for item in items if item.item.form.kind == kind]
+        rates = (
+            rates_by_group(
+                [says_yes(each, each.consensus) for each in own],
+                [says_yes(each, each.item.judge) for each in own],
+                self._names(field, own),
+                clusters=[each.cluster for each in own],
+                resampling=_RESAMPLING,
+            )
+            for field in self.fields
         )
-        return FieldRates(field, rates)
+        return tuple(FieldRates(field, each) for field, each in zip(self.fields, rates, strict=True) if each)
 
     def _names(self, field: str, items: Sequence[LabelledItem]) -> list[str | None]:
         if field == LANGUAGE:

@@ -79,7 +79,9 @@ def match(
     return found
 
 
-def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float, seed: int) -> Correction:
+def correction_of(
+    scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL, seed: int = SEED
+) -> Correction:
     """Return the metric's mean over the scored samples: by the judge, by human labels, and corrected.
 
     If the labels were drawn from other samples, only the judge's mean, with the reason.
@@ -110,7 +112,7 @@ def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels
     )
 
 
-def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float) -> CorrectedRate | None:
+def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL) -> CorrectedRate | None:
     """Return the metric's mean as a rate, by Rogan and Gladen.
 
     None unless every number is 0 or 1, samples are independent, and all were drawn with the same probability.

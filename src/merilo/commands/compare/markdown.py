@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
+from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.text import moved_sample
 from merilo.rendering.ci import Annotation, blocks_within, code, fenced, markdown_table
 from merilo.rendering.page import Page
@@ -43,7 +44,7 @@ def _blocks(found: RunComparison) -> list[str]:
     blocks += [_table(found, other) for other in range(1, len(found.sides))]
     blocks.append(words.basis(found, code))
     blocks.append(f"**{words.family(found)}**\n\n" + "\n".join(map(_reading, words.readings(found))))
-    for group in words.comparison_notes(found):
+    for group in comparison_notes(found):
         lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in group.entries)
         blocks.append(f"<details><summary>{group.heading}</summary>\n\n{lines}\n\n</details>")
     if found.moved:
@@ -56,7 +57,7 @@ def _blocks(found: RunComparison) -> list[str]:
 def _table(found: RunComparison, other: int) -> str:
     level = words.level_text(found)
     head = ("metric", code(found.names[0]), code(found.names[other]), "difference", f"{level} interval", "conclusion")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for row in found.rows_of(other):
         metric, *numbers, _, reading = words.cells(found, row)
         rows.append((code(metric), *numbers, code(reading)))

@@ -8,12 +8,12 @@ from merilo.stats.power import samples_for
 
 
 def more_questions(effect: float, detectable: float, questions: int) -> str:
-    """Return the number of questions that show an effect, such as `about 830 questions`.
+    """Return the number of questions that show an effect, such as `About 830 questions`.
 
     `detectable`: the effect that `questions` show. Empty if these suffice, and if too many are needed.
     """
     needed = samples_for(effect, detectable, questions)
-    return "" if needed is None or needed <= questions else f"about {_rounded(needed)} questions"
+    return "" if needed is None or needed <= questions else f"About {_rounded(needed)} questions"
 
 
 def more_labels(
@@ -25,7 +25,7 @@ def more_labels(
     two_sided: bool,
     level: float = LEVEL,
 ) -> str:
-    """Return the number of labelled questions that show an effect, such as `about 60 labelled questions`.
+    """Return the number of labelled questions that show an effect, such as `About 60 labelled questions`.
 
     `errors`: the standard errors of the corrected number and of the judge's own. Empty if `labelled` suffice.
     """
@@ -35,8 +35,8 @@ def more_labels(
     spread = LabelSpread.of(corrected, labelled, questions, judged**2 * questions)
     needed = labels_needed(effect, spread, two_sided=two_sided, level=level)
     if needed is None:
-        return f"more than these {questions:,} questions, all labelled"
-    return "" if needed <= labelled else f"about {_rounded(needed)} labelled questions"
+        return f"More than these {questions:,} questions, all labelled"
+    return "" if needed <= labelled else f"About {_rounded(needed)} labelled questions"
 
 
 def _rounded(amount: int) -> str:

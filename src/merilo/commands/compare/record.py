@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare import wording as words
-from merilo.commands.compare.notes import kinder_to
 from merilo.commands.compare.wording import better, reading, why
 from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.frames import frame
@@ -166,7 +165,7 @@ def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
 
 def _errors(found: RunComparison, row: Row, errors: ErrorDifference) -> dict[str, Any]:  # Any: JSON
     """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if none is shown."""
-    kinder = kinder_to(row)
+    kinder = row.kinder_to
     return {
         "first": errors.first,
         "second": errors.second,

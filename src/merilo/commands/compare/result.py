@@ -7,13 +7,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
 from merilo.renderers import render
+from merilo.rendering.wording import count
 from merilo.results.basis import Basis
 from merilo.short_repr import short_repr
 from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from merilo.stats.compare import Comparison
     from merilo.stats.judge_errors import ErrorDifference
 
+_TWO_DIGITS: Final = 0.005
 MAX_CUT_PAIRS: Final = 5_000
 """Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
 
@@ -81,6 +83,13 @@ class Row:
         if reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
             return None
         return 0 if (reading is Conclusion.FIRST_HIGHER) == self.higher_is_better else self.other
+
+    @property
+    def kinder_to(self) -> int | None:
+        """The index of the run that the judge favours; None if the interval of the error difference includes 0."""
+        if self.errors is None or not self.errors.sign:
+            return None
+        return 0 if (self.errors.sign > 0) == self.higher_is_better else self.other
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +198,23 @@ class RunComparison:
         return short_repr(
             self, runs=", ".join(self.names), common=self.common, metrics=self.metrics, primary=self.primary
         )
+
+
+def kinder_notes(rows: Iterable[Row], names: Sequence[str]) -> tuple[str, ...]:
+    """Return one sentence for each metric and pair of runs on which the judge's error differs."""
+    return tuple(_sentence(row, favoured, names) for row in rows if (favoured := row.kinder_to) is not None)
+
+
+def _sentence(row: Row, favoured: int, names: Sequence[str]) -> str:
+    errors = row.errors
+    if errors is None or errors.difference is None or errors.interval.ends is None:
+        raise ValueError("Only an interval that excludes 0 names a run.")
+    low, high = sorted(abs(each) for each in errors.interval.ends)
+    against = names[row.other if favoured == 0 else 0]
+    digits = 2 if low >= _TWO_DIGITS else 3  # an interval that excludes 0 must not be shown with an end of 0.00
+    size = "higher" if row.higher_is_better else "lower"
+    return (
+        f"The judge is kinder to {names[favoured]}: its mean error (judge minus human) in {row.metric} is {size} there "
+        f"than for {against} by {abs(errors.difference):.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), "
+        f"{count(errors.labelled, 'labelled pair')}."
+    )

@@ -15,8 +15,7 @@ from merilo.commands.compare.matching import (
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.notes import kinder_notes
-from merilo.commands.compare.result import Moved, Row, RunComparison, Side
+from merilo.commands.compare.result import Moved, Row, RunComparison, Side, kinder_notes
 from merilo.errors import UsageError
 from merilo.results.basis import basis_of
 from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early

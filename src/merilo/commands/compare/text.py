@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
+from merilo.commands.compare.notes import comparison_notes
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sample_evidence import add_evidence
@@ -101,7 +102,7 @@ def _measures(page: Page, found: RunComparison) -> None:
 
 
 def _notes(page: Page, found: RunComparison) -> None:
-    for group in words.comparison_notes(found):
+    for group in comparison_notes(found):
         page.heading(group.heading)
         page.entries(group.entries, widest=26)
 

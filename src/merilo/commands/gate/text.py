@@ -263,7 +263,7 @@ def _advice(gate: Gate) -> str:
     if gate.withheld:
         return "label some samples."
     if gate.basis is Basis.LABELS:
-        return f"label more samples. Their labels are added to those so far.{_needed(gate)}"
+        return f"label more samples. Their labels are added to those so far. {_needed(gate)}".rstrip()
     if gate.deciding:
         some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
         end = "best" if gate.decision.would is GateVerdict.PASS else "worst"
@@ -271,7 +271,7 @@ def _advice(gate: Gate) -> str:
         return f"would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
     if gate.decision.lower is None:
         return "use more or other samples."
-    return f"use more samples.{_needed(gate)}"
+    return _needed(gate) or "use more samples."
 
 
 def _needed(gate: Gate) -> str:
@@ -289,7 +289,7 @@ def _needed(gate: Gate) -> str:
         detectable = error * (normal_quantile(decision.level) + normal_quantile(POWER))
         text = more_questions(effect, detectable, gate.samples)
     what = "mean" if gate.kind is Kind.MINIMUM else "difference"
-    return f" {text[0].upper()}{text[1:]} would decide if the {what} stays." if text else ""
+    return f"{text} would decide if the {what} stays." if text else ""
 
 
 def _error(decision: Decision) -> float | None:
