@@ -93,7 +93,6 @@ _RENAMED: Final = {
     "convert": "merilo convert is gone: outcomes are JSON Lines. A table: merilo export RUN --out FILE.parquet",
     "calibrate": "merilo calibrate is now: merilo label RUN --labels FILE (attaches them); later: merilo show RUN "
     "--people, with --by FIELD",
-    "power": "merilo compare and merilo gate say how many questions decide, merilo label how many labels",
     "verify": "merilo verify is now: merilo runs verify RUN",
     "replay": "merilo replay is now: merilo runs verify RUN, with --metrics, --reread and --out",
     "merge": "merilo merge is now: merilo runs merge RUN... --out MERGED",

@@ -66,20 +66,15 @@ def deciding_samples(found: Gates, gate: Gate, count: int = SHOWN) -> tuple[Deci
     return tuple(DecidingSample(SampleDetail.of(run, sample), value, before) for sample, value, before in chosen)
 
 
-def add_deciding(page: Page, found: Gates, gate: Gate, count: int = SHOWN) -> None:
-    """Add the deciding samples of a gate to a page: scores, user input, and the evidence for the metric's score."""
+def deciding_text(found: Gates, gate: Gate, width: int = 100, count: int = SHOWN) -> str:
+    """Return the deciding samples of a gate: scores, user input, and the evidence for the score; empty without any."""
+    page = Page(width)
     for each in deciding_samples(found, gate, count):
         scores = number(each.value) if each.before is None else f"{number(each.before)} -> {number(each.value)}"
         page.line("  ", Span(clean(each.id), Tone.STRONG), f"  {scores}")
         if text := each.case.result.sample.user_input:
             page.entry("user input", cut(text, _TEXT), column=16, indent=4)
         add_evidence(page, each.case, gate.metric)
-
-
-def deciding_text(found: Gates, gate: Gate, width: int = 100, count: int = SHOWN) -> str:
-    """Return the deciding samples of a gate as text; empty if there are none."""
-    page = Page(width)
-    add_deciding(page, found, gate, count)
     return str(page)
 
 
@@ -138,9 +133,8 @@ def gates_page(found: Gates, width: int) -> Page:
     if found.warning:
         page.text(found.warning, tone=Tone.BAD)
     page.blank()
-    passed = [gate for gate in found.gates if gate.verdict is GateVerdict.PASS]
     column = len(GateVerdict.CANNOT_TELL.value) + 2
-    for gate in (*found.obstacles, *passed):
+    for gate in found.ordered:
         page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
     page.blank()
     page.text(f"Limits {_covered(found)}.", tone=Tone.QUIET)
@@ -305,8 +299,7 @@ def gates_markdown(found: Gates) -> str:
     blocks = [f"### {found.headline}", f"{code(str(found.run))}{baseline}"]
     if found.warning:
         blocks.append(f"> **Warning:** {code(found.warning)}")
-    passed = [gate for gate in found.gates if gate.verdict is GateVerdict.PASS]
-    rows = [(f"**{gate.verdict}**", code(gate.reading)) for gate in (*found.obstacles, *passed)]
+    rows = [(f"**{gate.verdict}**", code(gate.reading)) for gate in found.ordered]
     blocks.append(markdown_table(("verdict", "gate"), ("---", "---"), rows))
     notes = [f"- {code(note)}" for note in filter(None, (found.weak_note, *found.notes))]
     if notes:
@@ -336,12 +329,11 @@ def _stops(found: Gates, verdict: GateVerdict) -> bool:
 def gates_table(found: Gates) -> str:
     """Return one row per gate, those that did not pass first, everything in it escaped."""
     baseline = "" if found.baseline is None else f" vs. {found.baseline}"
-    passed = [gate for gate in found.gates if gate.verdict is GateVerdict.PASS]
     return rendered(
         "table",
         caption=f"{found.run}{baseline}: {found.headline}",
         head=("metric", "verdict", "result"),
-        rows=[(gate.metric, gate.verdict.value, gate.reading) for gate in (*found.obstacles, *passed)],
+        rows=[(gate.metric, gate.verdict.value, gate.reading) for gate in found.ordered],
         text=(1, 2),
         basis=" ".join(filter(None, (found.warning, found.weak_note, *found.notes))),
     )
