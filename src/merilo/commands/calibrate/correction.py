@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from merilo.commands.calibrate.human_labels import draws_of, labels_of
 from merilo.commands.calibrate.label_matching import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
 
+T = TypeVar("T")
 _RATE = frozenset({0.0, 1.0})
 
 
@@ -128,18 +129,19 @@ def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: floa
 
 
 @dataclass(frozen=True, slots=True)
-class UsableLabels:
-    """The labels stored with a run that can correct the means of its metrics."""
+class UsableLabels(Generic[T]):
+    """The stored labels of a run, or of a pair of runs, that can correct its metrics."""
 
-    labels: Mapping[str, Labels]
-    """By the metric's full text; samples are positions among the scored ones."""
+    labels: Mapping[str, T]
+    """By the metric's full text."""
     notes: tuple[str, ...]
     """The reason why labels cannot be used, a sentence for each metric."""
 
 
-def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels:
-    """Return the labels stored with the run of these scores, for each of these metrics. Raises RunError as
-    `labels_of`.
+def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Labels]:
+    """Return the labels stored with the run of these scores, for each of these metrics.
+
+    Their samples are positions among the scored ones. Raises RunError as `labels_of`.
     """
     own = labels_of(scores.run)
     try:
@@ -195,24 +197,12 @@ def _unusable(metric: str, scores: RunScores, draws: Mapping[LabelDraw, object],
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PairedLabels:
-    """The labels of a pair of runs."""
-
-    labels: Mapping[str, PairLabels]
-    """By the metric's full text; only metrics for which the labels can be used."""
-    matched: Mapping[str, tuple[MatchedLabels, MatchedLabels]]
-    """The labels of each run, for the same metrics."""
-    notes: tuple[str, ...]
-    """The reason why labels cannot be used, a sentence for each metric."""
-
-
 class _Usable(NamedTuple):
     draw: LabelDraw
     labels: list[HumanLabel]
 
 
-def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -> PairedLabels:
+def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -> UsableLabels[PairLabels]:
     """Return the labels attached to either run whose tasks were drawn from this pair of runs.
 
     `first`, `second`: the scores over the samples that are compared, in one order. Labels of a metric are used if
@@ -221,7 +211,7 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     """
     usable = _usable(first, second, metrics)
     if not usable and (judged := [text for text in metrics if asks_judge(text)]):
-        return PairedLabels({}, {}, _labels_of_one(first, second, judged[0]))
+        return UsableLabels({}, _labels_of_one(first, second, judged[0]))
     ids = {each.ticket.sample for found in usable.values() for each in found.labels}
     sides = [_matched(scores, usable, ids) for scores in (first, second)]
     labels: dict[str, PairLabels] = {}
@@ -244,7 +234,7 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
             continue
         if (both := _pair_labels(first, *pair)) is not None:
             labels[text] = both
-    return PairedLabels(labels, {text: (sides[0][text], sides[1][text]) for text in labels}, tuple(notes))
+    return UsableLabels(labels, tuple(notes))
 
 
 def _usable(first: RunScores, second: RunScores, metrics: Sequence[str]) -> dict[str, _Usable]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.correction import PairedLabels, UsableLabels, paired_labels, usable_labels
+from merilo.commands.calibrate.correction import UsableLabels, paired_labels, usable_labels
 from merilo.commands.gate.planned import drop_at_looks, minimum_at_looks
 from merilo.commands.gate.result import Gate, Kind
 from merilo.commands.gate.suite import LabelPolicy
@@ -51,10 +51,12 @@ class AskedGates:
         self._minimums, self._drops = minimums, drops
         sequential = scores.run.manifest.until is not None or (pair is not None and pair.early)
         use = not judge_only and not sequential
-        self._labels = usable_labels(scores, list(minimums)) if use and minimums else UsableLabels({}, ())
-        self._paired = (
-            paired_labels(pair.base, pair.new, list(drops)) if use and pair is not None else PairedLabels({}, {}, ())
-        )
+        self._labels: UsableLabels[Labels] = UsableLabels({}, ())
+        self._paired: UsableLabels[PairLabels] = UsableLabels({}, ())
+        if use and minimums:
+            self._labels = usable_labels(scores, list(minimums))
+        if use and pair is not None:
+            self._paired = paired_labels(pair.base, pair.new, list(drops))
         self.notes = (*self._labels.notes, *self._paired.notes)
 
     def gates(self, suite: Suite) -> list[Gate]:

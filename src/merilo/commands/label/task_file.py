@@ -12,7 +12,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.label.tasks import COLUMNS, SETTLED, row_text, task_format, unsealed
 from merilo.data.csv_escaping import escaped, plain
@@ -79,7 +79,7 @@ class TaskFile:
         self._stamp = _stamp(path)
         text = _read(path)
         try:
-            self._rows: _Rows = (_Cells if task_format(path) is Format.CSV else _Lines)(text)
+            self._rows: _Lines | _Cells = (_Cells if task_format(path) is Format.CSV else _Lines)(text)
         except csv.Error as error:
             raise DataError(f"{path} is not valid CSV ({error}). Save it as CSV in UTF-8 again.") from error
         self.tasks = [task for row in range(len(self._rows)) if (task := self._task(row)) is not None]
@@ -151,33 +151,8 @@ class TaskFile:
         self._stamp = _stamp(self.path)
 
 
-class _Rows(Protocol):
-    """The rows of a file, most of them tasks."""
-
-    unread: int
-    """Number of rows that are neither blank nor a task."""
-
-    def __len__(self) -> int: ...
-
-    def fields(self, row: int) -> Mapping[str, str] | None:
-        """Return the fields of a task; None for a row that is not a task."""
-        ...
-
-    def put(self, row: int, fields: Mapping[str, str]) -> object:
-        """Change some fields of a row and return its earlier content, for `restore`."""
-        ...
-
-    def restore(self, row: int, before: object) -> None:
-        """Undo `put`."""
-        ...
-
-    def text(self) -> str:
-        """Return the whole file."""
-        ...
-
-
 class _Lines:
-    """JSON Lines; only labelled lines are rewritten."""
+    """JSON Lines; only labelled lines are rewritten. `unread`: number of lines that are neither blank nor a task."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.removeprefix(_BOM).split("\n")
@@ -190,10 +165,12 @@ class _Lines:
         return len(self._lines)
 
     def fields(self, row: int) -> Mapping[str, str] | None:
+        """Return the fields of a task; None for a row that is not a task."""
         record = self._records[row]
         return None if record is None else {name: "" if value is None else str(value) for name, value in record.items()}
 
     def put(self, row: int, fields: Mapping[str, str]) -> object:
+        """Change some fields of a row and return its earlier content, for `restore`."""
         before = self._lines[row]
         record = {**(self._records[row] or {}), **{name: value or None for name, value in fields.items()}}
         self._records[row] = record
