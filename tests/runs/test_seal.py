@@ -137,7 +137,7 @@ def test_every_reader_notices_an_edit(name: str, here: Path, copy: Path) -> None
         assert printed(*words) == (2, "")
     with pytest.raises(RunError, match=re.escape(str(copy / file))) as caught:
         merilo.Run.open(copy)
-    assert re.search(r"--out|merilo runs verify|--attach", str(caught.value))
+    assert re.search(r"--out|merilo runs verify|--labels", str(caught.value))
     assert printed("runs", "verify", copy)[0] == (0 if name == "no seal" else 2)
 
 
