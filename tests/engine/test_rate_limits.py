@@ -15,9 +15,9 @@ import merilo
 from merilo.engine.amounts import max_tokens_of
 from merilo.engine.rate_limits import Limiter, LimiterHandle, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
 from merilo.providers.base import Message, Request, Usage
-from merilo.providers.callables import CallableProvider
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest
+from merilo.providers.questions import CallableProvider
 from merilo.providers.splitter import SplitterProvider
 
 if TYPE_CHECKING:

@@ -138,14 +138,11 @@ class AnswerStore:
         """
         return [self._unit(asked) for group in step for asked in self._cut(group)]
 
-    def known(self, unit: WorkUnit) -> tuple[KnownAnswers, WorkUnit | None]:
-        """Return the answers that this run or the cache holds, and the unit that is left to ask; None if nothing is
-        left.
-        """
-        return self.known_all((unit,))[0]
-
     def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[KnownAnswers, WorkUnit | None]]:
-        """Return `known` for each of these units, with one look-up in the run and one in the cache for all of them."""
+        """Return for each unit the answers that this run or the cache holds, and the unit that is left to ask, if any.
+
+        There is one look-up in the run and one in the cache for all units.
+        """
         wanted: dict[bytes, type[Verdict]] = {}
         for unit in units:
             wanted.update(dict.fromkeys(unit.keys, unit.questions[0].verdict))
@@ -177,15 +174,6 @@ class AnswerStore:
         self.commit_if_due()
         return {key: answer for (key, *_), answer in zip(rows, kept, strict=True)}
 
-    def claim(self, units: Sequence[WorkUnit]) -> set[bytes]:
-        """Return the keys of the units that another process is asking, or has just asked; claim the others.
-
-        `keep` gives a claim up, once other processes that share the cache can find the answer.
-        """
-        if self._cache is None:
-            return set()
-        return self._cache.claim({unit.key: unit.keys for unit in units if unit.judge.cacheable})
-
     def keep(
         self,
         unit: WorkUnit,
@@ -201,7 +189,6 @@ class AnswerStore:
         if self._cache is not None and unit.judge.cacheable:
             # the cache first: if another process was faster, the run must hold the verdict of the cache
             rows = _winners(self._cache, rows, name, paid=bool(sent))
-            self._cache.unclaim(unit.key)
         exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
         if self._store.unfinished:
             self._store.forget(unit.key)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
-    from merilo.results.early_stopping import EarlyStop
     from merilo.runs.run import Run
 
 
@@ -265,7 +264,7 @@ class Options:
     log_json: str | PathLike[str] | None = opt(
         None, _OUTPUT, "Append events to this file, one JSON object per line.", metavar="FILE", in_project_file=False
     )
-    until_decided: str | PathLike[str] | EarlyStop | Suite | None = opt(
+    until_decided: str | PathLike[str] | Suite | None = opt(
         None,
         _OUTPUT,
         "Take samples in random order; stop when each gate of this suite is decided.",
@@ -359,15 +358,11 @@ class Options:
         )
 
     @property
-    def until(self) -> EarlyStop | Suite | None:
-        """The gates that may end the run early, after `checked` has read them from their file.
-
-        A `Suite`: they are decided at planned looks only.
-        """
+    def until(self) -> Suite | None:
+        """The gates that may end the run early, after `checked` has read them from their file."""
         from merilo.commands.gate.suite import Suite
-        from merilo.results.early_stopping import EarlyStop
 
-        if isinstance(self.until_decided, EarlyStop | Suite | None):
+        if isinstance(self.until_decided, Suite | None):
             return self.until_decided
         raise TypeError(f"The suite in {str(self.until_decided)!r} has not been read.")
 

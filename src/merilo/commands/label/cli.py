@@ -77,7 +77,7 @@ def label(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Stop once `compare` or the gates of a suite file are decided (after 40, 80, 160, 320 samples).",
+            help="Stop once `compare` or the gates of a suite file are decided (up to 320 samples).",
         ),
     ] = None,
     out: Annotated[
@@ -100,14 +100,14 @@ def label(
         return
     from merilo.commands.label.run import SAMPLES, label_run, tasks_file
     from merilo.commands.label.text import drawn_page
+    from merilo.commands.label.until import MOST, UntilDecided
     from merilo.rendering.terminal import page_width, show
-    from merilo.stats.looks import LABEL_LOOKS
 
     tasks = label_run(
         what,
         out,
         metric=metric,
-        samples=number or (SAMPLES if until is None else LABEL_LOOKS[-1]),
+        samples=number or (SAMPLES if until is None else MOST),
         items=items,
         stratify=stratify,
         seed=seed,
@@ -121,8 +121,6 @@ def label(
     show(drawn_page(tasks, runs, str(file), None, page_width(), asked=True))
     decided = None
     if until is not None:
-        from merilo.commands.label.until import UntilDecided
-
         decided = UntilDecided.of(until, runs, tasks.metric, str(file))
     try:
         _ask(file, annotator, decided)

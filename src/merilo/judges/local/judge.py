@@ -34,8 +34,7 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.batches import gathered
-from merilo.providers.questions import QuestionRequest, answer_in, answer_text
+from merilo.providers.questions import QuestionRequest, answer_in, answer_text, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
