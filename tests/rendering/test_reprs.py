@@ -50,7 +50,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     folder.mkdir()
     data = [{**row, "id": f"{HOSTILE}{at}", "response": HOSTILE * 9} for at, row in enumerate(contexts_rows(24))]
     first, second = (judged_run(folder / name, data, ["context_relevance"]) for name in "ab")
-    tasks = api.label(first, folder / "tasks.jsonl", metric="context_relevance", samples=20)
+    tasks = api.label(first, metric="context_relevance", number=20, out=folder / "tasks.jsonl")
     return {
         "run": first,
         "sample": merilo.Sample(**data[0], reference=HOSTILE),
@@ -61,9 +61,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "compare": api.compare(first, second),
         "gate": api.gate(first, minimums={"context_relevance": 0.9}, baseline=second, max_drop=0.1),
         "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
-        "power": api.power(first, second, difference=0.1),
         "label": tasks,
-        "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
+        "labelled": api.label(first, labels=fill_in(folder / "tasks.jsonl", by_grade)),
         "agree": judges_agreement(first, second),
         "plot": first.plot(),
     }

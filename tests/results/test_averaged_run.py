@@ -11,7 +11,7 @@ from page_text import page_text
 
 from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.commands.replay.run import replay_run
 from merilo.commands.report.run import report_run
@@ -100,7 +100,7 @@ def test_the_mean_is_that_of_the_probabilities(run: merilo.Run) -> None:
 def test_labels_of_every_context_give_the_mean_of_people(run: merilo.Run, tmp_path: Path) -> None:
     """People's values count grades, the judge's values are its probabilities, as in the outcomes."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=40, items=9)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
     correction = found.metrics["context_relevance"].correction
     assert correction.human.value == pytest.approx(true_mean(ROWS), abs=1e-12)
     assert correction.raw.value == pytest.approx(mean_probability(ROWS))

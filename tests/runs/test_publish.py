@@ -18,7 +18,7 @@ from killing import killed_after, killed_at_each_step
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.errors import RunError
 from merilo.runs import publish
@@ -46,7 +46,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (judged_run(here / "old", rows, ["context_relevance"]).path / SEAL).unlink()
     label_run(run, here / "first.jsonl", samples=22)
     fill_in(here / "first.jsonl", lambda _: "0")
-    calibrate_run(run, here / "first.jsonl", attach=True)
+    label_agreement(run, here / "first.jsonl", attach=True)
     label_run(run, here / "labels.jsonl", samples=22, seed=1)
     fill_in(here / "labels.jsonl", by_grade)
     (here / "new.html").write_text("an older page", encoding="utf-8")
@@ -75,7 +75,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "run again": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out", "new"), "new"),
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
     "replay": (("runs", "verify", "run", "--out", "new"), "new"),
-    "calibrate": (("calibrate", "run", "--labels", "labels.jsonl", "--attach"), "run"),
+    "label --labels": (("label", "run", "--labels", "labels.jsonl"), "run"),
     "verify": (("runs", "verify", "old"), "old"),
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
     "page": (("show", "run", "--html", "new.html"), "new.html"),

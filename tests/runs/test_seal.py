@@ -18,7 +18,7 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 from seals import seal_again
 
 import merilo
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.commands.replay.run import replay_run
 from merilo.errors import RunError
@@ -41,7 +41,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     judged_run(path / "other", rows, [METRIC])
     judged_run(path / "elsewhere", contexts_rows(24, seed=2), [METRIC])
     label_run(run, path / "labels.jsonl", samples=22)
-    calibrate_run(run, fill_in(path / "labels.jsonl", by_grade), attach=True)
+    label_agreement(run, fill_in(path / "labels.jsonl", by_grade), attach=True)
     (path / "scores.csv").write_text("id,rating\n" + "".join(f"s{n},{n % 5}\n" for n in range(20)), encoding="utf-8")
     assert printed("import", path / "scores.csv", "--score", "rating=0..4", "--out", path / "imported")[0] == 0
     return path
@@ -137,7 +137,7 @@ def test_every_reader_notices_an_edit(name: str, here: Path, copy: Path) -> None
         assert printed(*words) == (2, "")
     with pytest.raises(RunError, match=re.escape(str(copy / file))) as caught:
         merilo.Run.open(copy)
-    assert re.search(r"--out|merilo runs verify|--attach", str(caught.value))
+    assert re.search(r"--out|merilo runs verify|--labels", str(caught.value))
     assert printed("runs", "verify", copy)[0] == (0 if name == "no seal" else 2)
 
 
@@ -278,7 +278,7 @@ def test_what_is_not_a_file_is_one_sentence(name: str, make: Callable[[Path], No
     for command in ("show", "gate", "verify"):
         assert printed(*every_reader(copy, here)[command]) == (2, "")
     assert printed("runs", "verify", copy) == (2, "")
-    assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach") == (2, "")
+    assert printed("label", copy, "--labels", here / "labels.jsonl") == (2, "")
     with pytest.raises(RunError, match=re.escape(f"{copy / name} is not a regular file.")):
         merilo.Run(copy)
 
@@ -397,10 +397,10 @@ def test_a_store_of_another_run_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_changed_labels_are_repaired_by_attaching_them_again(here: Path, copy: Path) -> None:
-    """A resumed run does not seal labels that were changed; calibrate does, since it is given them."""
+    """A resumed run does not seal labels that were changed; label --labels does, since it is given them."""
     relabel(copy / LABELS)
     assert printed("show", copy)[0] == 2
-    assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach")[0] == 0
+    assert printed("label", copy, "--labels", here / "labels.jsonl")[0] == 0
     assert printed("show", copy)[0] == 0
     assert (copy / LABELS).read_bytes() == (here / "run" / LABELS).read_bytes()
     assert (copy / SEAL).read_bytes() == (here / "run" / SEAL).read_bytes()

@@ -39,7 +39,7 @@ AcrossData = Annotated[
     typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
 ]
 JudgeOnly = Annotated[
-    bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.")
+    bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.", hidden=True)
 ]
 Markdown = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write Markdown for a comment; - for standard output.")

@@ -10,24 +10,20 @@ from merilo.runs.outcomes import outcome_from
 from merilo.stats.judge_noise import variance_components
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from merilo.runs.run import Run
     from merilo.stats.judge_noise import VarianceComponents
 
 
-def judge_noise(run: Run, metrics: Collection[str] | None = None) -> dict[str, VarianceComponents | None]:
+def judge_noise(run: Run) -> dict[str, VarianceComponents | None]:
     """Return the variance components of each metric with several draws, over its scored samples.
 
     None (cannot tell) for a metric with fewer than two scored samples. Empty for a run with one draw of each question.
-    `metrics`: full texts; None: all.
     """
-    wanted = {text for text in run.manifest.draws if metrics is None or text in metrics}
-    if not wanted:
-        return {}
-    values: dict[str, list[tuple[float, ...]]] = {text: [] for text in run.manifest.draws if text in wanted}
-    for record in run.records():
-        if record["metric"] in wanted and isinstance(outcome := outcome_from(record), Score):
+    values: dict[str, list[tuple[float, ...]]] = {text: [] for text in run.manifest.draws}
+    for record in run.records() if values else ():
+        if record["metric"] in values and isinstance(outcome := outcome_from(record), Score):
             values[record["metric"]].append(outcome.draws)
     return {text: variance_components(each) for text, each in values.items()}
 

@@ -329,7 +329,7 @@ def _changed(path: Path) -> str:
 def _repair(directory: Path, name: str) -> str:
     place = shlex.quote(str(directory))
     if name == LABELS:
-        return f"Attach the labels again: merilo calibrate {place} --labels FILE --attach"
+        return f"Attach the labels again: merilo label {place} --labels FILE"
     return (
         f"To compute the results again from the stored verdicts, repeat the command that wrote the run with --out "
         f"{place}"

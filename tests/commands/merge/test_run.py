@@ -21,7 +21,7 @@ from server import JudgeServer, status
 import merilo
 from merilo.api import merge
 from merilo.cli import outcome
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.commands.replay.run import replay_run
 from merilo.errors import RunError, UsageError
@@ -349,7 +349,7 @@ def test_the_command_prints_the_summary_and_leaves_labels_out(
     """Labels of a shard were sampled from that shard, so they say nothing about all data; the command reports it."""
     parts = shards(tmp_path, rows(50), 2, metrics=["context_relevance"])
     label_run(parts[0], tmp_path / "labels.jsonl", samples=22)
-    calibrate_run(parts[0], fill_in(tmp_path / "labels.jsonl", lambda _: "1"), attach=True)
+    label_agreement(parts[0], fill_in(tmp_path / "labels.jsonl", lambda _: "1"), attach=True)
     assert outcome(["runs", "merge", *map(str, parts), "-o", str(tmp_path / "merged")]) == 0
     text = capsys.readouterr()
     assert "50 samples" in text.out

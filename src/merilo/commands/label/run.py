@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
+from statistics import variance
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.label.tasks import (
@@ -13,7 +15,6 @@ from merilo.commands.label.tasks import (
     TaskLine,
     Ticket,
     Unit,
-    has_tasks,
     population_mark,
     side_mark,
     task_format,
@@ -25,6 +26,8 @@ from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
+from merilo.stats.correction import DECIDING_LABELLED
+from merilo.stats.label_power import LabelSpread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,13 +90,11 @@ def label_run(
     stratify: bool = False,
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
-    resume: bool = False,
     sequential: bool = False,
 ) -> Tasks:
-    """Draw tasks for annotators and write them to `out`; documented at `merilo.api.label`.
+    """Draw tasks for annotators and write them to `out`; documented at `merilo.label`.
 
-    `resume`: accept a file that already has the same tasks, and leave its labels. `sequential`: the tasks are labelled
-    until they decide, so later limits must hold at any time.
+    `sequential`: the tasks are labelled until they decide, so later limits must hold at any time.
     """
     if samples < 1 or items < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
@@ -109,9 +110,22 @@ def label_run(
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
     tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify, sequential).tasks()
-    if out is not None and not (resume and has_tasks(Path(out), tasks.lines)):
+    if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
+
+
+def tasks_file(runs: Sequence[str | PathLike[str]], tasks: Tasks) -> Path:
+    """Return the file of these tasks next to the first run, with the labels given so far; write it if there is none."""
+    first, *others = map(Path, runs)
+    ids = "".join(line.ticket.task for line in tasks.lines)
+    metric = re.sub(r"[^\w]+", "-", tasks.metric).strip("-")
+    # The digest of the tasks in the name: the same command resumes, another draw has another file.
+    names = [first.name, *(each.name for each in others), metric, blake2b(ids.encode(), digest_size=3).hexdigest()]
+    path = first.with_name("-".join(names) + ".jsonl")
+    if not path.exists():
+        write_tasks(path, tasks.lines)
+    return path
 
 
 def metric_to_label(run: Run, metric: str | None) -> str:
@@ -172,6 +186,7 @@ class _Drawing:
         unit = self._unit([case for cases in drawn_samples.values() for case in cases])
         if unit is Unit.VALUE:
             remarks.append(f"{self.metric}: {_WHY_VALUE}.")
+        remarks += self._power(scores, sorted(common), len(drawn_samples))
         lines = [
             line
             for sample in self._shuffled(drawn_samples)
@@ -187,6 +202,17 @@ class _Drawing:
             len(strata) > 1,
             tuple(remarks),
         )
+
+    def _power(self, scores: Sequence[RunScores], ids: Sequence[str], labelled: int) -> list[str]:
+        """Return how likely this number of labelled samples shows a difference of two runs, if the judge is useless."""
+        low, high = scores[0].columns[self.metric].span
+        if len(self.runs) == 1 or labelled < DECIDING_LABELLED or not isfinite(high - low):
+            return []
+        values = [dict(zip(each.ids, each.columns[self.metric].values.tolist(), strict=True)) for each in scores]
+        spread = LabelSpread(variance(values[0][each] - values[1][each] for each in ids), 0.0, len(ids))
+        effect = 0.1 * (high - low)
+        found = f"{spread.power(effect, labelled):.0%}, or more if the judge is good"
+        return [f"Labels of {labelled:,} samples show a true difference of {effect:.2g} with a probability of {found}."]
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
         with JudgedRun(run) as judged:
