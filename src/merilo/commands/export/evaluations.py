@@ -13,7 +13,7 @@ from merilo.version import version
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.commands.export.run import Written
+    from merilo.commands.export.formats import Written
     from merilo.data.sample import Sample
     from merilo.results.sample_table import SampleTable
     from merilo.runs.outcomes import OutcomeRecord

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
+from merilo.commands.export.evaluations import write_evaluations
+from merilo.commands.export.formats import Written, write_csv, write_jsonl, write_parquet, write_xlsx
 from merilo.errors import RunError, UsageError
 from merilo.results.sample_table import SampleTable
 from merilo.runs.publish import staged
 from merilo.runs.run import opened
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from merilo.runs.run import Run
 
-FORMATS: Final = {
-    ".csv": "merilo.commands.export.delimited:write_csv",
-    ".jsonl": "merilo.commands.export.delimited:write_jsonl",
-    ".parquet": "merilo.commands.export.parquet:write_parquet",
-    ".xlsx": "merilo.commands.export.xlsx:write_xlsx",
-    ".otlp.jsonl": "merilo.commands.export.evaluations:write_evaluations",
+FORMATS: Final[Mapping[str, Callable[[SampleTable, IO[bytes], Written], None]]] = {
+    ".csv": write_csv,
+    ".jsonl": write_jsonl,
+    ".parquet": write_parquet,
+    ".xlsx": write_xlsx,
+    ".otlp.jsonl": write_evaluations,
 }
-"""Ending of the file name → module and function that writes the table to a binary file."""
-
-
-@dataclass(slots=True)
-class Written:
-    """The amounts that a writer counts while it writes."""
-
-    samples: int = 0
-    truncated: int = 0
-    """Number of cells whose text was too long for the format."""
-    events: int = 0
-    """Number of events; 0 for a table."""
+"""Ending of the file name → function that writes the table to a binary file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +57,10 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
         raise UsageError(f"Cannot tell the format of {path}. End the name in one of {', '.join(FORMATS)}.")
     found = opened(run)
     table = SampleTable.of(found)
-    module, _, function = writer.partition(":")
     written = Written()
     try:
         with staged(path) as file:
-            getattr(import_module(module), function)(table, file, written)
+            writer(table, file, written)
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
     return Export(path, written.samples, len(table.columns), written.truncated, found.complete, written.events)
