@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.rendering.correction import correction_record
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
+from merilo.rendering.wording import count, number, span
 from merilo.results.basis import basis_of
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.runs.manifest import Aggregate, Manifest
+    from merilo.runs.manifest import Aggregate, Manifest, Share
     from merilo.stats.correction import Correction
 
 
@@ -69,6 +69,11 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None, *, wea
         "basis": basis_of(aggregate.metric, corrected=correction is not None and correction.estimate is not None).value,
         "correction": None if correction is None else correction_record(correction),
     }
+
+
+def share_text(share: Share) -> str:
+    """Return a share with its interval, or with the reason that there is none."""
+    return f"{number(share.value)} ({share.note if share.interval is None else span(share.interval)})"
 
 
 def missing_text(aggregate: Aggregate) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text
+from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text, share_text
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.early_stop_note import until_section
 from merilo.rendering.judge_noise import noise_section
@@ -269,9 +269,8 @@ def _counted(aggregate: Aggregate) -> str:
             continue
         rest.pop(part, None)
         rest.pop(whole, None)
-        interval = share.note if share.interval is None else span(share.interval)
         amounts = f"{some:,} of {every:,} {whole.replace('_', ' ')}"
-        lines.append(f"{part.replace('_', ' ')}: {amounts}, {number(share.value)} ({interval})")
+        lines.append(f"{part.replace('_', ' ')}: {amounts}, {share_text(share)}")
     return "\n".join([*([counts_text(rest)] if rest else []), *lines])
 
 

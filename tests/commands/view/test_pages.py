@@ -14,7 +14,7 @@ import pytest
 from asgi import Got, ask
 from graded_runs import FAILS, graded
 
-from merilo.commands.report.write import report_text
+from merilo.commands.report.run_page import report_text
 from merilo.commands.view import catalog, pages
 from merilo.commands.view.app import create_app
 from merilo.errors import RunError

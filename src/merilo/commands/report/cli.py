@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Write a report."""
     del debug  # main reads it
-    from merilo.commands.report.write import write_report
+    from merilo.commands.report.run_page import write_report
     from merilo.rendering.terminal import write
 
     write_report(given_some(runs), Path(out), judge_only=judge_only)

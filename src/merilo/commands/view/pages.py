@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.bounded_cache import BoundedCache
-from merilo.commands.report.write import report_text
+from merilo.commands.report.run_page import report_text
 from merilo.commands.view.catalog import Stamps, stamps_of
 from merilo.commands.view.html import back
 
