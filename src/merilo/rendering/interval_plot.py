@@ -7,8 +7,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from merilo.renderers import Drawing
+from merilo.rendering.aggregate import interval_heading
 from merilo.rendering.html import rendered
-from merilo.rendering.overview import interval_heading
 from merilo.rendering.wording import number, span
 from merilo.runs.scales import NO_SCALE, recorded_scale
 

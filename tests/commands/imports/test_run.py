@@ -27,8 +27,8 @@ from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.commands.show.run import summarise
 from merilo.errors import DataError, RunError, UsageError
-from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.overview import overview_page
+from merilo.rendering.sample_evidence import evidence_groups
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores
 from merilo.runs.files import RUN_FILES

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.wording import better, reading, why
-from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.frames import frame
 from merilo.rendering.html import rendered
+from merilo.rendering.sample_evidence import evidence_groups
 
 if TYPE_CHECKING:
     import pandas as pd

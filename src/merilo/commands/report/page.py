@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from merilo.commands.report.faults import FAULTS
-from merilo.rendering.assets import MARK_SCRIPTS, asset, policy
-from merilo.rendering.markup import Markup, el, joined, json_text, packed, raw_element
+from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, joined, json_text, packed, policy, raw_element
 from merilo.version import version
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.spent import spent_text
-from merilo.rendering.wording import count
+from merilo.rendering.wording import count, spent_text
 
 if TYPE_CHECKING:
     from merilo.commands.sample_questions.run import SampledQuestions
