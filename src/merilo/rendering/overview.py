@@ -18,7 +18,7 @@ from merilo.rendering.correction import corrected_aggregates, counts_heading, la
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, unread_note
-from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, number, span, spent_text
+from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
 from merilo.results.basis import BY_JUDGE
 from merilo.results.judge_noise import judge_noise, noise_record
 from merilo.runs.unread import unread_metrics
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _SHOWN_SKIPPED = 3
 _TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
-_NOT_DISTINGUISHED: Mapping[str, str] = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
 
 
 def overview_record(
@@ -172,14 +171,6 @@ def _program() -> str:
         return "merilo"
     near = typed.absolute()
     return str(near.relative_to(Path.cwd())) if near.is_relative_to(Path.cwd()) else str(near)
-
-
-def counts_text(counts: Mapping[str, int | None]) -> str:
-    """Return named counts in one line; a missing count says that the judge or the definition does not provide it."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_NOT_DISTINGUISHED.get(name, 'not counted') if amount is None else f'{amount:,}'}"
-        for name, amount in counts.items()
-    )
 
 
 def _counted(aggregate: Aggregate) -> str:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.verdicts import DecisionVerdict, listed
-from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Score
 from merilo.metrics.text import FOREIGN
-from merilo.rendering.overview import counts_text
 from merilo.rendering.page import cut
-from merilo.rendering.wording import said
+from merilo.rendering.wording import counts_text, said, without_score
 
 if TYPE_CHECKING:
     from merilo.judging.verdicts import Verdict
@@ -38,21 +37,17 @@ class EvidenceGroup:
 def evidence_groups(case: SampleDetail, metric: str) -> tuple[EvidenceGroup, ...]:
     """Return the verdicts behind the value, or why there is none. Contexts without a quoted sentence are grouped."""
     outcome = case.result.outcomes.get(metric)
-    match outcome:
-        case None:
-            return (EvidenceGroup("", "not computed"),)
-        case Undefined():
-            return (EvidenceGroup("", f"undefined: {outcome.reason}"),)
-        case Failed():
-            return (EvidenceGroup("", f"failed ({outcome.error.kind.value}): {outcome.error.message}"),)
-        case Score():
-            found = _pieces(case, outcome)
-            counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
-            imported = any(
-                text.startswith(FOREIGN) and each is outcome for text, each in case.result.outcomes.items()
-            )  # a comparison also lists it under the definition that computed it
-            own = "the score was imported" if imported else "the score is computed from the data"
-            return found or (EvidenceGroup("", counted or f"no verdict: {own}"),)
+    if outcome is None:
+        return (EvidenceGroup("", "not computed"),)
+    if not isinstance(outcome, Score):
+        return (EvidenceGroup("", without_score(outcome)),)
+    if found := _pieces(case, outcome):
+        return found
+    counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
+    # a comparison also lists an imported score under the definition that computed it
+    imported = any(text.startswith(FOREIGN) and each is outcome for text, each in case.result.outcomes.items())
+    own = "the score was imported" if imported else "the score is computed from the data"
+    return (EvidenceGroup("", counted or f"no verdict: {own}"),)
 
 
 def add_evidence(page: Page, case: SampleDetail, metric: str, *, indent: int = 4) -> None:

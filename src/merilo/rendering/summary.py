@@ -17,7 +17,7 @@ from merilo.rendering.aggregate import (
 )
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.html import rendered
+from merilo.rendering.html import table_html
 from merilo.rendering.overview import command, title, title_text, unpriced, until_decided
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sample_evidence import add_evidence
@@ -58,7 +58,7 @@ def run_table(run: Run) -> str:
     head, *rows = mean_rows(aggregates, WeakMarks.of(run.manifest))
     stopped = "" if run.complete else f"; {STOPPED}"
     basis = " ".join(filter(None, (*means_notes(run.manifest, aggregates), left_out_note(run.manifest))))
-    return rendered("table", caption=f"{title_text(run)}{stopped}", head=head, rows=rows, text=(), basis=basis)
+    return table_html(caption=f"{title_text(run)}{stopped}", head=head, rows=rows, basis=basis)
 
 
 def run_markdown(run: Run, corrections: Mapping[str, Correction] | None = None) -> str:

@@ -6,11 +6,13 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.verdicts import Failure
+from merilo.metrics.base import Failed, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.judging.ask import Answer
+    from merilo.results.sample_detail import Remark
 
 NONE = "-"
 """Shown in place of a number that is unknown or undefined."""
@@ -24,6 +26,8 @@ REMARKS = "Notes on intervals"
 """The heading of caveats on some intervals."""
 HUMAN_LABELS = "Human labels"
 """The heading of corrections by human labels."""
+AVERAGED = "average of the judge's probabilities"
+_NOT_DISTINGUISHED = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
 
 
 def covers(sampled: str) -> str:
@@ -54,6 +58,26 @@ def said(answer: Answer) -> str:
 def reason_of(answer: Answer) -> str:
     """Return the reason that a judge gave for its verdict; empty if it gave none."""
     return "" if isinstance(answer, Failure) else str(getattr(answer, "reason", ""))
+
+
+def remark_kind(remark: Remark) -> str:
+    """Return the kind of a verdict, with the text that a statement was checked against, if it is not the contexts."""
+    return f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
+
+
+def without_score(outcome: Undefined | Failed) -> str:
+    """Return why a sample has no score."""
+    if isinstance(outcome, Undefined):
+        return f"undefined: {outcome.reason}"
+    return f"failed ({outcome.error.kind.value}): {outcome.error.message}"
+
+
+def counts_text(counts: Mapping[str, int | None]) -> str:
+    """Return named counts in one line; a missing count says that the judge or the definition does not provide it."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_NOT_DISTINGUISHED.get(name, 'not counted') if amount is None else f'{amount:,}'}"
+        for name, amount in counts.items()
+    )
 
 
 def number(value: float | None) -> str:

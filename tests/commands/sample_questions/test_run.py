@@ -10,10 +10,9 @@ from hostile_texts import HOSTILE
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.sample_questions.asking import Dropped, QuestionOfPassage, sample_of
-from merilo.commands.sample_questions.rows import document_rows, rows_of, write_rows
+from merilo.commands.sample_questions.rows import document_rows, questions_page, questions_record, rows_of, write_rows
 from merilo.commands.sample_questions.run import SampledQuestions, run_sample_questions
 from merilo.commands.sample_questions.settings import DrawSettings
-from merilo.commands.sample_questions.text import questions_page, questions_record
 from merilo.data.corpus import load_corpus
 from merilo.data.load import load
 from merilo.data.sample import Sample

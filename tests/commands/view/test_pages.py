@@ -15,7 +15,8 @@ from asgi import Got, ask
 from graded_runs import FAILS, graded
 
 from merilo.commands.report.run_page import report_text
-from merilo.commands.view import catalog, pages
+from merilo.commands.view import app as pages
+from merilo.commands.view import catalog
 from merilo.commands.view.app import create_app
 from merilo.errors import RunError
 

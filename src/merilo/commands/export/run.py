@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from merilo.commands.export.evaluations import write_evaluations
 from merilo.commands.export.formats import Written, write_csv, write_jsonl, write_parquet, write_xlsx
 from merilo.errors import RunError, UsageError
+from merilo.rendering.page import Page
+from merilo.rendering.wording import count
 from merilo.results.sample_table import SampleTable
 from merilo.runs.publish import staged
 from merilo.runs.run import opened
@@ -64,3 +66,29 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
     return Export(path, written.samples, len(table.columns), written.truncated, found.complete, written.events)
+
+
+def export_record(found: Export) -> dict[str, Any]:  # Any: JSON
+    """Return what was written as a JSON-able object."""
+    return {
+        "file": str(found.path),
+        "samples": found.samples,
+        "columns": found.columns,
+        "truncated": found.truncated,
+        "complete": found.complete,
+    }
+
+
+def export_page(found: Export, width: int) -> Page:
+    """Return a line on what was written, and a note for each thing that is missing in it."""
+    page = Page(width)
+    parts = f"{count(found.events, 'event')}" if found.events else f"{count(found.columns, 'column')}"
+    page.line(f"{count(found.samples, 'sample')} and {parts}, saved in {found.path}")
+    if not found.complete:
+        page.text("The run was stopped before its last sample; samples without outcomes are not in the file.")
+    if found.truncated:
+        page.text(
+            f"{count(found.truncated, 'text')} longer than a cell of the sheet can hold: truncated. "
+            "A .csv or .parquet file holds them whole."
+        )
+    return page

@@ -150,13 +150,7 @@ GRID: Final = (
         "Supported",
         "The contexts support the response. Whether they hold enough was not judged.",
     ),
-    Fault(
-        Held.ENOUGH,
-        Answer.SUPPORTED,
-        "good",
-        "Grounded",
-        "The contexts hold enough and support the response.",
-    ),
+    Fault(Held.ENOUGH, Answer.SUPPORTED, "good", "Grounded", "The contexts hold enough and support the response."),
 )
 """All cells, in the order in which samples are listed."""
 CELLS: Final = {(fault.held, fault.answer): place for place, fault in enumerate(GRID)}

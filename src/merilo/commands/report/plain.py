@@ -60,25 +60,44 @@ def _value_text(value: Value) -> str:
 
 
 def _sample(found: RunReport, entry: Entry) -> Markup:
-    fault, detail = FAULTS[entry.row.fault], entry.detail
-    bases = {name: f" ({basis})" for name, basis in detail["n"].items()}
-    scores = dict(zip(found.run.manifest.metrics, map(_value_text, entry.row.values), strict=True))
+    metrics = tuple(found.run.manifest.metrics)
     return el(
         "article",
         el("h3", text(entry.question or entry.row.id)),
-        el("p", chip(fault.tone, fault.glyph, fault.name), " ", fault.cause),
-        el("p", el("b", "Earlier turns: "), text(detail["h"])) if "h" in detail else None,
-        el("p", el("b", "Response: "), text(detail["r"])) if detail["r"] is not None else None,
-        el("p", el("b", "Reference: "), text(detail["ref"])) if detail["ref"] is not None else None,
-        [_remark(each) for each in detail["whole"]],
-        [_statements_of(group) for group in detail["st"]],
-        el("ol", [_context_of(found.passages, each) for each in detail["cx"]]),
-        el("ul", [el("li", f"{name} {value}", bases.get(name)) for name, value in scores.items()]),
-        el("ul", [el("li", f"{name} {state}: ", text(why)) for name, (state, why) in detail["why"].items()])
-        if detail["why"]
-        else None,
+        _named("Earlier turns", entry.detail.get("h")),
+        _named("Reference", entry.detail["ref"]),
+        _body(entry, metrics, found.passages),
         id=f"sample={visible(entry.row.id)}",
     )
+
+
+def _body(
+    entry: Entry,
+    metrics: Sequence[str],
+    passages: Sequence[tuple[str, Sequence[str]]],
+    ranks: Sequence[Markup | None] | None = None,
+) -> Markup:
+    """Return what a run has of a sample: fault, response, verdicts, contexts with their `ranks`, scores and reasons."""
+    fault, detail = FAULTS[entry.row.fault], entry.detail
+    bases = {name: f" ({basis})" for name, basis in detail["n"].items()}
+    scores = zip(metrics, map(_value_text, entry.row.values), strict=True)
+    notes = ranks or [None] * len(detail["cx"])
+    reasons = [el("li", f"{name} {state}: ", text(why)) for name, (state, why) in detail["why"].items()]
+    return joined(
+        (
+            el("p", chip(fault.tone, fault.glyph, fault.name), " ", fault.cause),
+            _named("Response", detail["r"]),
+            [_remark(each) for each in detail["whole"]],
+            [_statements_of(group) for group in detail["st"]],
+            el("ol", [_context_of(passages, each, note) for each, note in zip(detail["cx"], notes, strict=True)]),
+            el("ul", [el("li", f"{name} {value}", bases.get(name)) for name, value in scores]),
+            el("ul", reasons) if reasons else None,
+        )
+    )
+
+
+def _named(name: str, value: str | None) -> Markup | None:
+    return None if value is None else el("p", el("b", f"{name}: "), text(value))
 
 
 def _statements_of(group: Mapping[str, Any]) -> Markup:  # Any: JSON
@@ -88,7 +107,7 @@ def _statements_of(group: Mapping[str, Any]) -> Markup:  # Any: JSON
 
 
 def _context_of(
-    passages: Sequence[tuple[str, Sequence[str]]], context: Mapping[str, Any], note: Markup | None = None
+    passages: Sequence[tuple[str, Sequence[str]]], context: Mapping[str, Any], note: Markup | None
 ) -> Markup:  # Any: JSON
     """Return a context with its evidence marked and its verdicts, after a note."""
     place: int = context["p"]
@@ -113,47 +132,37 @@ def _remark(verdict: Sequence[str]) -> Markup:
 
 
 def _pair(found: RunComparison, shown: ComparedSamples, entries: Sequence[Entry]) -> Markup:
-    first, reference = entries[0], entries[0].detail["ref"]
+    first = entries[0]
     by = shown.metrics.index(found.moved_by) if found.moved_by in shown.metrics else 0
     values = " and ".join(_value_text(each.row.values[by]) for each in entries)
-    summary = el("summary", text(first.question or first.row.id), el("span", values, cls="soft"))
     panes = [
-        _pane(shown, name, each, [other for other in entries if other is not each])
+        el("div", el("h3", text(name)), _body(each, shown.metrics, shown.passages, _ranks(each, entries)), cls="pane")
         for name, each in zip(found.names, entries, strict=True)
     ]
-    body = el(
-        "div",
-        text(first.row.id, tag="p", cls="soft small"),
-        el("p", el("b", "Reference: "), text(reference)) if reference is not None else None,
-        el("div", panes, cls="two"),
-    )
-    return el("details", summary, body, cls="move", id=f"sample={visible(first.row.id)}")
-
-
-def _pane(shown: ComparedSamples, name: str, entry: Entry, others: Sequence[Entry]) -> Markup:
-    fault, detail = FAULTS[entry.row.fault], entry.detail
-    scores = [
-        el("div", el("dt", metric), el("dd", _value_text(value)))
-        for metric, value in zip(shown.metrics, entry.row.values, strict=True)
-    ]
     return el(
-        "div",
-        el("h3", text(name)),
-        el("p", chip(fault.tone, fault.glyph, fault.name)),
-        text(detail["r"], tag="p") if detail["r"] is not None else None,
-        [_statements_of(each) for each in detail["st"]],
-        [_remark(each) for each in detail["whole"]],
-        el("ol", [_context_of(shown.passages, each, _rank(at, each, others)) for at, each in enumerate(detail["cx"])]),
-        el("dl", scores, cls="scores"),
-        cls="pane",
+        "details",
+        el("summary", text(first.question or first.row.id), el("span", values, cls="soft")),
+        el(
+            "div",
+            text(first.row.id, tag="p", cls="soft small"),
+            _named("Reference", first.detail["ref"]),
+            el("div", panes, cls="two"),
+        ),
+        cls="move",
+        id=f"sample={visible(first.row.id)}",
     )
 
 
-def _rank(at: int, context: Mapping[str, Any], others: Sequence[Entry]) -> Markup | None:  # Any: JSON
-    """Return where the other run has this context; None with more than two runs."""
-    if len(others) != 1:
+def _ranks(entry: Entry, entries: Sequence[Entry]) -> list[Markup] | None:
+    """Return the place of each context in the other run; None with more than two runs."""
+    if len(entries) != 2:
         return None
-    places = [place for place, each in enumerate(others[0].detail["cx"]) if each["p"] == context["p"]]
-    if not places:
+    other = [each["p"] for each in entries[entries[0] is entry].detail["cx"]]
+    return [_rank(at, each["p"], other) for at, each in enumerate(entry.detail["cx"])]
+
+
+def _rank(at: int, passage: int, other: Sequence[int]) -> Markup:
+    if passage not in other:
         return el("span", "only here", cls="chip warn")
-    return el("span", "same rank" if places[0] == at else f"there: {places[0] + 1}", cls="chip")
+    place = other.index(passage)
+    return el("span", "same rank" if place == at else f"there: {place + 1}", cls="chip")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, wait
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from threading import Lock, Thread
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from merilo.commands.runs.result import ListedRun, State
 from merilo.commands.runs.run import listed_run, run_directories
-from merilo.commands.view.result import ViewedRun
 from merilo.errors import RunError
 from merilo.results.contents import questions_digest
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
@@ -40,6 +40,16 @@ _MAX_UNFINISHED: Final = 4
 """Maximum number of runs that are still being read; each may take some 300 MB."""
 _SLOW: Final = "This run takes unusually long to read. It is still being read."
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedRun:
+    """A run in the list."""
+
+    id: str
+    """Names the run in addresses; a digest of its place in the directory."""
+    name: str
+    listed: ListedRun
 
 
 def stamps_of(path: Path) -> Stamps:

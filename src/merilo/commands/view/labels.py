@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from merilo.commands.view.result import ViewedRun
+    from merilo.commands.view.catalog import ViewedRun
 
 _SUFFIX: Final = ".jsonl"
 _ID_BYTES: Final = 8
