@@ -211,7 +211,7 @@ def title(page: Page, run: Run, corrected: Collection[str] = ()) -> None:
 
 
 def sections(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[Section]:
-    """Return what stands behind the means, under headings: labels, counts, missing samples, remarks on intervals."""
+    """Return what the means are based on, under headings: labels, counts, missing samples, remarks on intervals."""
     name = WeakMarks.of(run.manifest).name
     shares = " and shares with their intervals" * any(each.shares for each in aggregates)
     own = [each for each in aggregates if not each.parts]  # samples that a composite lacks are listed at its parts

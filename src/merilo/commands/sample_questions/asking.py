@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.data.identification import with_identified_language
 from merilo.data.sample import Sample
@@ -39,6 +39,22 @@ class Dropped(StrEnum):
     WRONG_ANSWER = "the passage does not support the answer"
     ANSWERED_ELSEWHERE = "other passages answer the question, at least partly"
     KNOWN = "the judge knows the answer without any text"
+
+
+class KeptQuestion(NamedTuple):
+    """A question that passed all checks."""
+
+    id: str
+    question: str
+    answer: str
+    """Empty for a question from a template."""
+    passage: str
+    others: tuple[str, ...]
+    """Texts of the corpus that do not answer it; the contexts of its twin."""
+    document: str
+    start: int
+    end: int
+    probability: float
 
 
 @dataclass(frozen=True, slots=True)

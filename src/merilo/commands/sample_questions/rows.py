@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.rendering.page import Page, Tone
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from merilo.commands.sample_questions.asking import KeptQuestion
     from merilo.commands.sample_questions.run import SampledQuestions
     from merilo.data.corpus import SourceDocument
 
@@ -22,22 +23,6 @@ if TYPE_CHECKING:
 _NOT_CLOSED_BOOK: Final = (
     "The judge writes no free text, so merilo did not test if a model knows the answers without any text."
 )
-
-
-class KeptQuestion(NamedTuple):
-    """A question that passed all checks."""
-
-    id: str
-    question: str
-    answer: str
-    """Empty for a question from a template."""
-    passage: str
-    others: tuple[str, ...]
-    """Texts of the corpus that do not answer it; the contexts of its twin."""
-    document: str
-    start: int
-    end: int
-    probability: float
 
 
 def rows_of(kept: KeptQuestion) -> Iterator[Row]:
