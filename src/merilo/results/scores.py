@@ -14,7 +14,7 @@ from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
 from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
 from merilo.runs.scales import recorded_scale
-from merilo.runs.store_errors import truncated_error
+from merilo.runs.store_errors import reading_outcomes, truncated_error
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
@@ -144,13 +144,8 @@ def _read(
     path: Path, wanted: Sequence[str], *, with_counts: bool, like: Sequence[str]
 ) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return the ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
-    try:
-        outcomes = short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts)
-        return _gather(outcomes, wanted, like)
-    except FileNotFoundError:
-        raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
+    with reading_outcomes(path):
+        return _gather(short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts), wanted, like)
 
 
 def _gather(

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.runs import shapes
 from merilo.runs.files import MAX_LINE_BYTES, bounded_lines, check_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from merilo.runs.outcomes import OutcomeRecord
 
 SCORED, UNDEFINED, FAILED = 0, 1, 2
 _STATES: Final = {"score": SCORED, "undefined": UNDEFINED, "failed": FAILED}
@@ -24,6 +26,7 @@ _BLOCK: Final = 64 * 1024
 """Bytes that are read from a file of lines at once."""
 _TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _NUMBERS = rb"\{(?:" + _TEXT + rb":(?:-?[0-9]+|null),?)+\}"
+_START: Final = re.compile(rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb"),")
 _LINE: Final = re.compile(
     rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb'),"outcome":"(?:score","value":(-?[0-9][^,]*)'
     rb'(?:,"counts":(' + _NUMBERS + rb'))?,"evidence":|(undefined)"|failed")'
@@ -103,6 +106,26 @@ def short_outcomes(
             yield ShortOutcome(sample, metric, UNDEFINED if found[5] else FAILED, 0.0, None)
 
 
+def may_be_of(line: bytes, samples: Collection[str], metrics: Collection[str] | None) -> bool:
+    """Return False if the beginning of a line shows that it is of another sample or metric; None: of any metric."""
+    found = _START.match(line)
+    if found is None:
+        return True
+    return _text(found[1]) in samples and (metrics is None or _text(found[2]) in metrics)
+
+
+def record_in(line: bytes) -> OutcomeRecord:
+    """Return the outcome in one line of the file. Raises ValueError for a line that is not an outcome."""
+    record: Any = json.loads(line)  # Any: JSON of unknown shape
+    try:
+        shapes.check(shapes.Outcome, record)
+    except ValueError as error:
+        raise ValueError(f"in an outcome, {error}") from error
+    if record["outcome"] == "score" and "value" not in record:
+        raise ValueError("a score has no value")
+    return cast("OutcomeRecord", record)
+
+
 @lru_cache(maxsize=4_096)
 def _counts(text: bytes) -> dict[str, int | None]:
     """Parse counts; cached, because many samples have the same counts."""
@@ -125,6 +148,6 @@ def _from_json(line: bytes, wanted: frozenset[str]) -> ShortOutcome:
         counts: dict[str, int | None] | None = record.get("counts")
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"a line is not an outcome: {type(error).__name__} {error}") from error
-    if counts is not None and (bad := shapes.invalid_counts(counts)):
-        raise ValueError(f"the count {bad} of a score is not a number")
+    if counts is not None:
+        shapes.check(shapes.Counts, counts)
     return ShortOutcome(sample, metric if metric in wanted else None, state, value, counts)

@@ -6,22 +6,20 @@ The files are not compared with the seal, which would read every outcome. A file
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.runs.result import ListedRun, RunList, State
 from merilo.errors import RunError, UsageError
-from merilo.runs import shapes
 from merilo.runs.directory import RUNS
-from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular, read_json_bytes
+from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.lock import is_locked
-from merilo.runs.run import read_manifest
+from merilo.runs.manifest import read_manifest, read_summary, read_usage
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
@@ -124,7 +122,9 @@ def _read(path: Path, changed: datetime) -> ListedRun:
     if not (path / MANIFEST).exists():
         return ListedRun(path, State.INTERRUPTED, changed, _NOT_BEGUN)
     manifest = read_manifest(path / MANIFEST)
-    usage = _usage(path)
+    usage: Mapping[str, Any] = {}  # Any: numbers, texts and nulls
+    with suppress(RunError):  # the results do not depend on it
+        usage = read_usage(path / USAGE)
     found = ListedRun(
         path,
         State.INTERRUPTED,
@@ -139,17 +139,15 @@ def _read(path: Path, changed: datetime) -> ListedRun:
     )
     if not (path / SUMMARY).exists():
         return found
-    summary = _object(path / SUMMARY)
-    if bad := shapes.invalid_summary(summary):
-        raise RunError(f"{path / SUMMARY} is damaged: {bad} is missing or has a wrong value.")
+    summary = read_summary(path / SUMMARY)
     return replace(
         found,
-        state=State.FINISHED if summary["complete"] else State.INTERRUPTED,
-        reason="" if summary["complete"] else found.reason,
-        done=int(summary["samples"]),
-        means={row["metric"]: row["mean"] for row in summary["metrics"]},
-        intervals={row["metric"]: tuple(row["interval"]) for row in summary["metrics"] if row["interval"]},
-        failed=sum(row["failed"] for row in summary["metrics"] if not row.get("parts")),
+        state=State.FINISHED if summary.complete else State.INTERRUPTED,
+        reason="" if summary.complete else found.reason,
+        done=summary.samples,
+        means={row.metric: row.mean for row in summary.metrics},
+        intervals={row.metric: row.interval for row in summary.metrics if row.interval},
+        failed=sum(row.failed for row in summary.metrics if not row.parts),
         weak=weak_metrics(manifest),
     )
 
@@ -157,22 +155,3 @@ def _read(path: Path, changed: datetime) -> ListedRun:
 def _judge(manifest: Manifest) -> str | None:
     name = manifest.judges.get("judge", {}).get("name")
     return None if name is None else str(name)
-
-
-def _usage(path: Path) -> Mapping[str, Any]:  # Any: numbers, texts and nulls
-    """Return the usage of a run; empty if its file is missing or damaged, since the results do not depend on it."""
-    with suppress(RunError):
-        found = _object(path / USAGE)
-        if not shapes.invalid_usage({name: value for name, value in found.items() if name != "seal"}):
-            return found
-    return {}
-
-
-def _object(path: Path) -> dict[str, Any]:  # Any: JSON of unknown shape
-    try:
-        found: Any = json.loads(read_json_bytes(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} cannot be read ({error}).") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{path} is damaged: it is not a JSON object.")
-    return cast("dict[str, Any]", found)
