@@ -10,7 +10,7 @@ import pytest
 from server import Asked, JudgeServer
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
 from merilo.engine.installed import packages
 from merilo.engine.installed.prompts import Prompt, wording_for

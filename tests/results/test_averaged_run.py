@@ -13,9 +13,9 @@ from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
+from merilo.commands.verify.replay import replay_run
 from merilo.judging.kinds.relevance import Relevance
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.rendering.summary import run_text

@@ -15,8 +15,8 @@ from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.run import report_run
 from merilo.results.contents import has_order
 from merilo.runs.files import OUTCOMES
-from merilo.runs.outcome_lines import outcome_lines, short_outcomes
-from merilo.runs.worst import worst_scores
+from merilo.runs.metric_names import worst_scores
+from merilo.runs.outcomes import outcome_lines, short_outcomes
 
 if TYPE_CHECKING:
     from pathlib import Path

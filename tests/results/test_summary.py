@@ -10,11 +10,11 @@ import pytest
 from judged_rivers import canonical, rows, verdict_for
 
 import merilo
-from merilo.commands.replay.run import replay_run
-from merilo.commands.show.run import summarise
+from merilo.commands.verify.replay import replay_run
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page, overview_record
+from merilo.results.recomputed import summarise
 from merilo.results.summary import Tally
 from merilo.runs.run import SUMMARY
 from merilo.stats.means import mean_interval, ratio_interval

@@ -15,7 +15,7 @@ from runs.damaging import WAYS, command, copied
 from seals import seal_again
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.database import MAX_VALUE, connected, read_only

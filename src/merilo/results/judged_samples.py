@@ -142,6 +142,17 @@ class JudgedSample:
         Requires `adds_up`. Items are weighted by how much they can change the value. With labels for all items, the
         result is exact.
         """
+        return self._estimated(said)
+
+    def by_judge_from_some(self, marks: Collection[str]) -> float:
+        """Return the value estimated from the judge's own verdicts on these items, as `from_some` does from labels.
+
+        Requires `adds_up`.
+        """
+        own = {item.mark: (None if self._averages(item) else item.judge,) for item in self.items if item.mark in marks}
+        return self._estimated(own)
+
+    def _estimated(self, said: Mapping[str, Sequence[str | None]]) -> float:
         total = part = found = 0.0
         for item in self.items:
             reach = self._reach(item)
@@ -149,20 +160,6 @@ class JudgedSample:
             if labels := said.get(item.mark):
                 part += reach
                 found += sum(self._worth(item, label) or 0.0 for label in labels) / len(labels)
-        return self._base() + (found * total / part if part else 0.0)
-
-    def by_judge_from_some(self, marks: Collection[str]) -> float:
-        """Return the value estimated from the judge's own verdicts on these items, as `from_some` does from labels.
-
-        Requires `adds_up`.
-        """
-        total = part = found = 0.0
-        for item in self.items:
-            reach = self._reach(item)
-            total += reach
-            if item.mark in marks:
-                part += reach
-                found += self._worth(item, None if self._averages(item) else item.judge) or 0.0
         return self._base() + (found * total / part if part else 0.0)
 
     def _averages(self, item: Item) -> bool:

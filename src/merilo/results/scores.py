@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isfinite
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
 from merilo.runs.clusters import clusters, without_cluster
-from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
+from merilo.runs.outcomes import FAILED, SCORED, outcome_lines, short_outcomes
 from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.store_errors import reading_outcomes, truncated_error
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.runs.outcome_lines import ShortOutcome
+    from merilo.runs.outcomes import ShortOutcome
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
@@ -214,11 +215,8 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
 
 def _clusters(run: Run, name: str, ids: Sequence[str]) -> tuple[Hashable, ...]:
     """Return the cluster of each sample. Raises DataError if one has none, RunError if the run is damaged."""
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         found = list(islice(clusters(store, name), len(ids)))
-    finally:
-        store.close()
     if len(found) != len(ids) or any(each.sample != known for each, known in zip(found, ids, strict=True)):
         raise RunError(f"{run.path} is damaged: its outcomes do not match its samples. Run it again.")
     missing = [each.sample for each in found if each.cluster is None]

@@ -13,7 +13,7 @@ from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
-from merilo.runs.unread import Unread
+from merilo.runs.weak import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

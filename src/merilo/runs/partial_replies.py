@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.runs import content
+from merilo.runs import schema
 from merilo.runs.database import seal
 from merilo.runs.records import CorruptRow
 
@@ -91,7 +91,7 @@ class PartialReplies:
         if self._over:
             self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key, _ in self._over))
             for _, exchange in self._over:
-                content.delete(self._db, "exchanges", "id = ?", (exchange,))
+                schema.delete(self._db, "exchanges", "id = ?", (exchange,))
         if self._added:
             rows = ((key, *own) for key, own in self._added.items())
             self._db.executemany("INSERT INTO unfinished VALUES (?, ?, ?)", rows)

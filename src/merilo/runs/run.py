@@ -19,6 +19,7 @@ files together with the code that reads them.
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
 from merilo.renderers import Drawing, render
-from merilo.runs.fetched import local_run
+from merilo.runs.directory import local_run
 from merilo.runs.files import (
     LABELS,
     MANIFEST,
@@ -39,15 +40,22 @@ from merilo.runs.files import (
     check_regular,
 )
 from merilo.runs.manifest import Aggregate, Manifest, Summary, check_format, read_manifest, read_summary, read_usage
-from merilo.runs.metric_names import resolve_metric
-from merilo.runs.outcome_lines import FAILED, SCORED, may_be_of, outcome_lines, record_in, short_outcomes
-from merilo.runs.outcomes import OutcomeRecord, outcome_from
+from merilo.runs.metric_names import metric_to_inspect, resolve_metric, worst_scores
+from merilo.runs.outcomes import (
+    FAILED,
+    SCORED,
+    OutcomeRecord,
+    may_be_of,
+    outcome_from,
+    outcome_lines,
+    record_in,
+    short_outcomes,
+)
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
-from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
+from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store, StoredQuestion
 from merilo.runs.store_errors import damaged_error, missing_text_error, reading_outcomes
-from merilo.runs.worst import metric_to_inspect, worst_scores
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -77,6 +85,7 @@ __all__ = [
     "metric_in",
     "open_store",
     "opened",
+    "publish_new",
     "read_manifest",
     "unchecked_run",
     "write_json",
@@ -288,36 +297,27 @@ class Run:
 
         `wanted`: the ids of the samples to yield; the outcomes of others are not decoded. None: all.
         """
-        store = open_store(self)
-        try:
+        with closing(open_store(self)) as store:
             for sample_id, records in _grouped(self.records() if wanted is None else self.records_of(wanted)):
                 sample = store.sample(sample_id)
                 if sample is None:
                     raise missing_text_error(self.path, sample_id)
                 yield SampleResult.of(sample, records)
-        finally:
-            store.close()
 
     def sample(self, sample_id: str) -> SampleResult:
         """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
         records = list(islice(self.records_of([sample_id]), len(self.manifest.metrics)))
         if records:
-            store = open_store(self)
-            try:
+            with closing(open_store(self)) as store:
                 sample = store.sample(sample_id)
-            finally:
-                store.close()
             if sample is not None:
                 return SampleResult.of(sample, records)
         raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
 
     def asked(self, keys: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
-        store = open_store(self)
-        try:
+        with closing(open_store(self)) as store:
             return [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
-        finally:
-            store.close()
 
     def __str__(self) -> str:
         """Return the table of means and the worst samples, 80 columns wide."""
@@ -433,6 +433,15 @@ def _check_files(path: Path) -> None:
 def json_text(value: object) -> str:
     """Return the content of a JSON file of a run."""
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def publish_new(
+    path: Path, manifest: Manifest, summary: Mapping[str, object], usage: Mapping[str, object], store: Store
+) -> None:
+    """Publish a new run, whose outcomes are in their part file, with the copy of its manifest in the store."""
+    texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
+    store.put_copy(MANIFEST, texts[MANIFEST])
+    publish(path, texts, streamed=True, usage=usage, store=store)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -15,11 +15,11 @@ from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.power.result import power_record
 from merilo.commands.power.run import power_of
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.runs.record import runs_record
 from merilo.commands.runs.run import list_runs
+from merilo.commands.runs.text import runs_record
 from merilo.commands.show.worst import worst, worst_page, worst_record
+from merilo.commands.verify.replay import replay_run
 from merilo.rendering.overview import overview_record
 
 if TYPE_CHECKING:

@@ -21,14 +21,14 @@ from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
 from merilo.commands.imports.run import _leave_nothing
 from merilo.commands.imports.tables import number_of
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
-from merilo.commands.show.run import summarise
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.overview import overview_page
+from merilo.results.recomputed import summarise
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores
 from merilo.runs.files import RUN_FILES

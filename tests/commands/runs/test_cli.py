@@ -12,8 +12,7 @@ import pytest
 from command_line import SAMPLES
 from server import JudgeServer
 
-from merilo.commands.runs.result import State
-from merilo.commands.runs.run import list_runs
+from merilo.commands.runs.run import State, list_runs
 from merilo.errors import UsageError
 from merilo.runs.lock import RunLock
 

@@ -11,9 +11,9 @@ from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import number
 from merilo.results.sample_detail import SampleDetail
+from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run
 from merilo.runs.scales import recorded_scale
-from merilo.runs.worst import worst_scores
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:

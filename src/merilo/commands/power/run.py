@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.power.result import Needed, Power
 from merilo.errors import DataError, UsageError
+from merilo.results.basis import judge_noise
 from merilo.results.comparability import not_comparable, score_affecting_differences
-from merilo.results.judge_noise import judge_noise
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
 from merilo.runs.weak import weak_metrics

@@ -130,8 +130,10 @@ def _worst(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found = worst.worst(run, worst.metric_of(run, metric), most)
-    return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
+    found, texts = worst.worst(run, worst.metric_of(run, metric), most)
+    return (
+        worst.worst_record(run, found, texts) if json else worst.worst_page(run, found, texts, page_width(), language)
+    )
 
 
 def _check_parts(sample: str | None, *, again: bool, listed: bool, html: str | None, reports: bool) -> None:
@@ -203,9 +205,9 @@ def _summarised(
     judge_only: bool,
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.attached_labels import corrected_of
-    from merilo.commands.show.run import summarise
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
+    from merilo.results.recomputed import summarise
     from merilo.runs.run import Run
     from merilo.stats.intervals import LEVEL
 

@@ -13,7 +13,7 @@ from merilo.commands.flags import Debug, Json, given, metric_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.replay.run import Difference, Replay
+    from merilo.commands.verify.replay import Difference, Replay
     from merilo.commands.verify.run import Verification
     from merilo.rendering.page import Page
     from merilo.runs.outcomes import OutcomeRecord
@@ -22,7 +22,7 @@ HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from i
 
 merilo compares every file with the seal of the run. It computes outcomes again from the stored answers, means and
 intervals from the outcomes, and the usage from the ledger. It compares all other fields with copies in the store. No
-judge is asked. A lost seal is written again if the run recomputes.
+judge is asked.
 
 With --metrics, other metrics are computed from the stored answers, and with --reread the replies of language models
 are parsed again with the current rules. --out keeps the recomputed run.
@@ -70,7 +70,7 @@ def verify(
 
 
 def _recompute(run: str, metrics: list[str] | None, out: str | None, *, reread: bool, json: bool) -> None:
-    from merilo.commands.replay.run import replay_run
+    from merilo.commands.verify.replay import replay_run
 
     found = replay_run(run, metrics=metrics, out=out, reread=reread)
     _print(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
@@ -92,8 +92,6 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
     return {
         "run": str(found.run),
         "state": found.state.value,
-        "sealed": found.sealed,
-        "sealed_now": found.sealed_now,
         "broken": list(found.broken),
         "samples": found.samples,
         "answers": found.answers,
@@ -130,10 +128,10 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
     from merilo.rendering.sanitize import clean
     from merilo.rendering.wording import count
 
-    seal = "every file is as merilo wrote it" if found.sealed else "none; none was written"
-    if found.sealed_now:
-        seal = "was missing or damaged; written now"
-    rows = [("seal", seal), ("store", f"{count(found.samples, 'sample')} and {count(found.answers, 'answer')} read")]
+    rows = [
+        ("seal", "every file is as merilo wrote it"),
+        ("store", f"{count(found.samples, 'sample')} and {count(found.answers, 'answer')} read"),
+    ]
     if found.recomputed:
         equal = "all equal" if not found.different else f"{found.different:,} differ"
         rows.append(("outcomes", f"{found.recomputed:,} of {found.outcomes:,} recomputed, {equal}"))

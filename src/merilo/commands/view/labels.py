@@ -15,7 +15,7 @@ from merilo.commands.label.answers import answer_files, store_answer
 from merilo.commands.label.page import label_page
 from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import first_ticket
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

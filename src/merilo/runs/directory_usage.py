@@ -1,21 +1,39 @@
-"""Removal of the directory of a run that was stopped before anything was answered."""
+"""Requests of a run directory that is not open: their cost, means for estimates, and whether there are any.
+
+The directory of a run that was stopped before anything was answered is removed.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import RunError
-from merilo.runs.balance import balance_in
 from merilo.runs.database import ERRORS, read_only
-from merilo.runs.files import MANIFEST, RUN_FILES, STORE, SUMMARY, read_json_bytes
+from merilo.runs.files import LEDGER, MANIFEST, RUN_FILES, STORE, SUMMARY, read_json_bytes
+from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
 from merilo.runs.schema import STORE_SCHEMA
+from merilo.runs.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+
+def balance_in(directory: Path) -> Balance:
+    """Return the requests and spending of the run in this directory; empty if there is no run. Raises RunError."""
+    if not (directory / STORE).exists():
+        return Balance()
+    with closing(Store.read(directory / STORE)) as store:
+        lines = store.ledger_lines
+        if lines or (directory / LEDGER).exists():
+            return Ledger.read(directory / LEDGER, lines=lines).balance
+        return Balance()
+
 
 _ANSWERED: Final = (
     "SELECT EXISTS (SELECT 1 FROM exchanges) OR EXISTS (SELECT 1 FROM answers WHERE NOT cached)"
@@ -57,3 +75,39 @@ def _scored(summary: Path) -> bool:
         return False
     found: Any = json.loads(read_json_bytes(summary))  # Any: JSON of unknown shape
     return any(row["scored"] for row in found["metrics"])
+
+
+LEAST = 10
+"""Minimum number of conversations through a rubric whose means are used to predict the next ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredUsage:
+    """Means over the conversations of one judge through one rubric, re-asks included."""
+
+    conversations: int
+    requests: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+
+
+def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
+    """Return means by judge and digest of the rubric, if there are enough conversations and all tokens are known.
+
+    Empty if the store cannot be read.
+    """
+    statement = (
+        "SELECT judge, rubric, count(*), sum(requests), sum(input_tokens), sum(output_tokens), sum(seconds)"
+        " FROM exchanges WHERE requests > 0 GROUP BY judge, rubric"
+        " HAVING count(*) >= ? AND count(input_tokens) = count(*) AND count(output_tokens) = count(*)"
+    )
+    try:
+        with closing(read_only(store, STORE_SCHEMA)) as db:
+            rows = db.execute(statement, (LEAST,)).fetchall()
+    except ERRORS:
+        return {}
+    return {
+        (judge, rubric): MeasuredUsage(count, *(total / count for total in totals))
+        for judge, rubric, count, *totals in rows
+    }
