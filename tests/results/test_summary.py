@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
-from judged_rivers import canonical, rows, verdict_for
+from judged_rivers import canonical
 
 import merilo
-from merilo.commands.verify.replay import replay_run
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
-from merilo.rendering.overview import overview_page, overview_record
+from merilo.rendering.overview import overview_page
 from merilo.results.recomputed import summarise
 from merilo.results.summary import Tally
-from merilo.runs.run import SUMMARY
 from merilo.stats.means import mean_interval, ratio_interval
 
 if TYPE_CHECKING:
@@ -250,16 +248,6 @@ def test_equal_input_gives_equal_bytes(told: Callable[..., merilo.Run]) -> None:
         assert canonical(first) == canonical(second)
 
 
-def test_a_replay_has_the_same_intervals(tmp_path: Path) -> None:
-    """Recomputed over the same clusters, every aggregate is bit-equal."""
-    samples = [row | {"metadata": {"doc": place % 7}} for place, row in enumerate(rows(30))]
-    judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-    run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", cache=False, cluster="doc")
-    replay = replay_run(run.path)
-    assert replay.same
-    assert (replay.run.path / SUMMARY).read_bytes() == (run.path / SUMMARY).read_bytes()
-
-
 def test_a_tally_keeps_little() -> None:
     """Of any number of samples: at most 200 numbers, and two for each cluster."""
     tally = Tally((0.0, 1.0), "made:told")
@@ -293,16 +281,6 @@ class Endless(Open):
 
 
 # -- recomputed from the outcomes --------------------------------------------------------------------
-
-
-def test_summarised_again_a_run_says_the_same(told: Callable[..., merilo.Run]) -> None:
-    """From its outcomes the same aggregates come out as the run kept, composites and shares included."""
-    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3} for place in range(60)]
-    values = SOURCE.beta(2, 2, 60).tolist()
-    for cluster in (None, "doc"):
-        docs = [place % 12 for place in range(60)]
-        run = told(values, counts=counts, docs=docs, cluster=cluster, metrics=[Told(), Twice()])
-        assert overview_record(run, metrics=summarise(run)) == overview_record(run)
 
 
 @pytest.mark.parametrize("size", [5, 90, 260])

@@ -178,8 +178,7 @@ class Manifest:
             "wordings",
             "shard",
         )
-        # Older runs do not record rubrics, and only language models read them.
-        if self.rubrics and other.rubrics and _has_language_model(self.judges):
+        if _has_language_model(self.judges):  # other judges read no rubric
             names = (*names, "rubrics")
         mine, theirs = ({**asdict(each), "judges": _without_notes(each.judges)} for each in (self, other))
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))

@@ -347,30 +347,31 @@ class Store:
 
     def asked(self, key: bytes) -> StoredQuestion | None:
         """Return the question under this key with its answer, rubric and raw replies; None if there is none."""
-        self.commit()
-        row = self._one(self._select("key = ?"), key)
-        if row is None:
-            self._check_absent("answers", "key", key)
-            return None
-        with self._error_context:
-            sent = self._exchange_of(row[-1])
-            return self._asked(row, sent)
+        row, sent = self._found(key)
+        return None if row is None else self._asked(row, sent)
 
     def conversation(self, key: bytes) -> Conversation | None:
         """Return the conversation that answered the question under this key, with all its questions in order.
 
         For an answer from the cache: that question only, without judge, rubric and replies.
         """
+        row, sent = self._found(key)
+        if row is None:
+            return None
+        with self._error_context:
+            rows = [row] if sent.replies is None else self._same_conversation(row)
+        asked = tuple(self._asked(each, sent) for each in rows)
+        return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
+
+    def _found(self, key: bytes) -> tuple[tuple[Any, ...] | None, _Sent]:  # Any: the values of a row
+        """Return the row of the answer under this key, and the conversation that it came from."""
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
             self._check_absent("answers", "key", key)
-            return None
+            return None, _NOTHING_SENT
         with self._error_context:
-            sent = self._exchange_of(row[-1])
-            rows = [row] if sent.replies is None else self._same_conversation(row)
-            asked = tuple(self._asked(each, sent) for each in rows)
-        return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
+            return row, self._exchange_of(row[-1])
 
     def keys(self) -> Iterator[bytes]:
         """Yield every key with an answer, in ascending order, read in pages."""
@@ -497,8 +498,9 @@ class Store:
     def _asked(self, row: tuple[Any, ...], sent: _Sent) -> StoredQuestion:
         _, key, kind, record, verdict, failure, sealed, cached, about, number = row
         self._check_row(about, key, kind, record, cached, number)
-        question = records.question_from(kind, record, self._read_text)
-        answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
+        with self._error_context:
+            question = records.question_from(kind, record, self._read_text)
+            answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
         return StoredQuestion(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
 
     def _same_conversation(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -519,7 +521,7 @@ class Store:
         if row is None:
             if number is not None:
                 raise CorruptRow("a conversation is missing")
-            return _Sent("", "", None)
+            return _NOTHING_SENT
         text, *values, seal_found = row
         self._check_row(seal_found, *values)
         _, judge, rubric, replies, *_ = values
@@ -629,3 +631,6 @@ class _Sent:
     judge: str
     rubric: str
     replies: tuple[dict[str, Any], ...] | None  # Any: replies as they were recorded
+
+
+_NOTHING_SENT = _Sent("", "", None)

@@ -83,24 +83,6 @@ def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
     assert "all 4 are bit-equal" in done.stdout
 
 
-def test_a_miss_is_one_sentence_and_wrong_use(recorded: Here) -> None:
-    """A question whose answer is not recorded ends with status 2 and the command that records it."""
-    done = recorded.merilo("runs", "verify", "out", "--metrics", "context_sufficiency", "--out", "kept")
-    assert (done.returncode, done.stdout) == (2, "")
-    told = " ".join(done.stderr.split())
-    assert "has no answer to a question of context_sufficiency about sample 'tower': sufficiency (" in told
-    assert "Evaluate the data with this metric: merilo run DATA --metrics context_sufficiency" in told
-    assert not (recorded.path / "kept").exists()
-
-
-def test_reading_again_is_told(recorded: Here) -> None:
-    """--reread says how many answers were read again; a scripted judge leaves nothing to read."""
-    done = recorded.merilo("runs", "verify", "out", "--reread")
-    assert done.returncode == 0
-    assert "0 of 0 answers differ" in done.stdout
-    assert recorded.json("runs", "verify", "out", "--reread")["replay"]["reread"]["read"] == 0
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -28,7 +28,7 @@ With --metrics, other metrics are computed from the stored answers, and with --r
 are parsed again with the current rules. --out keeps the recomputed run.
 
 Exit codes: 0 verified, 1 recomputes to other numbers, 2 a broken seal, not a run or an answer that is not stored, 3
-cannot tell, because a metric of the run is not known here or has another version.
+cannot tell, because scores were imported, or a metric is not known here or has another version.
 """
 EXAMPLES = """\b
 Examples:
