@@ -5,17 +5,17 @@ The directory of a run that was stopped before anything was answered is removed.
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, read_only
-from merilo.runs.files import LEDGER, MANIFEST, RUN_FILES, STORE, SUMMARY, read_json_bytes
+from merilo.runs.files import LEDGER, MANIFEST, RUN_FILES, STORE, SUMMARY
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.lock import RunLock
+from merilo.runs.manifest import read_summary
 from merilo.runs.schema import STORE_SCHEMA
 from merilo.runs.store import Store
 
@@ -56,7 +56,7 @@ def is_worthless(directory: Path) -> bool:
             (answered,) = db.execute(_ANSWERED).fetchone()
         balance = balance_in(directory)  # a request without a reply may have been billed: its charge must stay
         requests = balance.answered.requests + balance.unanswered.requests
-        return not answered and not requests and not _scored(directory / SUMMARY)
+        return not (answered or requests or _scored(directory / SUMMARY))
     except (*ERRORS, RunError, OSError, ValueError, LookupError, TypeError):
         return False
 
@@ -71,10 +71,7 @@ def discard(directory: Path) -> bool:
 
 
 def _scored(summary: Path) -> bool:
-    if not summary.exists():
-        return False
-    found: Any = json.loads(read_json_bytes(summary))  # Any: JSON of unknown shape
-    return any(row["scored"] for row in found["metrics"])
+    return summary.exists() and any(row.scored for row in read_summary(summary).metrics)
 
 
 LEAST = 10

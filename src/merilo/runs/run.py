@@ -290,7 +290,8 @@ class Run:
         if wanted is None:
             return []
         found = worst_scores(self.manifest, self.brief_records([wanted]), wanted, count)
-        return [self.sample(sample) for sample, _ in found.samples]
+        samples = {each.sample.id: each for each in self.read_samples([sample for sample, _ in found.samples])}
+        return [samples[sample] for sample, _ in found.samples]
 
     def read_samples(self, wanted: Collection[str] | None = None) -> Iterator[SampleResult]:
         """Yield every sample with outcomes, in dataset order; `samples` is the public way to them.
@@ -306,13 +307,10 @@ class Run:
 
     def sample(self, sample_id: str) -> SampleResult:
         """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
-        records = list(islice(self.records_of([sample_id]), len(self.manifest.metrics)))
-        if records:
-            with closing(open_store(self)) as store:
-                sample = store.sample(sample_id)
-            if sample is not None:
-                return SampleResult.of(sample, records)
-        raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
+        found = next(self.read_samples([sample_id]), None)
+        if found is None:
+            raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
+        return found
 
     def asked(self, keys: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
