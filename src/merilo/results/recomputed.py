@@ -12,8 +12,7 @@ from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition
 from merilo.results.early_stopping import EarlyStop, after_stopping, check_own_clusters, stop_of
 from merilo.results.scores import read_scores
-from merilo.results.shares import column_shares
-from merilo.results.summary import combined, composite_seed, with_composite, with_estimate
+from merilo.results.summary import column_shares, combined, composite_seed, with_composite, with_estimate
 from merilo.runs.run import ByMetric
 from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL

@@ -31,8 +31,7 @@ from merilo.runs.database import (
     seal,
 )
 from merilo.runs.files import check_values
-from merilo.runs.partial_replies import PartialReplies, SavedReplies
-from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
+from merilo.runs.records import Conversation, CorruptRow, Exchange, PartialReplies, SavedReplies, StoredQuestion
 from merilo.runs.schema import EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA
 from merilo.runs.store_errors import StoreErrorContext, other_format_error, require_store, store_error
 
