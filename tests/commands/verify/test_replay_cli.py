@@ -30,13 +30,13 @@ def files(run: Path) -> list[bytes]:
 
 
 def test_a_replay_says_that_it_is_bit_equal(recorded: Here) -> None:
-    """The page has the run's table, says how many outcomes are bit-equal, and writes nothing; the status is 0."""
+    """The page has the run's table, says how many outcomes are equal, and writes nothing; the status is 0."""
     before = sorted(path.name for path in recorded.path.iterdir())
     done = recorded.merilo("runs", "verify", "out", "--reread")
     assert (done.returncode, done.stderr) == (0, "")
     shown = recorded.merilo("show", "out").stdout
     assert done.stdout.split("\n\n")[1] == shown.split("\n\n")[1]  # the table
-    assert "all 12 are bit-equal to the recorded ones" in done.stdout
+    assert "12 of 12 recomputed, all equal" in done.stdout
     assert "stored in" not in done.stdout
     assert sorted(path.name for path in recorded.path.iterdir()) == before
 
@@ -80,7 +80,7 @@ def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
     assert "context_relevance(unit=context): not in the run, so there is nothing to compare with" in " ".join(
         done.stdout.split()
     )
-    assert "all 4 are bit-equal" in done.stdout
+    assert "4 of 4 recomputed, all equal" in done.stdout
 
 
 @pytest.mark.parametrize(
