@@ -68,7 +68,7 @@ def test_lines_are_whole_whatever_the_block(
     runs: dict[str, merilo.Run], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines that cross the blocks in which a file is read are not cut."""
-    monkeypatch.setattr("merilo.runs.outcome_lines._BLOCK", block)
+    monkeypatch.setattr("merilo.runs.outcomes._BLOCK", block)
     path = runs["first"].file(OUTCOMES)
     with path.open("rb") as lines:
         expected = [*lines][:6]

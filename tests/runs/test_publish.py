@@ -32,14 +32,13 @@ RUN_FILES = (*RESULTS, SEAL)
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with data, scores, a run, a run that lost its seal, and labels for the run."""
+    """A directory with data, scores, a run, and labels for the run."""
     here = tmp_path_factory.mktemp("template")
     rows = contexts_rows(24)
     (here / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     scores = "".join(f"s{number},{number % 5}\n" for number in range(50))
     (here / "scores.csv").write_text(f"id,rating\n{scores}", encoding="utf-8")
     run = judged_run(here / "run", rows, ["context_relevance"])
-    (judged_run(here / "old", rows, ["context_relevance"]).path / SEAL).unlink()
     label_run(run, here / "first.jsonl", samples=22)
     fill_in(here / "first.jsonl", lambda _: "0")
     calibrate_run(run, here / "first.jsonl", attach=True)
@@ -72,7 +71,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
     "replay": (("runs", "verify", "run", "--out", "new"), "new"),
     "calibrate": (("calibrate", "run", "--labels", "labels.jsonl", "--attach"), "run"),
-    "verify": (("runs", "verify", "old"), "old"),
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
     "page": (("show", "run", "--html", "new.html"), "new.html"),
     "tests": (
