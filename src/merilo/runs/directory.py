@@ -66,9 +66,9 @@ def built(target: Path) -> Generator[Path]:
     So a command that fails or is killed leaves no part of a run, and the same command finishes. A run with equal
     results that `target` already holds stays. Raises RunError for any other content, or if a file cannot be written.
     """
-    staged = target.with_name(f".{target.name}{PART}")
     try:
         _check_target(target)
+        staged = target.with_name(f".{target.name}{PART}")
         _make(staged)
         try:
             with RunLock(staged):
@@ -83,6 +83,8 @@ def built(target: Path) -> Generator[Path]:
 
 def _check_target(path: Path) -> None:
     """Raise RunError for a directory that holds anything but a run, which the new one may equal."""
+    if path.name in {"", ".."}:
+        raise RunError(f"{path} does not name a new directory. Choose another (--out).")
     own = {*RUN_FILES, LABELS}
     if any(each.name not in own for each in path.iterdir()) if path.is_dir() else path.exists():
         raise RunError(f"{path} holds other files. Choose a new directory (--out).")
