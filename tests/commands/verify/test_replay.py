@@ -21,7 +21,6 @@ from merilo.judging.ask import ask
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.metrics.base import MetricDefaults, Score
 from merilo.metrics.context_relevance import ContextRelevance
-from merilo.metrics.registry import default_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -342,13 +341,6 @@ def test_answers_of_judges_without_a_model_stand(tmp_path: Path, judge: Scripted
     assert found.same
     assert found.reread is not None
     assert (found.reread.read, found.reread.unread) == (0, 4)
-
-
-def test_every_default_metric_is_among_those_replayed(tmp_path: Path) -> None:
-    """The scripted run that is replayed has every native metric that a run takes by default and its data allow."""
-    run = scripted(tmp_path / "r")
-    names = {text.partition("(")[0].partition("@")[0] for text in run.metrics}
-    assert names >= set(default_metrics()) - {text.partition("(")[0] for text in run.manifest.left_out}
 
 
 @pytest.fixture(autouse=True)

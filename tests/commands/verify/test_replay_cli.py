@@ -64,15 +64,6 @@ def test_a_difference_is_listed_and_is_the_exit_code(recorded: Here) -> None:
     assert (told["differences"][0]["recorded"]["value"], told["differences"][0]["now"]["value"]) == (0.75, 0.5)
 
 
-def test_json_has_the_run_and_the_comparison(recorded: Here) -> None:
-    """With --json there is one object: the summary as of `merilo show`, and what came of the comparison."""
-    told, shown = recorded.json("runs", "verify", "out", "--reread"), recorded.json("show", "out")
-    assert told["metrics"] == shown["metrics"]
-    assert told["requests"] == 0
-    assert told["replay"]["equal"] == 12
-    assert told["replay"]["same"]
-
-
 def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
     """Metrics that the run did not have are computed, said to be new, and no difference; a name takes its data."""
     done = recorded.merilo("runs", "verify", "out", "--metrics", "context_relevance(unit=context),context_relevance")

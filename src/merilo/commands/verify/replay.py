@@ -161,7 +161,7 @@ def _temporary() -> Generator[Path]:
 
 
 @dataclass(kw_only=True, slots=True)
-class Recomputed:
+class Recomputation:
     """The results that follow from the stored answers of a run."""
 
     manifest: Manifest
@@ -188,7 +188,7 @@ def recompute(
     asked: Sequence[str | Definition] | None = None,
     *,
     reread: Reread | None = None,
-) -> Recomputed:
+) -> Recomputation:
     """Recompute a run; `write` is called with the line of each outcome.
 
     `asked`: the metrics; None for those of the run. Raises what `replay_run` raises.
@@ -197,7 +197,7 @@ def recompute(
         recorded = Recorded(store, run.manifest, again=reread)
         chosen = selected(run, store, recorded, asked)
         manifest = _manifest(run.manifest, chosen, everything=asked is None)
-        found, done = Recomputed(manifest=manifest), 0
+        found, done = Recomputation(manifest=manifest), 0
         tallies = Tallies(spans_of(chosen.metrics), chosen.composites, manifest.fingerprint)
         stop = stop_of(manifest)
         deciding = None if stop is None else stop.deciding(chosen.metrics, lenient=True)
