@@ -73,9 +73,9 @@ def test_estimates_lists_and_worst_samples_mark_weak_metrics(run: Run) -> None:
     needed = power_record(power_of([run], 0.1))["needed"]
     assert (needed[WEAK]["weak"], needed["faithfulness"]["weak"]) == (True, False)
     assert runs_record(list_runs(run.path.parent))["runs"][0]["weak"] == [WEAK]
-    found = worst(run, WEAK, 2)
-    assert str(worst_page(run, found, 100)).startswith(f"{WEAK} *: ")
-    assert worst_record(run, found)["weak"] is True
+    found, texts = worst(run, WEAK, 2)
+    assert str(worst_page(run, found, texts, 100)).startswith(f"{WEAK} *: ")
+    assert worst_record(run, found, texts)["weak"] is True
 
 
 def test_a_replay_marks_weak_metrics(run: Run, tmp_path: Path) -> None:
