@@ -11,7 +11,7 @@ from each_case import each_case
 from server import Asked, JudgeServer
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
 from merilo.engine.installed import packages
 from merilo.engine.installed.prompts import Prompt, wording_for

@@ -9,7 +9,7 @@ import pytest
 
 import merilo
 from merilo.commands.gate.suite import suite_from, suite_of
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.noncommittal import Noncommittal

@@ -26,13 +26,13 @@ from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparability import score_affecting_differences
 from merilo.results.scores import read_scores
-from merilo.runs.content import record_all
 from merilo.runs.database import seal
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY
+from merilo.runs.schema import record_all
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 

@@ -23,7 +23,7 @@ from merilo.api import merge
 from merilo.cli import outcome
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
@@ -303,12 +303,12 @@ def test_only_an_equal_run_may_be_there(here: Path, tmp_path: Path) -> None:
     evaluated(tmp_path / "other", rows(2))
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "notes.txt").write_text("mine")
-    shutil.copytree(tmp_path / "files", tmp_path / "new.part")
+    shutil.copytree(tmp_path / "files", tmp_path / ".new.part")
     for name, message in (("other", "other results"), ("files", "other files"), ("new", "in the way")):
         with pytest.raises(RunError, match=message):
             merge(parts, tmp_path / name)
     assert (tmp_path / "files" / "notes.txt").read_text() == "mine"
-    assert (tmp_path / "new.part" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / ".new.part" / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert canonical(merge(parts, tmp_path / "empty")) == canonical(first)
 

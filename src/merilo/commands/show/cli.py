@@ -130,8 +130,10 @@ def _worst(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found = worst.worst(run, worst.metric_of(run, metric), most)
-    return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
+    found, texts = worst.worst(run, worst.metric_of(run, metric), most)
+    return (
+        worst.worst_record(run, found, texts) if json else worst.worst_page(run, found, texts, page_width(), language)
+    )
 
 
 def _people(path: str, by: Sequence[str], *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
@@ -187,9 +189,9 @@ def _summary(
     judge_only: bool,
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.correction import corrected_of
-    from merilo.commands.show.run import summarise
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
+    from merilo.results.recomputed import summarise
     from merilo.runs.run import Run
     from merilo.stats.intervals import LEVEL
 
