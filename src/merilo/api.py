@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
-    from merilo.commands.power.result import Power
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
     from merilo.runs.run import Run
@@ -107,44 +106,6 @@ def plan(data: str | PathLike[str] | Records, options: PlanOptions) -> Estimate:
     from merilo.commands.plan.run import run_estimate
 
     return run_blocking(run_estimate(data, options, sample=options.sample, latency_s=options.latency_s))
-
-
-def power(
-    *pilots: Run | str | PathLike[str],
-    difference: float | None = None,
-    metrics: Sequence[str] | None = None,
-    until_decided: str | PathLike[str] | None = None,
-    samples: int | None = None,
-    cluster: str | None = None,
-    power: float = 0.8,
-    level: float = 0.95,
-) -> Power:
-    """Plan the size of a comparison from pilot runs: samples needed, and whether stopping early can pay.
-
-    Args:
-        pilots: one run, or two runs that are compared, or their directories. One run does not show how two runs differ
-            sample by sample, so merilo then assumes that both score each sample independently.
-        difference: the difference of means to detect, in the unit of each metric.
-        metrics: the metrics to plan for. None: all of the pilot.
-        until_decided: a suite file, as in `evaluate`.
-        samples: number of samples of the run that may stop early. None: as many as the first pilot has.
-        cluster: as in `evaluate`.
-        power: probability of detecting the difference if it exists.
-        level: confidence level of the planned comparison.
-
-    Raises:
-        UsageError: neither a difference nor a suite is given (unless the first pilot has several draws), or a value
-            cannot be used.
-        DataError: two pilots have no sample in common.
-        RunError: a pilot cannot be read.
-    """
-    from merilo.commands.gate.suite import until_from
-    from merilo.commands.power.run import power_of
-
-    until = None if until_decided is None else until_from(until_decided)
-    return power_of(
-        pilots, difference, metrics=metrics, until=until, most=samples, cluster=cluster, power=power, level=level
-    )
 
 
 def import_scores(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.distributions import normal_quantile
+from merilo.stats.distributions import normal_cdf, normal_quantile
 from merilo.stats.intervals import LEVEL, check_level
 from merilo.stats.power import POWER
 
@@ -35,9 +35,25 @@ class LabelSpread:
         residual = min(max(residual, 0.0), max(variance, error**2 * labelled))
         return cls(residual, max(variance - residual, 0.0), samples)
 
+    @classmethod
+    def corrected(cls, error: float, judged: float, labelled: int, samples: int) -> LabelSpread:
+        """Return the spread from the standard errors of a corrected number and of the judge's own number."""
+        return cls.of(error, labelled, samples, judged**2 * samples)
+
     def error(self, labelled: int) -> float:
         """Return the standard error with this number of labelled samples."""
         return sqrt(self.residual / labelled + self.explained / self.samples)
+
+    def power(self, effect: float, labelled: int, *, level: float = LEVEL) -> float:
+        """Return the probability that a comparison with this number of labelled samples shows a true difference.
+
+        Normal approximation, both tails.
+        """
+        error = self.error(labelled)
+        if not error:
+            return float(effect != 0)
+        limit = normal_quantile((1 + level) / 2)
+        return normal_cdf(abs(effect) / error - limit) + normal_cdf(-abs(effect) / error - limit)
 
 
 def labels_needed(

@@ -50,6 +50,16 @@ def detectable_effect(freedom: float, *, power: float = POWER, level: float = LE
     return root(lambda effect: t_power(effect, freedom, level=level) - power, 0.0, high)
 
 
+def samples_for(effect: float, detectable: float, samples: int) -> int | None:
+    """Return the number of samples that detect `effect`, if `samples` detect `detectable`; None if too many.
+
+    The smallest detectable difference shrinks with the square root of the number of samples.
+    """
+    if not effect or (needed := samples * (detectable / effect) ** 2) > MOST:
+        return None
+    return ceil(needed)
+
+
 @dataclass(frozen=True, slots=True)
 class SamplesNeeded:
     """The number of samples that a difference needs, estimated from a pilot."""

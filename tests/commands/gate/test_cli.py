@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -85,14 +84,14 @@ def test_wrong_use_is_told_in_a_sentence(gated: Here, words: str, sentence: str)
 
 
 def test_the_page_says_what_would_decide(gated: Here) -> None:
-    """The drop that can be excluded, and one that would pass."""
+    """The drop that can be excluded, and the number of samples that would decide; no larger drop."""
     words = ("gate", "new", "--baseline", "old", "--max-drop")
     text = " ".join(gated.merilo(*words, "0.02").stdout.split())
     (gate,) = gated.json(*words, "0.02")["gates"]
     assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded." in text
     assert gate["deciding"] == []
-    allowed = text.split("or allow a drop of ")[1].split()[0].removesuffix(".")
-    assert gated.merilo(*words, allowed).returncode == 0
+    needed = int(text.split("use more samples. About ")[1].split()[0].replace(",", ""))
+    assert needed > SAMPLES
     assert "Limits cover sampling of questions, not judge error." in text
 
 
@@ -139,56 +138,3 @@ def test_an_unknown_key_of_a_suite_names_the_near_one(gated: Here) -> None:
     done = gated.merilo("gate", "new", "--suite", "gates.yaml")
     assert done.returncode == 2
     assert "gates.yaml: unknown key 'minimum'; did you mean minimums?" in done.stderr
-
-
-# -- plan ---------------------------------------------------------------------------------------------
-
-
-def test_a_pilot_says_how_many_samples_a_difference_needs(gated: Here) -> None:
-    """Two pilots tell by their paired differences; one by an assumption, which is said."""
-    both = gated.json("plan", "--power", "old", "--power", "new", "--difference", "0.05")["power"]
-    one = gated.json("plan", "--power", "old", "--difference", "0.05")["power"]
-    assert both["needed"]["id_recall"]["paired"] is True
-    assert one["needed"]["id_recall"]["paired"] is False
-    assert one["needed"]["id_recall"]["samples"] > 100
-    said = " ".join(gated.merilo("plan", "--power", "old", "--difference", "0.05").stdout.split())
-    assert f"id_recall {one['needed']['id_recall']['samples']:,} samples;" in said
-    assert "The estimate assumes that both runs score each sample independently" in said
-
-
-def test_a_plan_says_whether_stopping_early_can_pay(gated: Here) -> None:
-    """Beside the costs of the data set, for as many samples as it has."""
-    (gated.path / "gates.toml").write_text("[minimums]\nid_recall = 0.5\n", encoding="utf-8")
-    words = ["old.jsonl", "--metrics", "id_recall", "--power", "old", "--until-decided", "gates.toml"]
-    found = gated.json("plan", *words)
-    early = found["power"]["early"]["id_recall"]
-    assert (found["samples"], early["most"], early["pays"]) == (SAMPLES, SAMPLES, True)
-    assert early["samples"] < SAMPLES
-    text = " ".join(gated.merilo("plan", *words).stdout.split())
-    assert "id_recall minimum 0.5: saves samples. It would use" in text
-    assert "merilo run old.jsonl --metrics id_recall --until-decided gates.toml" in text
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("", "Give a file to evaluate (DATA) or a pilot run (--power RUN)"),
-        ("old.jsonl --difference 0.1", "--difference needs a pilot run"),
-        ("--power old", "--power needs the difference to detect"),
-        ("--power old --difference 0", "a finite number other than 0, got 0"),
-        ("--power old --difference 2", "A difference of 2 is impossible: id_recall is between 0 and 1."),
-        ("--power old --power new --power old --difference 0.1", "expected one or two pilot runs, got 3"),
-        ("--power old --difference 0.1 --metrics nothing", "No metric 'nothing' in old"),
-    ],
-)
-def test_what_a_pilot_cannot_tell_is_refused(gated: Here, words: str, sentence: str) -> None:
-    """A pilot without a question, a question without a pilot, a difference that cannot be."""
-    done = gated.merilo("plan", *words.split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in " ".join(done.stderr.split())
-
-
-def test_a_plan_of_data_alone_is_as_before(gated: Here) -> None:
-    """Without a pilot its JSON has no word of one."""
-    assert "power" not in gated.json("plan", "old.jsonl", "--metrics", "id_recall")
-    assert json.dumps(gated.json("plan", "--power", "old", "--difference", "0.1")).startswith('{"power":')

@@ -19,6 +19,7 @@ from merilo.commands.calibrate.attached_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.calibrate.text import calibrated_page
 from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.run import compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
@@ -520,26 +521,13 @@ def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None
     assert "needs two runs" in wrong.stderr
 
 
-def test_plan_tells_how_many_labels_decide(tmp_path: Path) -> None:
-    """Fewer labels are planned once some show that the judge helps; a gate and a comparison are planned alike."""
-    first, second = pair(tmp_path, 300, lift=1, shared=0)
-    (tmp_path / "gates.toml").write_text(f"[minimums]\n{METRIC} = 0.4\n", encoding="utf-8")
-    runs = ["--labels", str(first.path), "--labels", str(second.path)]
-
-    def planned(*options: str) -> Row:
-        done = Here(tmp_path).merilo("plan", *options, "--json")
-        assert (done.returncode, done.stderr) == (0, "")
-        (row,) = json.loads(done.stdout)["labels"]
-        return row
-
-    before = planned(*runs, "--difference", "0.1")
+def test_the_draw_and_the_comparison_tell_how_many_labels_decide(tmp_path: Path) -> None:
+    """The draw states its power as if the judge were useless; a comparison, the labels of a small difference."""
+    first, second = pair(tmp_path, 300, lift=0, shared=0)
+    (few,), (many,) = (label_run(first, other=second, metric=METRIC, samples=n).remarks for n in (40, 160))
+    assert "Labels of 40 samples show a true difference of 0.1 with a probability of" in few
+    chances = [int(each.split("probability of ")[1].split("%")[0]) for each in (few, many)]
+    assert 5 < chances[0] < chances[1] <= 100
     labelled(first, second, tmp_path / "t.jsonl", 60)
-    after = planned(*runs, "--difference", "0.1")
-    assert (before["labelled"], after["labelled"]) == (0, 60)
-    assert 20 <= after["labels"] < before["labels"] <= 300
-    gate = planned("--labels", str(second.path), "--gates", "gates.toml")
-    assert gate["decides"] == "minimum 0.4"
-    text = Here(tmp_path).merilo("plan", *runs).stdout
-    assert "Labelled samples that decide, with a power of 80 %" in text
-    wrong = Here(tmp_path).merilo("plan", "--labels", str(first.path))
-    assert "--gates SUITE" in wrong.stderr
+    text = " ".join(str(compare_runs([first, second])).split())
+    assert "and one of 0.05 takes about" in text or "and one of 0.05 takes labels of more than" in text

@@ -62,6 +62,8 @@ class Row:
     """The comparison by the judge's verdicts on the same number of contexts in both runs, per sample the smaller one;
     None if the numbers are equal, or if the metric does not judge each context alone.
     """
+    worth: float = 0.0
+    """5 % of the metric's range: a difference that merilo says how many questions would show; 0 without a range."""
     errors: ErrorDifference | None = None
     """The judge's mean errors on both runs by the labelled pairs; None without any."""
 

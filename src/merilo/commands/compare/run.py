@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.paired_labels import paired_labels
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 """Number of ids that are named as examples."""
+_WORTH = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             weak=any(metric in weak_metrics(run.manifest) for run in (measured[0], measured[other])),
             basis=basis_of(metric, corrected=each.by_judge is not None),
             same_contexts=contexts.comparisons.get((metric, other)),
+            worth=_worth(matching[0].columns[metric]),
             errors=_errors(matching, metric, labels.labels.get((metric, other)), wanted.level),
         )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
@@ -299,6 +302,11 @@ def _errors(
     names = scores[0].clusters
     clusters = None if names is None else [names[place] for place in labels.places.tolist()]
     return judge_error_difference(labels, scores[0].columns[metric].span, clusters=clusters, level=level)
+
+
+def _worth(column: Column) -> float:
+    low, high = column.span
+    return _WORTH * (high - low) if isfinite(high - low) else 0.0
 
 
 def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:

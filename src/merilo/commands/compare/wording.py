@@ -10,10 +10,22 @@ from merilo.commands.compare.judge_errors import NEEDED
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
-from merilo.rendering.wording import HUMAN_LABELS, NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
+from merilo.rendering.wording import (
+    HUMAN_LABELS,
+    NONE,
+    OWN_ERROR,
+    REMARKS,
+    about,
+    count,
+    covers_imported,
+    number,
+    percent,
+)
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Conclusion, Policy
+from merilo.stats.label_power import LabelSpread, labels_needed
 from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.power import samples_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,9 +150,27 @@ def _detectable(found: RunComparison, row: Row) -> str:
     if row.comparison.detectable is None:
         return ""
     text = f"80 % of such comparisons would show a true difference of {number(row.comparison.detectable)}"
+    if more := _more_questions(row, row.comparison.detectable):
+        text += f", and one of {row.worth:g} takes {more}"
     if _read(found) == 1:
         return text
-    return f"{text} without the correction for {_many(found)}; with it, the difference must be larger"
+    return f"{text}, without the correction for {_many(found)}; with it, the difference must be larger"
+
+
+def _more_questions(row: Row, detectable: float) -> str:
+    """Return the number of questions or labels that show a small difference; empty if those so far do."""
+    pairs, correction = row.comparison.counts.pairs, row.comparison.correction
+    if row.basis is Basis.LABELS and correction is not None:
+        error, judged = correction.corrected.error, correction.judged.error
+        if error is None or judged is None:
+            return ""
+        spread = LabelSpread.corrected(error, judged, correction.labelled, pairs)
+        labels = labels_needed(row.worth, spread, two_sided=True)
+        if labels is None:
+            return f"labels of more than these {count(pairs, 'question')}"
+        return f"about {about(labels)} labelled questions" if labels > correction.labelled else ""
+    needed = samples_for(row.worth, detectable, pairs)
+    return f"about {about(needed)} questions" if needed is not None and needed > pairs else ""
 
 
 def _corrected_away(found: RunComparison, row: Row) -> str:

@@ -92,17 +92,7 @@ class Suite:
         return not self.means and (self.max_drop is None or self.max_drop == {})
 
     def until(self) -> EarlyStop:
-        """Return the minimums as a rule that checks after each sample. Raises UsageError for drops and clusters."""
-        if self.max_drop is not None and self.max_drop != {}:
-            raise UsageError(
-                "The forecast of early stopping supports minimums only, but this suite has max_drop. Put the minimums "
-                "into another suite."
-            )
-        if self.cluster:
-            raise UsageError(
-                "The forecast of early stopping does not support clusters, but this suite has cluster = "
-                f"{self.cluster!r}."
-            )
+        """Return the minimums as a rule that checks after each sample. Raises UsageError without minimums."""
         if not self.means:
             raise UsageError(
                 "Early stopping needs minimums, but this suite has none. Add a table [minimums] with m = 0.8."
@@ -176,17 +166,6 @@ def suite_from(
 
 def _without(limits: Mapping[str, float], others: Mapping[str, float]) -> dict[str, float]:
     return {metric: limit for metric, limit in limits.items() if metric not in others}
-
-
-def until_from(given: str | PathLike[str] | EarlyStop) -> EarlyStop:
-    """Return the rule for early stopping: as given, or the minimums of a suite in a file. Raises UsageError."""
-    if isinstance(given, EarlyStop):
-        return given
-    suite = read_suite(given)
-    try:
-        return suite.until()
-    except UsageError as error:
-        raise UsageError(f"{given}: {error}") from None
 
 
 def one_of(options: type[E], value: object, name: str) -> E | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from math import floor
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -12,10 +11,13 @@ from merilo.commands.gate.result import CannotTell, Kind
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import OWN_ERROR, covers_imported
+from merilo.rendering.wording import OWN_ERROR, about, covers_imported
 from merilo.results.basis import Basis
 from merilo.runs.run import Run
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
+from merilo.stats.label_power import LabelSpread, labels_needed
+from merilo.stats.power import POWER, samples_for
 
 if TYPE_CHECKING:
     from merilo.commands.gate.result import Gate, Gates
@@ -183,7 +185,7 @@ def _advice(gate: Gate) -> str:
     if gate.withheld:
         return "label some samples."
     if gate.basis is Basis.LABELS:
-        return "label more samples. Their labels are added to those so far."
+        return f"label more samples. Their labels are added to those so far.{_needed(gate)}"
     if gate.deciding:
         some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
         end = "best" if gate.decision.would is GateVerdict.PASS else "worst"
@@ -191,12 +193,32 @@ def _advice(gate: Gate) -> str:
         return f"would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
     if gate.decision.lower is None:
         return "use more or other samples."
-    drop = gate.decision.excluded_drop
-    if gate.kind is Kind.DROP and drop is not None:
-        return f"use more samples (merilo plan --power estimates how many) or allow a drop of {_above(drop):.3f}."
-    return "use more samples."
+    return f"use more samples.{_needed(gate)}"
 
 
-def _above(drop: float) -> float:
-    """Return the smallest multiple of 0.001 above a drop: with it allowed, the gate would pass."""
-    return (floor(drop * 1_000) + 1) / 1_000
+def _needed(gate: Gate) -> str:
+    """Return a sentence on the number of samples or labels that would decide; empty if it cannot be estimated."""
+    decision = gate.decision
+    error = _error(decision)
+    if gate.sequential or error is None or decision.value is None:
+        return ""
+    effect = abs(decision.value - (gate.asked if gate.kind is Kind.MINIMUM else -gate.asked))
+    what = "mean" if gate.kind is Kind.MINIMUM else "difference"
+    if gate.basis is Basis.LABELS:
+        judged = None if gate.by_judge is None else _error(gate.by_judge)
+        spread = None if judged is None else LabelSpread.corrected(error, judged, gate.labelled, gate.samples)
+        needed = None if spread is None else labels_needed(effect, spread, two_sided=False, level=decision.level)
+        done, thing = gate.labelled, "labelled samples"
+    else:
+        detectable = error * (normal_quantile(decision.level) + normal_quantile(POWER))
+        needed, done, thing = samples_for(effect, detectable, gate.samples), gate.samples, "samples"
+    if needed is None or needed <= done:
+        return ""
+    return f" About {about(needed)} {thing} would decide if the {what} stays."
+
+
+def _error(decision: Decision) -> float | None:
+    """Return the standard error that the limits imply; None without limits."""
+    if decision.lower is None or decision.upper is None:
+        return None
+    return (decision.upper - decision.lower) / (2 * normal_quantile(decision.level))

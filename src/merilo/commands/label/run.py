@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
+from statistics import variance
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.label.tasks import (
@@ -25,6 +26,8 @@ from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
+from merilo.stats.correction import DECIDING_LABELLED
+from merilo.stats.label_power import LabelSpread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -172,6 +175,7 @@ class _Drawing:
         unit = self._unit([case for cases in drawn_samples.values() for case in cases])
         if unit is Unit.VALUE:
             remarks.append(f"{self.metric}: {_WHY_VALUE}.")
+        remarks += self._power(scores, sorted(common), len(drawn_samples))
         lines = [
             line
             for sample in self._shuffled(drawn_samples)
@@ -187,6 +191,17 @@ class _Drawing:
             len(strata) > 1,
             tuple(remarks),
         )
+
+    def _power(self, scores: Sequence[RunScores], ids: Sequence[str], labelled: int) -> list[str]:
+        """Return how likely this number of labelled samples shows a difference of two runs, if the judge is useless."""
+        low, high = scores[0].columns[self.metric].span
+        if len(self.runs) == 1 or labelled < DECIDING_LABELLED or not isfinite(high - low):
+            return []
+        values = [dict(zip(each.ids, each.columns[self.metric].values.tolist(), strict=True)) for each in scores]
+        spread = LabelSpread(variance(values[0][each] - values[1][each] for each in ids), 0.0, len(ids))
+        effect = 0.1 * (high - low)
+        found = f"{spread.power(effect, labelled):.0%}, or more if the judge is good"
+        return [f"Labels of {labelled:,} samples show a true difference of {effect:.2g} with a probability of {found}."]
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
         with JudgedRun(run) as judged:

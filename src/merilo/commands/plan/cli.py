@@ -4,50 +4,30 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import use_cache
-from merilo.commands.flags import Debug, Json, Qrels, SourceDocuments
+from merilo.commands.flags import Debug, Json, Qrels, SourceDocuments, given
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.plan.options import PlanOptions
-from merilo.commands.power.cli import (
-    Difference,
-    Gates,
-    Labelled,
-    Pilot,
-    PilotCluster,
-    Pilots,
-    UntilDecided,
-    report_labels,
-    report_power,
-)
-from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from merilo.commands.power.result import Power
     from merilo.engine.amounts import Estimate
 
 HELP = """Say how many requests a run over DATA would send, how many tokens they are, and what they cost.
 
 Nothing is asked and no key is needed. Questions that several metrics share, and what the run at --out or the cache
 holds already, are not counted again. Once the run has begun, its own tokens and times are taken.
-
-With --power, a run that is there serves as a pilot: how many samples show a --difference between two runs, and whether
-a run that stops early (--until-decided) can pay. DATA may then be left out.
-With --labels, finished runs show how many human labels decide their comparison, or the gates of a suite (--gates).
 """
 EXAMPLES = """\b
 Examples:
   merilo plan answers.jsonl --judge openai:gpt-4.1-mini
   merilo plan answers.jsonl --metrics faithfulness,context_recall --judge openai:gpt-4.1-mini --out runs/first
   merilo plan answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1 --prices prices.toml
-  merilo plan --power runs/old --power runs/new --difference 0.03
-  merilo plan answers.jsonl --judge openai:gpt-4.1-mini --power runs/first --until-decided gates.toml
-  merilo plan --labels runs/old --labels runs/new --metrics faithfulness
 """
 _OWN = {
     "--sample": 1,
@@ -55,10 +35,6 @@ _OWN = {
     "--json": 0,
     "--full": 0,
     "--debug": 0,
-    "--power": 1,
-    "--difference": 1,
-    "--labels": 1,
-    "--gates": 1,
 }
 """Options that `merilo run` does not know, or that would change what it prints, and how many words follow each."""
 
@@ -98,36 +74,18 @@ _OWN = {
 def plan(
     options: PlanOptions,
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="The file to evaluate.", show_default=False)
-    ] = None,
+        str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
+    ],
     qrels: Qrels = None,
     documents: SourceDocuments = None,
-    power: Pilots = None,
-    difference: Difference = None,
-    until_decided: UntilDecided = None,
-    cluster: PilotCluster = None,
-    labels: Labelled = None,
-    gates: Gates = None,
     full: Annotated[bool, typer.Option("--full", help="Print the upper bound, however high it is.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Estimate and report."""
     del debug  # main reads it
-    pilot = Pilot(power or [], difference, until_decided, cluster, tuple(labels or ()), gates)
-    pilot.check(data)
-    metrics = cast("list[str] | None", options.metrics)  # as the flag reads them
-    if pilot.labels:
-        if data is not None or pilot.runs:
-            raise UsageError("--labels estimates labels alone; leave out DATA and --power.")
-        report_labels(pilot, metrics, json=json)
-        return
-    if data is None:
-        _report_power(pilot, metrics, json=json)
-        return
     found = _planned(data, (qrels, documents), options)
-    power_of_pilot = pilot.estimates(metrics, found.samples)
-    report(found, json=json, run=_run_command(sys.argv[1:]), power=power_of_pilot, full=full)
+    report(found, json=json, run=_run_command(sys.argv[1:]), full=full)
 
 
 def _planned(data: str, judgements: tuple[str | None, str | None], options: PlanOptions) -> Estimate:
@@ -139,16 +97,9 @@ def _planned(data: str, judgements: tuple[str | None, str | None], options: Plan
     return run_blocking(run_estimate(source, options, sample=options.sample, latency_s=options.latency_s))
 
 
-def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:
-    found = pilot.estimates(metrics, None)
-    if found is not None:
-        report_power(found, json=json)
-
-
-def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None, full: bool = False) -> None:
-    """Print an estimate and the result of a pilot. `run`, `full`: as in `plan_page`."""
+def report(found: Estimate, *, json: bool, run: str = "", full: bool = False) -> None:
+    """Print an estimate. `run`, `full`: as in `plan_page`."""
     from merilo.commands.plan.text import plan_page, plan_record
-    from merilo.commands.power.result import power_record, power_section
     from merilo.providers.prices import outdated
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, tell, write
@@ -156,13 +107,9 @@ def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = 
     if warning := outdated(found.prices, datetime.now(UTC).date()):
         tell(warning)
     if json:
-        estimates = {} if power is None else {"power": power_record(power)}
-        write(json_text({**plan_record(found), **estimates}) + "\n")
-        return
-    page = plan_page(found, page_width(), run=run, full=full)
-    if power is not None:
-        power_section(page, power)
-    show(page)
+        write(json_text(plan_record(found)) + "\n")
+    else:
+        show(plan_page(found, page_width(), run=run, full=full))
 
 
 def _run_command(words: list[str]) -> str:
