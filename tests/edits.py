@@ -114,5 +114,4 @@ def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -
         "label": ("label", run, "--metric", metric, "-o", folder / "tasks.jsonl", "--sample", 4),
         "judge check": ("judge", "check", run, other),
         "verify": ("runs", "verify", run, "--reread"),
-        "plan": ("plan", "--power", run, "--difference", 0.1),
     }

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         gate,
         plan,
     )
+    from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until
+    from merilo.commands.evaluate.pipeline_options import Calls
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
@@ -40,6 +42,8 @@ _HOMES = {
         "gate",
         "plan",
     ),
+    "merilo.commands.evaluate.options": ("Limits", "Model", "Reading", "Storage", "Until"),
+    "merilo.commands.evaluate.pipeline_options": ("Calls",),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
     "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
@@ -53,6 +57,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Calls",
     "Context",
     "DataError",
     "Dataset",
@@ -60,16 +65,21 @@ __all__ = [
     "Failed",
     "Failure",
     "Interrupted",
+    "Limits",
     "MeriloError",
     "Metric",
+    "Model",
     "Outcome",
     "ProviderDown",
+    "Reading",
     "Run",
     "RunError",
     "Sample",
     "Score",
     "ScriptedJudge",
+    "Storage",
     "Undefined",
+    "Until",
     "UsageError",
     "aevaluate",
     "aevaluate_pipeline",

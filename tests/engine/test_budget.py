@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import Here
+from grouping import grouped
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
 
@@ -381,14 +382,14 @@ def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: 
     server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
     judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url))
     arguments: dict[str, Any] = {"judge": judge, "prices": PRICES, "cache": False, "number": 1, "out": tmp_path / "c"}
-    check = judge_check(**arguments, max_cost_usd=12.0)
+    check = judge_check(**grouped(**arguments, max_cost_usd=12.0))
     asked = server.count
     spent = check.usage["cost_usd"]
     assert check.stopped is not None
     assert asked > 3
     assert 6.0 < spent <= 12.0
     assert "spent" in check.stopped
-    assert judge_check(**arguments, max_cost_usd=12.0).stopped == check.stopped
+    assert judge_check(**grouped(**arguments, max_cost_usd=12.0)).stopped == check.stopped
     assert server.count == asked
 
 

@@ -199,7 +199,7 @@ def test_a_run_says_what_became_of_its_cache(good: bytes, home: Path, monkeypatc
 
     out = home.parent.parent
     told = merilo.evaluate(rows(5), judge=judge, out=out / "told", progress=Notes())
-    without = merilo.evaluate(rows(5), judge=judge, out=out / "without", cache=False)
+    without = merilo.evaluate(rows(5), judge=judge, out=out / "without", storage={"cache": False})
     assert canonical(told) == canonical(without)
     assert [note for note in notes if "renamed to verdicts.sqlite.damaged-1" in note] == notes
     assert len(notes) == 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from graded_runs import judge
+from grouping import grouped
 from judged_rivers import canonical
 
 import merilo
@@ -47,7 +48,7 @@ def rows(relevant: float, count: int = SAMPLES, *, per_document: int = 3) -> lis
 def evaluated(data: list[dict[str, Any]], out: Path, until: Any = None, **arguments: Any) -> merilo.Run:
     """A run with a scripted judge."""
     options = {"metrics": [METRIC], "judge": merilo.ScriptedJudge.by(judge, version="1"), "cache": False}
-    return merilo.evaluate(data, **{**options, "out": out, "until_decided": until, **arguments})
+    return merilo.evaluate(data, **grouped(**{**options, "out": out, "until_decided": until, **arguments}))
 
 
 async def slow(question: Question[Any]) -> Any:

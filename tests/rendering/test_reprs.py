@@ -60,7 +60,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "compare": api.compare(first, second),
         "gate": api.gate(first, minimums={"context_relevance": 0.9}, baseline=second, max_drop=0.1),
         "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
-        "power": api.power(first, second, difference=0.1),
         "label": tasks,
         "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
         "agree": judges_agreement([first, second]),
@@ -119,7 +118,7 @@ def test_gates_show_each_decision(results: dict[str, object]) -> None:
 
 
 def test_a_plan_prints_as_the_command_does(results: dict[str, object]) -> None:
-    """`print(plan)` is the page of `merilo plan`; the table of a notebook has the same amounts."""
+    """`print(plan)` is the page of `merilo run --plan`; the table of a notebook has the same amounts."""
     text = str(results["plan"])
     assert "Nothing was sent. All amounts are estimates." in text
     assert "Expected: no request, nothing to pay" in Tags(results["plan"]._repr_html_()).text  # type: ignore[attr-defined]

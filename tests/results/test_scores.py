@@ -31,7 +31,7 @@ SAMPLES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def run(tmp_path: Path) -> merilo.Run:
-    return merilo.evaluate(SAMPLES, metrics=METRICS, out=tmp_path / "run", cache=False)
+    return merilo.evaluate(SAMPLES, metrics=METRICS, out=tmp_path / "run", storage={"cache": False})
 
 
 def rewritten(run: merilo.Run, change: Callable[[dict[str, Any]], object]) -> merilo.Run:
@@ -115,7 +115,7 @@ def test_a_metric_that_is_not_there_is_refused_with_the_near_ones(run: merilo.Ru
 
 def test_a_name_that_several_metrics_share_is_refused(tmp_path: Path) -> None:
     """Which recall is meant must be said where there are two."""
-    run = merilo.evaluate(SAMPLES, metrics=["recall@1", "recall@2"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(SAMPLES, metrics=["recall@1", "recall@2"], out=tmp_path / "run", storage={"cache": False})
     with pytest.raises(UsageError, match=r"No unique metric 'recall' .*did you mean recall@1 or recall@2"):
         read_scores(run, metrics=["recall"])
 
@@ -134,7 +134,7 @@ def test_clusters_may_be_a_field_of_the_samples(run: merilo.Run) -> None:
 def test_samples_without_a_cluster_are_counted_and_named(tmp_path: Path) -> None:
     """Nothing is put into a cluster of its own in silence."""
     samples = [sample | {"metadata": {"doc": "d"} if sample["id"] == "q4" else {}} for sample in SAMPLES]
-    run = merilo.evaluate(samples, metrics=METRICS, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(samples, metrics=METRICS, out=tmp_path / "run", storage={"cache": False})
     with pytest.raises(DataError, match=r"^3 samples have no cluster field 'doc': q1, q\"2\\, вопрос\."):
         read_scores(run, cluster="doc")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
+from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 
 import merilo
@@ -107,7 +108,7 @@ def told(tmp_path: Path) -> Callable[..., merilo.Run]:
         ]
         number = len(list(tmp_path.iterdir()))
         options = {"metrics": [Told()], "out": tmp_path / f"run{number}", "cache": False} | arguments
-        return merilo.evaluate(samples, **options)
+        return merilo.evaluate(samples, **grouped(**options))
 
     return run
 
@@ -254,7 +255,7 @@ def test_a_replay_has_the_same_intervals(tmp_path: Path) -> None:
     """Recomputed over the same clusters, every aggregate is bit-equal."""
     samples = [row | {"metadata": {"doc": place % 7}} for place, row in enumerate(rows(30))]
     judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-    run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", cache=False, cluster="doc")
+    run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", storage={"cache": False}, cluster="doc")
     replay = replay_run(run.path)
     assert replay.same
     assert (replay.run.path / SUMMARY).read_bytes() == (run.path / SUMMARY).read_bytes()

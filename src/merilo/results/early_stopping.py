@@ -1,4 +1,4 @@
-"""Early stopping (`--until-decided`): a run ends once every minimum is shown to be met or to be missed.
+"""Early stopping (`--until`): a run ends once every minimum is shown to be met or to be missed.
 
 Samples are then evaluated in a random order that depends on their ids and a seed. After every sample each gate checks
 a confidence sequence (`merilo.stats.sequential`), which is valid however often it is checked. Outcomes are processed
@@ -79,7 +79,7 @@ class EarlyStop:
         gates: list[_Gate] = []
         for name, asked in self.minimums.items():
             try:
-                text = resolve_metric(name, metrics, where="this run (--until-decided)")
+                text = resolve_metric(name, metrics, where="this run (--until)")
             except UsageError:
                 if lenient:
                     continue
@@ -194,7 +194,7 @@ def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
     if not (isfinite(low) and isfinite(high)):
         raise UsageError(
             f"{text} has an infinite range, so it cannot be decided early. Remove it from the suite of "
-            "--until-decided and check it with merilo gate after the run."
+            "--until and check it with merilo gate after the run."
         )
     check_asked(text, asked, (low, high))
     higher = metric.higher_is_better

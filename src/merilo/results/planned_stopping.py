@@ -1,4 +1,4 @@
-"""Early stopping at planned looks (`--until-decided` with `--baseline` or `--cluster`).
+"""Early stopping at planned looks (`--until` with `--baseline` or `--cluster`).
 
 Samples, or whole clusters, are evaluated in a random order that depends on their names and a seed. After 40, 80,
 160, ... and all of them, each gate decides by the limits of `merilo gate` at the level of that look
@@ -108,7 +108,7 @@ class PlannedStop:
         for drop, asked_of in ((False, self.minimums), (True, self.drops)):
             for name, asked in asked_of.items():
                 try:
-                    text = resolve_metric(name, metrics, where="this run (--until-decided)")
+                    text = resolve_metric(name, metrics, where="this run (--until)")
                 except UsageError:
                     if lenient:
                         continue

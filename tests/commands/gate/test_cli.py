@@ -1,4 +1,4 @@
-"""`merilo gate` and the pilots of `merilo plan`, as users run them."""
+"""`merilo gate`, as users run it."""
 
 from __future__ import annotations
 

@@ -91,5 +91,6 @@ COMMAND = Command(
     summary="Correct means with human labels.",
     help=HELP,
     call=calibrate,
+    options="--labels --by --attach --json",
     examples=EXAMPLES,
 )

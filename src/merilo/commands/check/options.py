@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from merilo.commands.evaluate.options import Options
-from merilo.commands.option import Flag, OptionGroup, call_option, flags_of, repeatable_option
+from merilo.commands.option import Flag, OptionGroup, flags_of, opt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+
+    from merilo.commands.evaluate.options import AsDict, Limits, Storage
+    from merilo.engine.progress import Progress
 
 
 def _one_judge(specs: list[str] | None) -> list[str]:
@@ -19,9 +22,13 @@ def _one_judge(specs: list[str] | None) -> list[str]:
     return one_judge(specs or ["embedded"])
 
 
+def _texts(texts: list[str] | None) -> Sequence[str]:
+    return texts or ()
+
+
 ONE_JUDGE: Final = Flag(
-    help="embedded (the default), local:MODEL, PROVIDER:MODEL (as openai:MODEL), scripted:FILE, FILE.py:NAME or "
-    "FIRST>SECOND. Repeat KIND,...=SPEC for a judge per kind of question.",
+    help="embedded (the default), local:MODEL, PROVIDER:MODEL (as openai:MODEL), scripted:FILE or FILE.py:NAME. "
+    "Repeat KIND,...=SPEC for a judge per kind of question.",
     metavar="SPEC",
     many=True,
     read=_one_judge,
@@ -29,24 +36,18 @@ ONE_JUDGE: Final = Flag(
 )
 """The flag of a command that asks one judge, which may have a route for each kind of question."""
 ABOUT_DATA: Final = (
-    *(name for name in flags_of(Options) if name.startswith("embedder")),
     "metrics",
-    "cross_encoder",
-    "draws",
-    "prompts",
-    "limit",
-    "shard",
+    "judge.prompts",
+    "mapping",
     "language",
     "cluster",
-    "skip_invalid",
-    "record",
-    "outcomes",
-    "until_decided",
-    "batch",
-    "batch_files",
-    "runner",
-    "workers",
-    "baseline",
+    "limit",
+    "draws",
+    *(name for name in flags_of(Options) if name.startswith(("reading.", "until"))),
+    "limits.runner",
+    "limits.workers",
+    "storage.batch",
+    "storage.batch_files",
 )
 """Options of an evaluation that say nothing about one judge."""
 
@@ -55,51 +56,70 @@ ABOUT_DATA: Final = (
 class CheckOptions(Options):
     """The questions with which a judge is checked, and the options of the evaluation.
 
-    Of these, `metrics`, `draws`, `prompts`, `mapping`, `limit` and `language` have no effect.
+    Of these, `metrics`, `draws`, `mapping`, `limit` and `language` have no effect.
     """
 
-    labels: Sequence[str | PathLike[str]] = field(
-        default=(),
-        metadata=repeatable_option(
-            "files of labelled records. Empty: the sample that ships with merilo.",
-            help="File of human labels. Repeatable. [default: the sample in merilo]",
-            metavar="FILE",
-        ),
+    labels: Sequence[str | PathLike[str]] = opt(
+        (),
+        OptionGroup.DATA,
+        "File of human labels. Repeatable. [default: the sample in merilo]",
+        details="files of labelled records. Empty: the sample that ships with merilo.",
+        metavar="FILE",
+        many=True,
+        read=_texts,
+        in_project_file=False,
     )
-    tasks: Sequence[str] = field(
-        default=(),
-        metadata=repeatable_option(
-            '"trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". Empty: all.',
-            help="Only trial, edits, a task of the labels or one edit. Repeatable.",
-            metavar="NAME",
-            name="--task",
-        ),
+    tasks: Sequence[str] = opt(
+        (),
+        OptionGroup.DATA,
+        "Only trial, edits, a task of the labels or one edit. Repeatable.",
+        details='"trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". Empty: all.',
+        metavar="NAME",
+        name="--task",
+        many=True,
+        read=_texts,
+        in_project_file=False,
     )
-    sources: Sequence[str] = field(
-        default=(),
-        metadata=repeatable_option(
-            "only labels from these sources. Empty: all.",
-            help="Only labels from this source. Repeatable.",
-            metavar="NAME",
-            name="--source",
-        ),
+    sources: Sequence[str] = opt(
+        (),
+        OptionGroup.DATA,
+        "Only labels from this source. Repeatable.",
+        details="only labels from these sources. Empty: all.",
+        metavar="NAME",
+        name="--source",
+        many=True,
+        read=_texts,
+        in_project_file=False,
     )
-    include_constructed: bool = field(
-        default=False,
-        metadata=call_option(
-            "also use records whose label was generated from a rule; their tables are separate.",
-            help="Also use records with rule-generated labels, in separate tables.",
-            type=bool,
-            default=False,
-        ),
+    include_constructed: bool = opt(
+        False,
+        OptionGroup.DATA,
+        "Also use records with rule-generated labels, in separate tables.",
+        type=bool,
+        in_project_file=False,
     )
-    number: int | None = field(
-        default=None,
-        metadata=call_option(
-            "maximum number of records per task and source, and of pairs per edit. The same ones are chosen each time. "
-            "None: all records, 40 pairs.",
-            help="Maximum records per task and source, and pairs per edit. [default: all, 40]",
-            metavar="N",
-            type=int,
-        ),
+    number: int | None = opt(
+        None,
+        OptionGroup.DATA,
+        "Maximum records per task and source, and pairs per edit. [default: all, 40]",
+        details="maximum number of records per task and source, and of pairs per edit. The same ones are chosen each "
+        "time. None: all records, 40 pairs.",
+        metavar="N",
+        type=int,
+        in_project_file=False,
     )
+
+
+class CheckKeywords(TypedDict, total=False):
+    """The keywords of `judge_check` besides the judge."""
+
+    out: str | PathLike[str] | None
+    limits: Limits | AsDict | None
+    storage: Storage | AsDict | None
+    progress: Progress | None
+
+    labels: Sequence[str | PathLike[str]]
+    tasks: Sequence[str]
+    sources: Sequence[str]
+    include_constructed: bool
+    number: int | None

@@ -204,7 +204,11 @@ class _Work:
         metric = CheckedVerdicts("+".join(name for name in KINDS if name in kinds))
         options = replace(for_one_judge(self.options, self.judge), metrics=[metric], out=out)
         # A stored answer does not show that the judge can be reached.
-        return replace(options, cache=False) if not (self.records or self.trials) else options
+        return (
+            replace(options, storage=replace(options.storage, cache=False))
+            if not (self.records or self.trials)
+            else options
+        )
 
     def result(self, run: Run, resampling: Resampling) -> JudgeCheck:
         """Return what the outcomes of the run show; items that were not asked about are not part of it."""

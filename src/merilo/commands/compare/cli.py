@@ -135,5 +135,7 @@ COMMAND = Command(
     summary="Compare runs of the same questions.",
     help=HELP,
     call=compare,
+    options="--metrics --primary --by --cluster --undefined --across-judges --across-data --full --markdown "
+    "--github --json",
     examples=EXAMPLES,
 )

@@ -53,7 +53,7 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
         raise not_comparable(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
     if planned_of(base.manifest) is not None:
         raise UsageError(
-            f"The baseline {base.path} could stop at planned looks (--until-decided), so its order of samples is not "
+            f"The baseline {base.path} could stop at planned looks (--until), so its order of samples is not "
             "that of this run. Evaluate all its samples and use that run."
         )
     before = read_scores(base, metrics=metrics, cluster="")

@@ -281,5 +281,7 @@ COMMAND = Command(
     summary="Sample items for people to label.",
     help=HELP,
     call=label,
+    options="--metric --number --sample --items --stratify --seed --ask --html --annotator --labels --until "
+    "--until-decided --out --output --json",
     examples=EXAMPLES,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, Debug, GitHub, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import Cluster, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,10 +62,8 @@ def show(
     markdown: Markdown = None,
     github: GitHub = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show a run or a part of it."""
-    del debug  # main reads it
     from merilo.rendering.ci import check_reports
 
     reports = markdown is not None or github
@@ -227,5 +225,6 @@ COMMAND = Command(
     summary="Show a run or one of its samples.",
     help=HELP,
     call=show,
+    options="--sample --worst --metric --by --people --full --language --markdown --json",
     examples=EXAMPLES,
 )
