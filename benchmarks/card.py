@@ -29,14 +29,13 @@ NOT_SHOWN: Final = frozenset(
     {"accuracy", "ac1", "alpha", "annotators", "confusion", "grades", "systems_tau_b", "usage", "items"}
 )
 """Figures of a check that the card does not use."""
-TASKS: Final = ("--task", "chunk_relevance", "--task", "sentence_relevance")
 STEPS: Final = {
     "blind": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/blind.jsonl"],
     "controls": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/controls.jsonl"],
     "pairs": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/dev.jsonl"],
     "copied": ["python", "benchmarks/copied_sentences.py"],
     "stuffed": ["python", "benchmarks/stuffed_texts.py", "--seed", "2"],
-    "languages": [MERILO, "judge", "check", "--labels", LABELS, "--source", "xquad", "--include-constructed", *TASKS],
+    "languages": ["python", "benchmarks/languages.py"],
     "probe": [MERILO, "judge", "check", "--labels", LABELS, "--task", "edits", "--number", "400"],
     "speed": ["python", "benchmarks/embedded.py"],
     "encoder": ["python", "benchmarks/encoder.py"],

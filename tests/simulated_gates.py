@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
-from simulated import SHAPES, Shape, nested
+from simulated import SHAPES, Shape, decided_at, nested
 
-from merilo.stats.gate import GateVerdict, PairedDifferences
+from merilo.stats.gate import PairedDifferences
 from merilo.stats.means import mean_interval
 from merilo.stats.one_sided import mean_limits
 from merilo.stats.paired import paired_of
-from merilo.stats.sequential import sequential_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -260,10 +259,10 @@ def stopped_early(studies: int, *, seed: int) -> tuple[int, int]:
         shape = shapes[study % len(shapes)]
         values = shape.quantile(source.random(300))
         asked = float(np.clip(shape.mean + source.uniform(-0.2, 0.2), 0.01, 0.99))
-        found = sequential_gate(values, asked, UNIT)
-        if found.verdict is not GateVerdict.CANNOT_TELL:
-            limits = mean_limits(values[: found.units], UNIT)
-            claims = (limits.lower or 0) >= asked if found.verdict is GateVerdict.PASS else (limits.upper or 1) < asked
+        above, below = decided_at(values, asked)
+        if min(above, below) <= len(values):
+            limits = mean_limits(values[: min(above, below)], UNIT)
+            claims = (limits.lower or 0) >= asked if above < below else (limits.upper or 1) < asked
             decided += 1
             contradicted += not claims
     return decided, contradicted

@@ -54,11 +54,7 @@ MOST_PUBLIC_NAMES = 38
 
 FILLED = {
     **dict.fromkeys(
-        (
-            *("compat.deepeval", "compat.deepeval.models", "compat.ragas", "compat.ragas.embeddings"),
-            *("compat.ragas.llms", "compat.ragas.metrics", "compat.ragas.metrics.collections"),
-            *(f"compat.ragas.v0_{line}{part}" for line in (1, 2, 3) for part in ("", ".metrics")),
-        ),
+        (*("compat.deepeval", "compat.deepeval.models", "compat.ragas"),),
         "scripts import from them as from the packages of other names",
     ),
     "compat.axion": "scripts import from it and from its modules, as from axion's own package",

@@ -125,10 +125,9 @@ def probes(step: JSON) -> str:
 def languages(step: JSON) -> str:
     """Return the figures by language of a translated set of questions."""
     rows = []
-    for task, own in step["record"]["tasks"]["all"].items():
-        for language, each in (own.get("languages") or {}).items():
-            cells = [NONE if each[name]["value"] is None else f"{each[name]['value']:.2f}" for name in _SHOWN]
-            rows.append([task, language, f"{each['n']:,}", *cells])
+    for each in step["record"]:
+        cells = [NONE if each[name] is None else f"{each[name]:.2f}" for name in _SHOWN]
+        rows.append([each["task"], each["language"], f"{each['n']:,}", *cells])
     return table(["task", "language", "labels", "κ", "balanced accuracy", "AUROC"], rows, left=2)
 
 

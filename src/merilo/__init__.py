@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         evaluate,
         evaluate_pipeline,
         gate,
+        judge_check,
         plan,
     )
     from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until
@@ -40,6 +41,7 @@ _HOMES = {
         "evaluate",
         "evaluate_pipeline",
         "gate",
+        "judge_check",
         "plan",
     ),
     "merilo.commands.evaluate.options": ("Limits", "Model", "Reading", "Storage", "Until"),
@@ -89,6 +91,7 @@ __all__ = [
     "evaluate",
     "evaluate_pipeline",
     "gate",
+    "judge_check",
     "load",
     "parse_metric",
     "plan",

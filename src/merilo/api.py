@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.check.options import CheckOptions
 from merilo.commands.compare.settings import SHOWN
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from merilo.commands.calibrate.run import Calibrated
-    from merilo.commands.check.options import CheckKeywords
     from merilo.commands.check.run import JudgeCheck
     from merilo.commands.compare.result import RunComparison
-    from merilo.commands.evaluate.options import Judges, Keywords
+    from merilo.commands.evaluate.options import AsDict, Judges, Keywords, Limits
     from merilo.commands.evaluate.pipeline_options import PipelineKeywords
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
+    from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.runs.run import Run
 
@@ -426,16 +425,33 @@ def calibrate(
     )
 
 
-@documented(CheckOptions)
-def judge_check(judge: Judges = "embedded", **keywords: Unpack[CheckKeywords]) -> JudgeCheck:
+def judge_check(
+    judge: Judges = "embedded",
+    *,
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    tasks: Sequence[str] | None = None,
+    number: int | None = None,
+    against: JudgeLike | None = None,
+    limits: Limits | AsDict | None = None,
+) -> JudgeCheck:
     """Try a judge, compare it with human labels, and edit its input where the effect on the verdict is known.
 
-    Takes the arguments of `evaluate` about the judge, requests, limits and results, and:
+    `print` shows the page of `merilo judge check`. `tables["groundedness"]` holds the figures of a task: `labels`,
+    `agree`, `kappa` with its interval, and with `against` the `difference` and the `verdict` on it.
 
-    {own}
+    Args:
+        judge: as in `evaluate`.
+        labels: one or more files of labelled records. None: the sample that ships with merilo.
+        tasks: "trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". None: all.
+        number: maximum number of records per task and source, and of pairs per edit. The same ones are chosen each
+            time. None: all records, 40 pairs.
+        against: another judge that is asked about the same records.
+        limits: as in `evaluate`.
 
     Raises what `evaluate` raises.
     """
+    from merilo.commands.check.options import check_options
     from merilo.commands.check.run import run_check
 
-    return run_blocking(run_check(keyword_options(CheckOptions, "judge_check", {"judge": judge, **keywords})))
+    options = check_options(judge=judge, labels=labels, tasks=tasks, number=number, against=against, limits=limits)
+    return run_blocking(run_check(options))

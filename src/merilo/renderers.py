@@ -10,6 +10,7 @@ RENDERERS: Final = {
     ("Estimate", "html"): "merilo.commands.plan.html:plan_table",
     ("Estimate", "text"): "merilo.commands.plan.text:plan_text",
     ("Gates", "html"): "merilo.commands.gate.html:gates_table",
+    ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
     ("Run", "frame"): "merilo.rendering.notebook:run_frame",
     ("Run", "plot"): "merilo.rendering.interval_plot:run_plot",
     ("Run", "html"): "merilo.rendering.notebook:run_table",

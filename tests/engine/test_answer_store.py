@@ -17,9 +17,8 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.later_fields import later_fields
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, later_fields
 from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.runs import store as stores
 from merilo.runs.database import COMMIT_ROWS
@@ -163,7 +162,7 @@ def test_many_units_are_looked_up_at_once(store: Store, cache: VerdictCache) -> 
         ({}, units[3]),
         ({units[0].keys[0]: YES}, None),
     ]
-    assert [found.known(unit) for unit in units] == looked[:4]
+    assert [found.known_all([unit])[0] for unit in units] == looked[:4]
 
 
 def test_what_the_cache_gave_is_in_the_run(store: Store, cache: VerdictCache) -> None:
@@ -171,8 +170,8 @@ def test_what_the_cache_gave_is_in_the_run(store: Store, cache: VerdictCache) ->
     found = answers(store, cache)
     (unit,) = found.units(((relevance(1),),))
     cache.put([(unit.keys[0], relevance(1), NO)], "judge", paid=True)
-    assert found.known(unit) == ({unit.keys[0]: NO}, None)
-    assert answers(store).known(unit) == ({unit.keys[0]: NO}, None)
+    assert found.known_all([unit])[0] == ({unit.keys[0]: NO}, None)
+    assert answers(store).known_all([unit])[0] == ({unit.keys[0]: NO}, None)
     assert store.spent().cached == 1
 
 
@@ -198,7 +197,7 @@ def test_draws_that_are_known_are_not_asked_again(store: Store) -> None:
     assert [each.draw for each in rest.questions] == [0, 1, 2]
     (first,) = found.units(((question.at(1),),))
     keep(found, first, CompletionVerdict("x"))
-    held, rest = found.known(unit)
+    held, rest = found.known_all([unit])[0]
     assert list(held.values()) == [CompletionVerdict("x")]
     assert rest is not None
     assert [each.draw for each in rest.questions] == [0, 2]

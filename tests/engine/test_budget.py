@@ -15,7 +15,9 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
 
 import merilo
-from merilo.api import judge_check
+from merilo.commands.blocking import run_blocking
+from merilo.commands.check.options import CheckOptions
+from merilo.commands.check.run import run_check
 from merilo.engine.amounts import Settled
 from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Reached, Spending
 from merilo.errors import RateLimited
@@ -382,14 +384,15 @@ def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: 
     server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
     judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url))
     arguments: dict[str, Any] = {"judge": judge, "prices": PRICES, "cache": False, "number": 1, "out": tmp_path / "c"}
-    check = judge_check(**grouped(**arguments, max_cost_usd=12.0))
+    options = CheckOptions(**grouped(**arguments, max_cost_usd=12.0))
+    check = run_blocking(run_check(options))
     asked = server.count
     spent = check.usage["cost_usd"]
     assert check.stopped is not None
     assert asked > 3
     assert 6.0 < spent <= 12.0
     assert "spent" in check.stopped
-    assert judge_check(**grouped(**arguments, max_cost_usd=12.0)).stopped == check.stopped
+    assert run_blocking(run_check(options)).stopped == check.stopped
     assert server.count == asked
 
 

@@ -250,7 +250,7 @@ def test_a_newer_cache_is_refused(cache: VerdictCache, path: Path) -> None:
         db.execute("PRAGMA user_version = 99")
     with pytest.raises(RunError, match=r"has format 99; this merilo reads format 2\. Set MERILO_CACHE"):
         VerdictCache(path)
-    assert sorted(each.name for each in path.parent.iterdir()) == ["verdicts.sqlite", "verdicts.sqlite.lock"]
+    assert sorted(each.name for each in path.parent.iterdir()) == ["verdicts.sqlite"]
 
 
 def test_the_environment_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_critiques_are_left_out_of_the_ragas_score() -> None:
     composite = definitions_of([CRITIQUE, *names])[-1]
     assert metric_text(composite) == "ragas-0.0.12:ragas_score(of=faithfulness+context_recall)"
     for asked in ([CRITIQUE, names[-1]], [names[0], names[-1]]):
-        with pytest.raises(merilo.UsageError, match="at least two that are no critiques"):
+        with pytest.raises(merilo.UsageError, match="at least two other than critiques"):
             definitions_of(asked)
 
 

@@ -14,10 +14,10 @@ from server import JudgeServer, hang, rate_limited, reset, status
 
 import merilo
 from merilo.engine import dispatcher as dispatching
-from merilo.engine import endpoint_queue, pending_request
+from merilo.engine import endpoint_queue, retries
 from merilo.engine.dispatcher import Dispatcher
+from merilo.engine.progress import Event, EventKind
 from merilo.engine.rate_limits import RequestLimits
-from merilo.engine.request_stats import Event, EventKind
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, Unreachable, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
@@ -38,8 +38,8 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_request, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(pending_request, "MAX_WAIT_S", 0.05)
+    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(retries, "MAX_WAIT_S", 0.05)
 
 
 def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
@@ -82,7 +82,7 @@ async def test_retries_end(server: JudgeServer) -> None:
     assert isinstance(reply, Failure)
     assert reply.kind is FailureKind.TEMPORARY
     assert "on fire" in reply.message
-    assert server.count == 1 + pending_request.RETRIES
+    assert server.count == 1 + retries.RETRIES
 
 
 async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
@@ -99,7 +99,7 @@ async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
 
 async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> None:
     """More 429s than other errors would be forgiven are no failure."""
-    server.fail_next(*[rate_limited("0")] * (pending_request.RETRIES + 3))
+    server.fail_next(*[rate_limited("0")] * (retries.RETRIES + 3))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Reply)
 
@@ -109,7 +109,7 @@ async def test_endless_complaints_end(server: JudgeServer) -> None:
     server.fail(rate_limited("0"))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Failure)
-    assert server.count == 1 + pending_request.LIMITED_RETRIES
+    assert server.count == 1 + retries.LIMITED_RETRIES
 
 
 async def test_a_pause_of_hours_ends_the_run(server: JudgeServer) -> None:
@@ -211,7 +211,7 @@ async def test_an_endpoint_that_answers_nothing_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """When the first requests all fail, the run stops after a few, and says how many and why."""
-    monkeypatch.setattr(pending_request, "LIMITED_RETRIES", 2)
+    monkeypatch.setattr(retries, "LIMITED_RETRIES", 2)
     asked = Counter[str]()
 
     async def refuses(request: Request) -> str:
@@ -249,7 +249,7 @@ async def test_wrong_requests_never_stop_a_run_that_got_replies() -> None:
 
 async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pytest.MonkeyPatch) -> None:
     """After replies, twenty requests given up in a row for passing reasons are enough."""
-    monkeypatch.setattr(pending_request, "RETRIES", 1)
+    monkeypatch.setattr(retries, "RETRIES", 1)
     asked = [0]
 
     async def dies(_: Request) -> str:
@@ -270,7 +270,7 @@ async def test_prompts_that_always_break_the_connection_fail_alone(
     monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[int], bool], error: Exception, concurrency: int
 ) -> None:
     """If a fifth of the prompts always gets a connection error, these fail and all others are answered."""
-    monkeypatch.setattr(pending_request, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(endpoint_queue, "UNREACHABLE_RETRY_S", 0.2)
 
     async def breaks(request: Request) -> str:
@@ -290,7 +290,7 @@ async def test_a_server_that_is_gone_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, error: Exception, left: int
 ) -> None:
     """If no prompt is answered any more, the run stops, however few requests of it are left."""
-    monkeypatch.setattr(pending_request, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(endpoint_queue, "UNREACHABLE_RETRY_S", 0.2)
     replied = [0]
 

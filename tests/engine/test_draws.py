@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from grouping import grouped
 from server import JudgeServer, status
 
 import merilo
 from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
-from merilo.engine.drivers import drive_blocking, drive_rounds
+from merilo.engine.drivers import drive_rounds
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import draws
@@ -145,16 +144,12 @@ def walks() -> list[PlanRun]:
     return [PlanRun(metric, "m", sample) for metric in (Sampled(2), Sampled(3), Sampled(4, first=1))]
 
 
-@pytest.mark.parametrize("way", ["blocking", "rounds"])
-def test_every_driver_asks_for_the_missing_draws(way: str, tmp_path: Path) -> None:
-    """One after another or in rounds, each draw is asked for once and every plan sees the same text for it."""
+def test_rounds_ask_for_the_missing_draws(tmp_path: Path) -> None:
+    """Each draw is asked for once and every plan sees the same text for it."""
     store = Store.open(tmp_path / "s", create=True)
     answers = AnswerStore(JudgeRoles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
     teller = Teller()
-    if way == "rounds":
-        done = drive_rounds(walks(), answers, teller.batch)
-    else:
-        done = list(drive_blocking(walks(), answers, teller))
+    done = drive_rounds(walks(), answers, teller.batch)
     assert teller.sent == [2, 1, 2]
     assert [list(walk.result().outcome.counts) for walk in done] == [
         ["reply 0", "reply 1"],
@@ -182,7 +177,7 @@ def test_one_draw_is_one_answer(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "s", create=True)
     answers = AnswerStore(JudgeRoles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
     teller = Teller()
-    (walk,) = drive_blocking([PlanRun(AsksTwice(), "m", Sample("1", user_input="q?"))], answers, teller)
+    (walk,) = drive_rounds([PlanRun(AsksTwice(), "m", Sample("1", user_input="q?"))], answers, teller.batch)
     assert teller.sent == [1]
     assert walk.result().outcome == Score(1.0)
     store.close()

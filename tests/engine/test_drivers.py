@@ -1,4 +1,4 @@
-"""Asyncio, rounds and blocking run the same plans and judges and give the same results."""
+"""Asyncio and rounds run the same plans and judges and give the same results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judged_rivers import rows, verdict_for
+from plan_running import run_plan
 
 from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
-from merilo.engine.drivers import AsyncDriver, drive_blocking, drive_rounds
+from merilo.engine.drivers import AsyncDriver, drive_rounds
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.callables import CallableJudge
@@ -54,27 +55,19 @@ def send(send: OutgoingRequest) -> Reply | Failure:
     return asyncio.run(once())
 
 
-def test_asyncio_and_blocking_agree(answers: AnswerStore, tmp_path: Path) -> None:
-    """The asyncio and the blocking driver give the same outcomes, evidence and trails."""
+def test_asyncio_and_rounds_agree(answers: AnswerStore, tmp_path: Path) -> None:
+    """The asyncio driver and the rounds driver give the same outcomes, evidence and trails."""
 
     async def concurrently() -> list[PlanRun]:
         async with Dispatcher(RequestLimits(concurrency=8)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
-            return list(await asyncio.gather(*map(driver.run_plan, walks())))
+            return list(await asyncio.gather(*(run_plan(driver, walk) for walk in walks())))
 
     other = AnswerStore(
         JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None
     )
-    assert records(asyncio.run(concurrently())) == records(list(drive_blocking(walks(), other, send)))
-
-
-def test_rounds_and_blocking_agree(answers: AnswerStore, tmp_path: Path) -> None:
-    """The rounds driver gives what the blocking driver gives."""
-    other = AnswerStore(
-        JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None
-    )
-    in_rounds = drive_rounds(walks(), answers, lambda sends: enumerate(map(send, sends)))
-    assert records(in_rounds) == records(list(drive_blocking(walks(), other, send)))
+    in_rounds = drive_rounds(walks(), other, lambda sends: enumerate(map(send, sends)))
+    assert records(asyncio.run(concurrently())) == records(in_rounds)
 
 
 def test_rounds_ask_equal_questions_once(answers: AnswerStore) -> None:

@@ -15,7 +15,6 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Limits, Options
 from merilo.commands.plan.run import _seconds, run_estimate
 from merilo.engine.amounts import Amount
-from merilo.judging.expected_replies import likely_reply
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.answered import Answered
 from merilo.judging.kinds.choice import Choice
@@ -33,7 +32,7 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import AskedForm, read_pack, read_reply
+from merilo.judging.reply_parsing import AskedForm, likely_reply, read_pack, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

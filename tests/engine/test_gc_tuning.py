@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from merilo.engine.gc_tuning import rare_collections
+from merilo.engine.event_loop import rare_collections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

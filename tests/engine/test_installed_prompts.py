@@ -13,7 +13,7 @@ from server import Asked, JudgeServer
 import merilo
 from merilo.commands.replay.run import replay_run
 from merilo.data.sample import Sample
-from merilo.engine.installed import ragas
+from merilo.engine.installed import packages
 from merilo.engine.installed.prompts import Prompt, wording_for
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.errors import UsageError
@@ -109,7 +109,7 @@ def without_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
         del sys.modules[name]
-    ragas.forget()
+    packages.forget()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judged_rivers import Evaluate, canonical, rows, verdict_for
+from plan_running import run_plan
 from server import JudgeServer
 
 import merilo
@@ -198,8 +199,8 @@ def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
         sample = Sample("1", user_input="q?", retrieved_contexts=["a river"])
         async with Dispatcher(RequestLimits(concurrency=2)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
-            first = asyncio.create_task(driver.run_plan(PlanRun(metric, "m", sample)))
-            second = asyncio.create_task(driver.run_plan(PlanRun(metric, "m", sample)))
+            first = asyncio.create_task(run_plan(driver, PlanRun(metric, "m", sample)))
+            second = asyncio.create_task(run_plan(driver, PlanRun(metric, "m", sample)))
             await asyncio.sleep(0.01)
             first.cancel()
             return await second

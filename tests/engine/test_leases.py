@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merilo.engine.budget import Budget, BudgetDecision, Spending, own_price
-from merilo.engine.lease_book import LeaseBook
-from merilo.engine.leases import LeasedMeter
+from merilo.engine.leases import LeaseBook, LeasedMeter
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Worker:
 def sent(rate: float, workers: int, weights: list[float], seconds: float) -> tuple[list[tuple[float, float]], int]:
     """Times and weights of what workers send that always have something to send, and the calls that this took."""
     clock = Clock()
-    book = LeaseBook(Budget(), workers, {}, clock)
+    book = LeaseBook({}, workers, {}, clock)
     shared = [Worker(book, workers) for _ in range(workers)]
     meters = [LeasedMeter(each, "x", "tokens", rate) for each in shared]
     found, due = list[tuple[float, float]](), [(0.0, number) for number in range(workers)]
@@ -97,7 +96,7 @@ def test_few_calls_are_needed_for_many_requests() -> None:
 
 def test_usage_that_differs_from_its_estimate_corrects_the_lease() -> None:
     """Tokens that a reply did not use pay for the next request, and those above its estimate are reserved later."""
-    book = LeaseBook(Budget(), 1, {}, Clock())
+    book = LeaseBook({}, 1, {}, Clock())
     worker = Worker(book, 1)
     meter = LeasedMeter(worker, "x", "tokens", 600.0)
     assert meter.wait_s(0.0, 100) <= 0
@@ -117,7 +116,7 @@ def test_the_sum_of_grants_never_exceeds_the_limit(
     limit: int, workers: int, asked: list[tuple[int, int, int, bool]]
 ) -> None:
     """The sum stays below the limit for any requests, uses and returns. A request that fits is granted."""
-    book = LeaseBook(Budget(max_requests=limit), workers, {})
+    book = LeaseBook({"max_requests": limit}, workers, {})
     used, granted = dict.fromkeys(range(1, 5), 0), dict.fromkeys(range(1, 5), 0.0)
     for holder, use, more, gives_back in asked:
         used[holder] = min(used[holder] + use, floor(granted[holder]))
@@ -132,7 +131,7 @@ def test_the_sum_of_grants_never_exceeds_the_limit(
 
 def test_what_was_used_before_counts() -> None:
     """An evaluation that is resumed has only the rest of its limit."""
-    book = LeaseBook(Budget(max_cost_usd=1.0), 2, {"max_cost_usd": {1: 0.6, 2: 0.3}})
+    book = LeaseBook({"max_cost_usd": 1.0}, 2, {"max_cost_usd": {1: 0.6, 2: 0.3}})
     assert book.grant(3, "max_cost_usd", 0.0, 0.2) == 0.0
     assert book.refused == {"max_cost_usd": 0.2}
     assert book.grant(3, "max_cost_usd", 0.0, 0.1) == pytest.approx(0.1)
@@ -142,7 +141,7 @@ def test_what_was_used_before_counts() -> None:
 def test_spending_of_several_processes_stops_at_the_shared_limit(limits: dict[str, Any]) -> None:
     """Four run directories, each with its own account, together send exactly what the limit allows."""
     budget = Budget(**limits)
-    book = LeaseBook(budget, 4, {})
+    book = LeaseBook(limits, 4, {})
     accounts = [Spending(budget, own_price, shared=Worker(book, 4, number)) for number in range(4)]
     requests, open_accounts = 0, list(accounts)
     while open_accounts:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from merilo.data.sample import Sample
-    from merilo.engine.request_stats import Traffic
+    from merilo.engine.progress import Traffic
     from merilo.judging.ask import Plan
 
 METRIC = "context_relevance"

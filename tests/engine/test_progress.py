@@ -11,13 +11,13 @@ from judged_rivers import Evaluate, canonical, rows
 from server import JudgeServer, status
 
 import merilo
-from merilo.engine.request_stats import EventKind, Traffic
+from merilo.engine.progress import EventKind, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from merilo.engine.request_stats import Event
+    from merilo.engine.progress import Event
 
 
 class Four:

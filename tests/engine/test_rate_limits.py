@@ -23,9 +23,9 @@ from merilo.engine.rate_limits import (
     limiter_for,
 )
 from merilo.providers.base import Message, Request, Usage
-from merilo.providers.callables import CallableProvider
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest
+from merilo.providers.questions import CallableProvider
 from merilo.providers.splitter import SplitterProvider
 
 if TYPE_CHECKING:

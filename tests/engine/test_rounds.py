@@ -35,14 +35,14 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, ReplyPath
-from merilo.providers.batches import gathered
+from merilo.providers.questions import gathered
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from merilo.engine.request_stats import Traffic
+    from merilo.engine.progress import Traffic
     from merilo.errors import ProviderError
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Plan

@@ -11,9 +11,8 @@ from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
-from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai import OpenAIProvider, usage_of
 from merilo.providers.openai_embeddings import EmbeddingsRequest
-from merilo.providers.openai_replies import usage_of
 from merilo.providers.prices import prices_from
 from merilo.runs.ledger import Charge, Ledger
 

@@ -1,4 +1,4 @@
-"""A run that stops when its gates are decided: where it stops, what it says then, and that nothing moves the place."""
+"""A run that stops when its gates are decided: minimums, drops against a baseline, and whole clusters."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from server import JudgeServer
 
 import merilo
 from merilo import api
+from merilo.commands.gate.suite import Suite
 from merilo.commands.replay.run import replay_run
 from merilo.commands.show.run import summarise
 from merilo.errors import MeriloError, RunError, UsageError
-from merilo.results.early_stopping import STOPPED_NOTE, EarlyStop
+from merilo.results.early_stopping import STOPPED_NOTE, random_place
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
-from merilo.stats.sequential import sequential_gate, sequential_interval
+from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
+from merilo.stats.sequential import confidence_sequence, sequential_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,19 +42,20 @@ UNIT = (0.0, 1.0)
 SAMPLES = 300
 
 
-def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
-    """Samples of which four in five are relevant; those that are not come last, so that their order would tell."""
+def rows(count: int = SAMPLES, relevant: float = 0.8, *, per_document: int = 3) -> list[dict[str, Any]]:
+    """Samples of which this share is relevant; those that are not come last, so that their order would show."""
     return [
         {
             "id": f"s{n}",
             "user_input": f"What is {n}?",
-            "retrieved_contexts": [f"Grade {2 if n < count * 0.8 else 0}. Context of {n}."],
+            "retrieved_contexts": [f"Grade {2 if n < count * relevant else 0}. Context of {n}."],
+            "metadata": {"document": f"d{n // per_document}"},
         }
         for n in range(count)
     ]
 
 
-def evaluated(data: list[dict[str, Any]], out: Path, until: EarlyStop | Path | None, **arguments: Any) -> merilo.Run:
+def evaluated(data: list[dict[str, Any]], out: Path, until: Suite | Path | None, **arguments: Any) -> merilo.Run:
     """A run with a scripted judge."""
     options = {"metrics": [METRIC], "judge": merilo.ScriptedJudge.by(judge, version="1"), "cache": False}
     return merilo.evaluate(data, **grouped(**{**options, "out": out, "until_decided": until, **arguments}))
@@ -77,51 +80,53 @@ def taken(run: merilo.Run) -> list[str]:
 
 
 def test_a_run_stops_where_the_confidence_sequence_decides(tmp_path: Path) -> None:
-    """The run is complete after the sample that decides, and says its verdict, its limits and what it saved."""
+    """The run is complete at the first check that decides, and says its verdict, its limits and what it saved."""
     whole = evaluated(rows(), tmp_path / "whole", None)
-    until = EarlyStop({METRIC: 0.6})
-    run = evaluated(rows(), tmp_path / "run", until)
-    order = sorted(read_scores(whole).ids, key=until.place)
-    value = dict(zip(read_scores(whole).ids, read_scores(whole).columns[METRIC].values.tolist(), strict=True))
-    expected = sequential_gate([value[sample] for sample in order], 0.6, UNIT)
-    assert taken(run) == order[: expected.units]
+    run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}))
+    order = sorted(read_scores(whole).ids, key=lambda each: random_place(0, each))
+    count = len(taken(run))
+    assert taken(run) == order[:count]
     assert run.complete
     assert run.usage["stopped"] is None
     found = decided(run)
-    assert (found["decided"], found["samples"], found["saved"]) == (True, expected.units, SAMPLES - expected.units)
+    assert (found["decided"], found["samples"], found["saved"]) == (True, count, SAMPLES - count)
     (gate,) = found["gates"]
-    assert (gate["verdict"], gate["samples"]) == ("pass", expected.units)
-    assert (gate["lower"], gate["upper"]) == expected.interval.ends
+    assert (gate["kind"], gate["verdict"], gate["samples"]) == ("minimum", "pass", count)
+    values = read_scores(run).columns[METRIC].values
+    assert (gate["lower"], gate["upper"]) == sequential_limits(values, UNIT)
+    # A check comes after at most 3 % more samples.
+    assert sequential_limits(values[: int(count / 1.03) - 1], UNIT)[0] < 0.6 <= gate["lower"]
 
 
 def test_the_order_is_drawn_by_ids_and_seed_alone(tmp_path: Path) -> None:
     """Data in another order are taken in the same one; another seed draws another; the manifest keeps it."""
-    until = EarlyStop({METRIC: 0.6}, seed=4)
+    until = Suite({METRIC: 0.6}, seed=4)
     first = evaluated(rows(), tmp_path / "first", until)
     turned = evaluated(rows()[::-1], tmp_path / "turned", until)
-    other = evaluated(rows(), tmp_path / "other", EarlyStop({METRIC: 0.6}, seed=5))
+    other = evaluated(rows(), tmp_path / "other", Suite({METRIC: 0.6}, seed=5))
     assert taken(first) == taken(turned)
     assert taken(first)[:20] != taken(other)[:20]
-    assert first.manifest.until == {"minimums": {METRIC: 0.6}, "level": 0.95, "undefined": None, "seed": 4}
+    assert first.manifest.until is not None
+    assert (first.manifest.until["minimums"], first.manifest.until["seed"]) == ({METRIC: 0.6}, 4)
 
 
 def test_its_summary_holds_what_is_valid_after_stopping(tmp_path: Path) -> None:
     """Intervals are confidence sequences, of gated and other metrics; shares and composites have none; it says so."""
-    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}), metrics=[METRIC, "context_precision"])
+    run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}), metrics=[METRIC, "context_precision"])
     scores = read_scores(run)
     for text, aggregate in run.metrics.items():
-        assert aggregate.interval == sequential_interval(scores.columns[text].values, UNIT).ends
+        assert aggregate.interval == confidence_sequence(scores.columns[text].values, UNIT).ends
         assert aggregate.method == "hedged capital"
         assert all(share.interval is None for share in aggregate.shares.values())
     assert decided(run)["note"] == STOPPED_NOTE
     again = summarise(run, level=0.9)[METRIC]
-    assert again.interval == sequential_interval(scores.columns[METRIC].values, UNIT, level=0.9).ends
+    assert again.interval == confidence_sequence(scores.columns[METRIC].values, UNIT, level=0.9).ends
 
 
 @pytest.mark.parametrize("arguments", [{"concurrency": 1}, {"concurrency": 64}, {"judge": "slow"}])
 def test_timing_moves_nothing(tmp_path: Path, arguments: dict[str, Any]) -> None:
     """However many requests are in the air, and in whatever order replies come, the bytes are the same."""
-    until = EarlyStop({METRIC: 0.6})
+    until = Suite({METRIC: 0.6})
     if "judge" in arguments:
         first = evaluated(rows(), tmp_path / "first", until, judge=slow, concurrency=1)
         second = evaluated(rows(), tmp_path / "second", until, judge=slow, concurrency=32)
@@ -133,7 +138,7 @@ def test_timing_moves_nothing(tmp_path: Path, arguments: dict[str, Any]) -> None
 
 def test_the_same_call_again_changes_nothing(tmp_path: Path) -> None:
     """A run that was decided is resumed without a request, to the same bytes."""
-    until = EarlyStop({METRIC: 0.6})
+    until = Suite({METRIC: 0.6})
     first = canonical(evaluated(rows(), tmp_path / "run", until, judge=slow))
     again = evaluated(rows(), tmp_path / "run", until, judge=slow, max_requests=0)
     assert canonical(again) == first
@@ -142,7 +147,7 @@ def test_the_same_call_again_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_limit_stops_it_before_and_the_same_call_goes_on(tmp_path: Path) -> None:
     """Stopped at a limit it is incomplete; resumed without one it ends where it would have."""
-    until = EarlyStop({METRIC: 0.6})
+    until = Suite({METRIC: 0.6})
     part = evaluated(rows(), tmp_path / "run", until, judge=slow, max_requests=10)
     assert not part.complete
     assert not decided(part)["decided"]
@@ -152,7 +157,7 @@ def test_a_limit_stops_it_before_and_the_same_call_goes_on(tmp_path: Path) -> No
 
 def test_what_is_never_decided_takes_every_sample(tmp_path: Path) -> None:
     """A minimum at the mean is not decided; the run is complete all the same, and its intervals stay valid."""
-    run = evaluated(rows(60), tmp_path / "run", EarlyStop({METRIC: 0.8}))
+    run = evaluated(rows(60), tmp_path / "run", Suite({METRIC: 0.8}))
     found = decided(run)
     assert (run.complete, found["decided"], found["samples"], found["saved"]) == (True, False, 60, 0)
     assert run.metrics[METRIC].method == "hedged capital"
@@ -161,7 +166,7 @@ def test_what_is_never_decided_takes_every_sample(tmp_path: Path) -> None:
 
 def test_every_gate_must_be_decided(tmp_path: Path) -> None:
     """With two minimums the run goes on until the later one is decided; the earlier keeps its place."""
-    until = EarlyStop({METRIC: 0.1, "context_relevance(unit=context)": 0.65})
+    until = Suite({METRIC: 0.1, "context_relevance(unit=context)": 0.65})
     metrics = [METRIC, "context_relevance(unit=context)"]
     gates = decided(evaluated(rows(), tmp_path / "run", until, metrics=metrics))["gates"]
     assert gates[0]["samples"] < gates[1]["samples"]
@@ -171,40 +176,37 @@ def test_every_gate_must_be_decided(tmp_path: Path) -> None:
 def test_missing_outcomes_decide_only_what_holds_either_way(tmp_path: Path) -> None:
     """Undefined samples put off a decision; left out, the scored ones decide."""
     data = [{**row, "retrieved_contexts": []} if n % 3 == 0 else row for n, row in enumerate(rows(120))]
-    assert not decided(evaluated(data, tmp_path / "both", EarlyStop({METRIC: 0.55})))["decided"]
-    run = evaluated(data, tmp_path / "drop", EarlyStop({METRIC: 0.4}, undefined=Policy.DROP))
+    assert not decided(evaluated(data, tmp_path / "both", Suite({METRIC: 0.55})))["decided"]
+    run = evaluated(data, tmp_path / "drop", Suite({METRIC: 0.4}, undefined=Policy.DROP))
     assert decided(run)["decided"]
 
 
 def test_a_gate_on_it_takes_the_sequence(tmp_path: Path) -> None:
-    """`gate` says what the run said, of drops too; by clusters it is refused."""
-    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
+    """`gate` says what the run said, of drops too; a baseline that could stop early is refused."""
+    run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}))
     base = evaluated(rows(), tmp_path / "base", None)
     found = api.gate(run, minimums={METRIC: 0.6}, baseline=base, max_drop=0.5)
     (gate, drop) = found.gates
     assert found.passed
-    assert gate.sequential
-    assert drop.sequential
-    assert (gate.decision.lower, gate.decision.upper) == (
-        decided(run)["gates"][0]["lower"],
-        decided(run)["gates"][0]["upper"],
-    )
+    assert (gate.sequential, drop.sequential) == (True, True)
+    (known,) = decided(run)["gates"]
+    assert (gate.decision.lower, gate.decision.upper) == (known["lower"], known["upper"])
     assert drop.samples == len(taken(run))
-    other = evaluated(rows(), tmp_path / "other", EarlyStop({METRIC: 0.6}, seed=9))
-    with pytest.raises(UsageError, match=r"different sample orders \(seeds 9 and 0\)"):
-        api.gate(run, baseline=other, max_drop=0.5)
+    assert found.notes[-1].startswith("The run could stop early, so its limits come from confidence sequences")
+    with pytest.raises(UsageError, match="so not all its samples have scores"):
+        api.gate(base, baseline=run, max_drop=0.5)
 
 
 def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
     """`compare` says that its intervals do not hold for a run that could stop early."""
-    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
+    run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}))
     (note,) = api.compare(run, evaluated(rows(), tmp_path / "base", None)).notes
     assert note.startswith("run could stop early (--until)")
 
 
 def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
     """A replay recomputes the outcomes, the intervals and the decision."""
-    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
+    run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}))
     found = replay_run(run.path, out=tmp_path / "again")
     assert found.same
     assert canonical(found.run) == canonical(run)
@@ -212,8 +214,8 @@ def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_another_suite_is_another_run(tmp_path: Path) -> None:
     """A run is resumed with the minimums it began with; with others, or none, it is refused."""
-    evaluated(rows(30), tmp_path / "run", EarlyStop({METRIC: 0.6}))
-    for until in (EarlyStop({METRIC: 0.7}), None):
+    evaluated(rows(30), tmp_path / "run", Suite({METRIC: 0.6}))
+    for until in (Suite({METRIC: 0.7}), None):
         with pytest.raises(RunError, match="differs in when to stop"):
             evaluated(rows(30), tmp_path / "run", until)
 
@@ -221,7 +223,7 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suite", "arguments", "sentence"),
     [
-        ("level = 0.9\n", {}, "this suite has none"),
+        ("level = 0.9\n", {}, "Early stopping needs a gate"),
         (
             "[minimums]\nfaithfulness = 0.5\n",
             {},
@@ -238,6 +240,146 @@ def test_a_suite_that_cannot_end_a_run_is_refused_before_it_begins(
     with pytest.raises(MeriloError, match=sentence):
         evaluated(rows(5), tmp_path / "run", tmp_path / "gates.toml", **arguments)
     assert not (tmp_path / "run" / MANIFEST).exists()
+
+
+# -- drops and clusters --------------------------------------------------------------------------------
+
+DROP = "max_drop = 0.1\n"
+CLUSTER = f'cluster = "document"\n[minimums]\n{METRIC} = 0.5\n'
+
+
+def suite(folder: Path, text: str) -> Path:
+    path = folder / "gates.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> merilo.Run:
+    """A whole run to compare with."""
+    return evaluated(rows(), tmp_path / "base", None)
+
+
+def test_a_drop_stops_where_the_differences_decide(tmp_path: Path, base: merilo.Run) -> None:
+    """The limits are those of `gate_drop` that hold at any time; `gate` returns the same."""
+    run = evaluated(rows(relevant=0.5), tmp_path / "run", suite(tmp_path, DROP), baseline=base)
+    found = decided(run)
+    (gate,) = found["gates"]
+    assert (gate["kind"], gate["verdict"], found["decided"]) == ("drop", "fail", True)
+    assert len(taken(run)) == found["samples"] == gate["samples"] < SAMPLES
+    both = [read_scores(each) for each in (base, run)]
+    order = {sample: at for at, sample in enumerate(both[0].ids)}
+    before, after = both[0].at([order[sample] for sample in taken(run)]).columns[METRIC], both[1].columns[METRIC]
+    expected = gate_drop(before, after, 0.1, early=1)
+    assert (gate["lower"], gate["upper"], expected.verdict) == (expected.lower, expected.upper, GateVerdict.FAIL)
+    (again,) = api.gate(run, baseline=base, max_drop=0.1).gates
+    assert (again.decision.lower, again.decision.upper, again.verdict.value) == (gate["lower"], gate["upper"], "fail")
+
+
+def test_whole_clusters_are_taken_and_decide(tmp_path: Path) -> None:
+    """No cluster of unequal size is cut; their order depends on their names alone, and limits are clustered."""
+    data = [{**row, "metadata": {"document": f"d{n * n // 900}"}} for n, row in enumerate(rows())]
+    run = evaluated(data, tmp_path / "run", suite(tmp_path, CLUSTER))
+    turned = evaluated(data[::-1], tmp_path / "turned", suite(tmp_path, CLUSTER))
+    assert taken(run) == taken(turned)
+    documents = [int(sample[1:]) ** 2 // 900 for sample in taken(run)]
+    assert documents != sorted(documents)
+    whole = [n * n // 900 for n in range(SAMPLES)]
+    assert all(documents.count(each) == whole.count(each) for each in set(documents))
+    scores, found = read_scores(run), decided(run)
+    (gate,) = found["gates"]
+    assert (gate["verdict"], found["samples"], run.manifest.cluster) == ("pass", len(documents), "document")
+    largest = max(map(whole.count, whole))
+    expected = gate_minimum(scores.columns[METRIC], 0.5, clusters=documents, early=largest)
+    assert (gate["lower"], gate["upper"]) == (expected.lower, expected.upper)
+    aggregate = run.metrics[METRIC]
+    assert (aggregate.method, aggregate.clusters) == ("hedged capital", len(set(documents)))
+    assert summarise(run)[METRIC] == aggregate
+
+
+def test_gate_of_clusters_needs_the_same_clusters(tmp_path: Path, base: merilo.Run) -> None:
+    """The run's own clusters decide; none, or others, are refused; so are clusters for a run without them."""
+    run = evaluated(rows(), tmp_path / "run", suite(tmp_path, CLUSTER))
+    (gate,) = api.gate(run, minimums={METRIC: 0.5}).gates
+    (known,) = decided(run)["gates"]
+    assert (gate.decision.lower, gate.verdict.value) == (known["lower"], known["verdict"])
+    for other in ("", "user_input"):
+        with pytest.raises(UsageError, match="took whole clusters of document until it stopped"):
+            api.gate(run, minimums={METRIC: 0.5}, cluster=other)
+    single = evaluated(rows(relevant=0.5), tmp_path / "single", suite(tmp_path, DROP), baseline=base)
+    with pytest.raises(UsageError, match="took single samples until it stopped"):
+        api.gate(single, minimums={METRIC: 0.5}, cluster="document")
+
+
+@pytest.mark.parametrize("kind", ["drop", "cluster"])
+def test_timing_resuming_and_replaying_move_nothing(tmp_path: Path, kind: str) -> None:
+    """Concurrency, a limit and a second call change no byte; a replay needs no baseline."""
+    arguments = {"baseline": evaluated(rows(), tmp_path / "base", None, judge=slow)} if kind == "drop" else {}
+    until, data = suite(tmp_path, DROP if kind == "drop" else CLUSTER), rows(relevant=0.5)
+    first = evaluated(data, tmp_path / "first", until, judge=slow, concurrency=1, **arguments)
+    second = evaluated(data, tmp_path / "second", until, judge=slow, concurrency=32, **arguments)
+    assert canonical(first) == canonical(second)
+    part = evaluated(data, tmp_path / "part", until, judge=slow, max_requests=10, **arguments)
+    assert (part.complete, decided(part)["decided"]) == (False, False)
+    for most in (None, 0):
+        whole = evaluated(data, tmp_path / "part", until, judge=slow, max_requests=most, **arguments)
+        assert canonical(whole) == canonical(first)
+    again = replay_run(first.path, out=tmp_path / "again")
+    assert again.same
+    assert canonical(again.run) == canonical(first)
+
+
+def test_another_baseline_is_another_run(tmp_path: Path, base: merilo.Run) -> None:
+    """A run resumes only with a baseline of the same outcomes, wherever that is stored."""
+    until, data = suite(tmp_path, DROP), rows(relevant=0.5)
+    first = evaluated(data, tmp_path / "run", until, baseline=base)
+    same = evaluated(rows(), tmp_path / "same", None)
+    assert canonical(evaluated(data, tmp_path / "run", until, baseline=same.path)) == canonical(first)
+    other = evaluated(rows(relevant=0.6), tmp_path / "other", None)
+    with pytest.raises(RunError, match="differs in when to stop"):
+        evaluated(data, tmp_path / "run", until, baseline=other)
+
+
+def test_baselines_that_are_not_comparable_are_refused(tmp_path: Path, base: merilo.Run) -> None:
+    """Another judge, other data, an incomplete or an early stopped baseline: a sentence before any question."""
+    until = suite(tmp_path, DROP)
+    judged = evaluated(rows(), tmp_path / "judged", None, judge=merilo.ScriptedJudge.by(judge, version="2"))
+    partial = evaluated(rows(), tmp_path / "partial", None, judge=slow, max_requests=10)
+    early = evaluated(rows(), tmp_path / "early", Suite({METRIC: 0.5}))
+    asking = evaluated([{**row, "user_input": f"Why {n}?"} for n, row in enumerate(rows())], tmp_path / "asking", None)
+    cases = (
+        (judged, rows(relevant=0.5), "are not comparable: the judge"),
+        (partial, rows(relevant=0.5), "was stopped before its last sample"),
+        (early, rows(relevant=0.5), "could stop early"),
+        (asking, rows(relevant=0.5), "300 of 300 samples ask another question"),
+        (base, rows(400, 0.5), "100 of 400 samples are not in the baseline"),
+        (base, rows(200, 0.5), "100 of the 300 samples of the baseline"),
+    )
+    for baseline, data, sentence in cases:
+        with pytest.raises(MeriloError, match=sentence):
+            evaluated(data, tmp_path / "run", until, baseline=baseline)
+        assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        (DROP, {}, "max_drop needs a run to compare with"),
+        (CLUSTER, {"baseline": "base"}, "--baseline needs the largest allowed drop"),
+        (CLUSTER, {"cluster": "user_input"}, "Two cluster fields"),
+        (None, {"baseline": "base"}, "--baseline needs a suite with max_drop"),
+        ('cluster = "nowhere"\n[minimums]\ncontext_relevance = 0.5\n', {}, "5 samples have no cluster field 'nowhere'"),
+        ('cluster = "document"\n', {}, "Early stopping needs a gate"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    tmp_path: Path, text: str | None, arguments: dict[str, Any], sentence: str
+) -> None:
+    """Each missing or doubled part has its sentence, and no run is left."""
+    until = None if text is None else suite(tmp_path, text)
+    with pytest.raises(MeriloError, match=sentence):
+        evaluated(rows(5), tmp_path / "run", until, **arguments)
+    assert not (tmp_path / "run" / "manifest.json").exists()
 
 
 # -- over HTTP ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
-from merilo.providers.callables import CallableProvider
+from merilo.providers.questions import CallableProvider
 
 QUESTION = Relevance("Who?", ("One.", "Two."))
 

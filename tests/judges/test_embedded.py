@@ -19,7 +19,6 @@ from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.decisions import probability_of
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -31,7 +30,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.support import Support, SupportLabel
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, probability_of
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record

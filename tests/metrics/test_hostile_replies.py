@@ -22,7 +22,7 @@ from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
-from merilo.metrics.published.similarities import ask_similarities
+from merilo.metrics.published.asking import ask_similarities
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
 from merilo.metrics.synthetic import SyntheticAnswers
 

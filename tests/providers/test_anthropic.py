@@ -22,9 +22,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.anthropic import AnthropicProvider
-from merilo.providers.anthropic_bodies import Cached
-from merilo.providers.anthropic_replies import message_of
+from merilo.providers.anthropic import AnthropicProvider, Cached, message_of
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 
 if TYPE_CHECKING:

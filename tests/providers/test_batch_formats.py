@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from merilo.errors import Permanent
-from merilo.providers.batch_api import NOT_RUN, LineResult
-from merilo.providers.openai_batches import read_results
+from merilo.providers.batch_apis import NOT_RUN, LineResult, read_results
 
 REPLY = {"choices": [{"message": {"content": "yes"}}]}
 ERROR = {"message": "It failed."}

@@ -20,8 +20,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
-from merilo.providers.bedrock import BedrockProvider
-from merilo.providers.bedrock_replies import converse_reply_of
+from merilo.providers.bedrock import BedrockProvider, converse_reply_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from merilo.judging.kinds.choice import Choice
 from merilo.judging.reply_parsing import schema_for
-from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
+from merilo.providers.anthropic import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request
-from merilo.providers.bedrock_bodies import BedrockBodies
-from merilo.providers.google_bodies import GoogleBodies
-from merilo.providers.ollama_bodies import OllamaBodies
-from merilo.providers.openai_bodies import OpenAIBodies
+from merilo.providers.bedrock import BedrockBodies
+from merilo.providers.google import GoogleBodies
+from merilo.providers.ollama import OllamaBodies
+from merilo.providers.openai import OpenAIBodies
 from merilo.providers.problems import EndpointProblem
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 SCHEMA = schema_for("relevance")
 MAKERS: dict[str, Callable[[Mapping[str, object]], Bodies]] = {
-    "openai": lambda extra: OpenAIBodies("m", extra, hosted=False, known={}),
-    "anthropic": lambda extra: AnthropicBodies("m", extra, cached=Cached.RUBRIC, max_tokens=9, known={}),
-    "bedrock": lambda extra: BedrockBodies("m", extra, known={}),
-    "google": lambda extra: GoogleBodies("m", extra, thinking=None, known={}),
-    "ollama": lambda extra: OllamaBodies("m", extra, num_ctx=512, keep_alive="1m", known={}),
+    "openai": lambda extra: OpenAIBodies("m", extra, {}, newer=False),
+    "anthropic": lambda extra: AnthropicBodies("m", extra, {}, cached=Cached.RUBRIC, max_tokens=9),
+    "bedrock": lambda extra: BedrockBodies("m", extra, {}),
+    "google": lambda extra: GoogleBodies("m", extra, {}, thinking=None),
+    "ollama": lambda extra: OllamaBodies("m", extra, {}, num_ctx=512, keep_alive="1m"),
 }
 TEXTS = st.text() | st.text(alphabet='"\\\x00{}\ud800\u2028é€😀', max_size=20)
 REQUESTS = st.builds(
@@ -65,7 +65,7 @@ def whole(request: Request) -> bytes:
 @given(st.lists(REQUESTS, min_size=1, max_size=5))
 def test_parts_make_the_same_bytes(requests: list[Request]) -> None:
     """Whatever was sent before, a body is what writing it whole gives."""
-    bodies = OpenAIBodies("m", {"top_k": 3}, hosted=False, known={})
+    bodies = OpenAIBodies("m", {"top_k": 3}, {}, newer=False)
     assert [bodies.body_for(request) for request in requests] == list(map(whole, requests))
 
 
@@ -84,7 +84,7 @@ def test_bodies_do_not_depend_on_earlier_ones(kind: str, requests: list[Request]
 
 def test_a_schema_is_told_by_itself() -> None:
     """Two questions with other labels have other schemas under one name, and each is sent its own."""
-    bodies = OpenAIBodies("m", {}, hosted=False, known={})
+    bodies = OpenAIBodies("m", {}, {}, newer=False)
     request = Request(messages=(Message("system", "s"), Message("user", "u")), schema_name="choice")
     for labels in (("yes", "no"), ("a", "b"), ("yes", "no")):
         schema = Choice("?", labels, ("", ""), ("response",), ("x",)).reply_schema()
@@ -94,7 +94,7 @@ def test_a_schema_is_told_by_itself() -> None:
 
 def test_what_was_learnt_holds_for_kept_parts() -> None:
     """A body that was written before a refusal is written anew after it."""
-    bodies = OpenAIBodies("m", {}, hosted=False, known={})
+    bodies = OpenAIBodies("m", {}, {}, newer=False)
     request = Request(messages=(Message("system", "s"), Message("user", "u")), temperature=0.0)
     assert "temperature" in json.loads(bodies.body_for(request))
     assert bodies.learn(EndpointProblem(400, "", "unsupported_value", "temperature"), request)
@@ -112,7 +112,7 @@ def test_messages_of_the_users_own_replace_ours(kind: str) -> None:
 
 def test_kept_parts_do_not_pile_up() -> None:
     """However many rubrics are sent, a bounded number of them is kept."""
-    bodies = OpenAIBodies("m", {}, hosted=False, known={})
+    bodies = OpenAIBodies("m", {}, {}, newer=False)
     for number in range(1_000):
         bodies.body_for(Request(messages=(Message("system", f"s{number}"), Message("user", "u"))))
-    assert len(bodies._frames._frames) <= 256
+    assert len(bodies._templates) <= 256

@@ -20,8 +20,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
-from merilo.providers.google import GOOGLE_URL, GoogleProvider
-from merilo.providers.google_replies import content_of
+from merilo.providers.google import GOOGLE_URL, GoogleProvider, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

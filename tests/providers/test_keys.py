@@ -34,10 +34,9 @@ from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, Request
 from merilo.providers.bedrock import BedrockProvider
 from merilo.providers.google import GoogleProvider
-from merilo.providers.keys import ApiKeys
 from merilo.providers.ollama import OllamaProvider
 from merilo.providers.openai import OpenAIProvider
-from merilo.providers.secrets import shown_url
+from merilo.providers.secrets import ApiKeys, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

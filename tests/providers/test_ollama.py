@@ -20,9 +20,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
-from merilo.providers.ollama import OllamaProvider
-from merilo.providers.ollama_bodies import ContextLimit
-from merilo.providers.ollama_replies import chat_reply_of
+from merilo.providers.ollama import ContextLimit, OllamaProvider, chat_reply_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

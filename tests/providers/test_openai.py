@@ -30,10 +30,9 @@ from merilo.errors import (
 )
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
-from merilo.providers.keys import key_in
-from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_replies import reply_of
+from merilo.providers.openai import OpenAIProvider, reply_of
 from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, message_in, problem_in, retry_after_s
+from merilo.providers.secrets import key_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

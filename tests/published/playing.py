@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from plan_running import run_plan
 from published.naming import metric_of
 from published.replying import local_judges, queues
 
@@ -105,7 +106,7 @@ async def _play(case: Case, store: Store) -> Played:
     async with Dispatcher(RequestLimits(concurrency=1)) as dispatcher:
         driver = AsyncDriver(AnswerStore(roles, store, None), dispatcher)
         try:
-            await driver.run_plan(walk)
+            await run_plan(driver, walk)
         finally:
             await driver.close()
     result = walk.result()

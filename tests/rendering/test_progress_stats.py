@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.engine.request_stats import Traffic
+from merilo.engine.progress import Traffic
 from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
 
 SAMPLE_USD = 0.02

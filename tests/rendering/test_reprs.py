@@ -62,7 +62,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
         "label": tasks,
         "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
-        "agree": judges_agreement([first, second]),
+        "agree": judges_agreement(first, second),
         "plot": first.plot(),
     }
 
@@ -77,8 +77,8 @@ def test_a_representation_is_short(results: dict[str, object]) -> None:
 def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
     """The labels and trials, which may be thousands, are not in the representation."""
     judge, many = EmbeddedJudge(), {"task": [HOSTILE] * 5_000}
-    check = JudgeCheck(judge, (), {}, None, (), None, 0, 5_000, (), many, many, items=many)  # type: ignore[arg-type]
-    shown = "files=<0 items>, tasks=<0 items>, edits=<0 items>"
+    check = JudgeCheck(judge, (), {}, None, {}, 0, 5_000, (), many, many, items=many)  # type: ignore[arg-type]
+    shown = "files=<0 items>, tables=<0 items>, edits=<0 items>"
     assert repr(check) == f"JudgeCheck(judge='EmbeddedJudge', {shown})"
 
 

@@ -15,6 +15,7 @@ from merilo.stats.agreement_intervals import (
     annotator_agreement,
     clustered_share,
     grade_agreement,
+    kappa_difference,
     mean_of,
 )
 from merilo.stats.agreement_tables import aurocs, aurocs_without
@@ -209,6 +210,23 @@ def test_annotators_who_rated_nothing() -> None:
     assert "no item has a rating" in annotator_agreement([]).alpha.interval.note
     assert "no item has two" in annotator_agreement([[1, None], [2, None]]).alpha.interval.note
     assert "every rating is the same" in annotator_agreement([[1, 1]] * 9).alpha.interval.note
+
+
+def test_the_difference_of_two_judges_is_paired() -> None:
+    """It is that of both kappas, narrower than for unrelated judges, and none between equal judges."""
+    draw = random.Random(0)
+    people = [draw.random() < 0.5 for _ in range(300)]
+    first = [label is (draw.random() < 0.9) for label in people]
+    alike = [label if draw.random() < 0.9 else not label for label in first]
+    unrelated = [label is (draw.random() < 0.82) for label in people]
+    found = kappa_difference(people, first, alike)
+    kappas = [agreement(people, judge).kappa.value or 0.0 for judge in (first, alike)]
+    assert found.value == pytest.approx(kappas[0] - kappas[1])
+    widths = [high - low for low, high in (each.interval.ends or (0.0, 0.0) for each in
+              (found, kappa_difference(people, first, unrelated)))]  # fmt: skip
+    assert 0 < widths[0] < widths[1]
+    assert kappa_difference(people, first, first).interval.ends is None
+    assert kappa_difference([True] * 9, [True] * 9, [False] * 9).value is None
 
 
 def test_a_share_by_cluster() -> None:

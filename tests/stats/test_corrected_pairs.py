@@ -18,7 +18,7 @@ from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels
 from merilo.stats.gate import GateVerdict
 from merilo.stats.intervals import t_quantile
-from merilo.stats.looks import level_at_look
+from merilo.stats.sequential import level_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,11 +115,11 @@ def test_exchanging_the_runs_changes_the_sign(seed: int) -> None:
 
 
 def test_labels_until_decided_have_wider_limits() -> None:
-    """The interval has the level of the look that was reached, and p is on the same scale as that level."""
+    """The interval has a level that holds at any time, and p is on the same scale as that level."""
     one, two, labels = study(40)
     looked = replace(labels, sequential=True)
     plain, wide = (correct_pairs(one.values - two.values, each.differences(), PAIR) for each in (labels, looked))
-    assert wide.nominal == pytest.approx(level_at_look(40))
+    assert wide.nominal == pytest.approx(level_at(40))
     assert wide.corrected.interval.level == 0.95
     ends, wider = plain.corrected.interval.ends, wide.corrected.interval.ends
     assert ends is not None

@@ -83,7 +83,7 @@ def test_clusters_widen_the_interval_and_five_give_none() -> None:
 
 
 def test_labels_until_decided_have_wider_limits() -> None:
-    """The interval must hold at every planned look."""
+    """The interval must hold at any time."""
     given = labels([0.2, 0.0] * 20, [0.0] * 40)
     plain, looked = (
         judge_error_difference(each, UNIT).interval.ends for each in (given, replace(given, sequential=True))

@@ -18,9 +18,8 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.later_fields import later_fields
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, Verdict
+from merilo.judging.verdicts import Failure, Verdict, later_fields
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
 
@@ -138,14 +137,11 @@ class AnswerStore:
         """
         return [self._unit(asked) for group in step for asked in self._cut(group)]
 
-    def known(self, unit: WorkUnit) -> tuple[KnownAnswers, WorkUnit | None]:
-        """Return the answers that this run or the cache holds, and the unit that is left to ask; None if nothing is
-        left.
-        """
-        return self.known_all((unit,))[0]
-
     def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[KnownAnswers, WorkUnit | None]]:
-        """Return `known` for each of these units, with one look-up in the run and one in the cache for all of them."""
+        """Return for each unit the answers that this run or the cache holds, and the unit that is left to ask, if any.
+
+        There is one look-up in the run and one in the cache for all units.
+        """
         wanted: dict[bytes, type[Verdict]] = {}
         for unit in units:
             wanted.update(dict.fromkeys(unit.keys, unit.questions[0].verdict))

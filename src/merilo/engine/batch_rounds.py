@@ -20,20 +20,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.engine.amounts import Settled, settled
-from merilo.engine.budget import Reached
-from merilo.engine.circuit_breaker import FIRST
-from merilo.engine.pending_request import RETRIES, jitter_s
+from merilo.engine.budget import Reached, requests_text
 from merilo.engine.rate_limits import PRICED, TokenEstimator, asks_no_model, title_of
-from merilo.engine.rounds import failure_of
+from merilo.engine.retries import FIRST, RETRIES, jitter_s
+from merilo.engine.rounds import Batches, failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.providers.base import Reply, ReplyPath
-from merilo.providers.batch_api import BatchLine, Intent, Uncertain
-from merilo.providers.batch_apis import open_batches
+from merilo.providers.batch_apis import BatchLine, Intent, Uncertain, open_batches
 from merilo.providers.wire import WireAnswer
 from merilo.runs.batch_store import Line
 
@@ -45,8 +42,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider
-    from merilo.providers.batch_api import LineResult
-    from merilo.providers.batch_apis import OpenBatches
+    from merilo.providers.batch_apis import LineResult, OpenBatches
     from merilo.runs.batch_store import Batch, BatchStore
 
 WINDOW: Final = 1_000
@@ -74,7 +70,7 @@ class _Read(NamedTuple):
     result: Reply | ProviderError
 
 
-class BatchRounds:
+class BatchRounds(Batches):
     """Sends the requests of a run as batches. `begin` collects, calls read and collect requests, `finish` submits."""
 
     def __init__(
@@ -87,7 +83,7 @@ class BatchRounds:
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`directory`: of the batch files, if the batches are files. `note` is called with each batch submitted."""
-        self.event = Event()
+        super().__init__()
         self._store = store
         self._dispatcher = dispatcher
         self._spending = dispatcher.spending
@@ -104,15 +100,6 @@ class BatchRounds:
         self._error: ProviderDown | None = None
         self._reached: Reached | None = None
         self._left_out_usd: float | None = None
-
-    @property
-    def stopped(self) -> bool:
-        """True once nothing more may be sent."""
-        return self.event.is_set()
-
-    def stop(self, _: BaseException | None = None) -> None:
-        """Accept no further replies. Safe from any thread."""
-        self.event.set()
 
     async def begin(self) -> None:
         """Find the batches of a call that was killed, and collect those that have ended."""
@@ -358,7 +345,7 @@ class BatchRounds:
                 self._store.never_submitted(mark)
             raise
         self._store.submitted(mark, name)
-        self._note(f"Submitted {_requests(len(lines))} to {title} as batch {name}.")
+        self._note(f"Submitted {requests_text(len(lines))} to {title} as batch {name}.")
 
     def _wait(self, call: Coroutine[Any, Any, Any]) -> Any:  # Any: what the call returns
         """Return the result of a coroutine that runs in the event loop, from the thread of the rounds."""
@@ -371,10 +358,6 @@ def waiting_record(batches: Sequence[Batch]) -> dict[str, object]:
 
 
 def _sentence(batches: Sequence[Batch]) -> str:
-    requests = _requests(sum(each.lines for each in batches))
+    requests = requests_text(sum(each.lines for each in batches))
     named = "1 batch" if len(batches) == 1 else f"{len(batches):,} batches"
     return f"Waiting for {requests} in {named}."
-
-
-def _requests(number: int) -> str:
-    return f"{number:,} request{'s' * (number != 1)}"

@@ -230,7 +230,7 @@ class Spending:
         also = advice = ""
         if reserved:
             unanswered = self.ledger.unanswered.requests + self._elsewhere.unanswered.requests
-            also = f" and up to {_dollars(reserved)} reserved for replies to {_requests(unanswered, 'unanswered ')}"
+            also = f" and up to {_dollars(reserved)} reserved for replies to {requests_text(unanswered, 'unanswered ')}"
             advice = ", or use --unanswered free if your server does not bill unanswered requests"
         return Reached(
             f"Cost limit of {_dollars(self._budget.max_cost_usd or 0.0)} reached (--max-cost): "
@@ -247,7 +247,7 @@ class Spending:
         """The message for the limit of requests."""
         limit = self._budget.max_requests or 0
         return Reached(
-            f"Limit of {_requests(limit)} reached (--max-requests): {self.requests:,} sent {self._where} so far. "
+            f"Limit of {requests_text(limit)} reached (--max-requests): {self.requests:,} sent {self._where} so far. "
             "Raise --max-requests to continue.",
             "max_requests",
             used=self.requests,
@@ -432,7 +432,8 @@ def _highest_of(price: Pricer, judges: Sequence[Judge], usage: Usage) -> float |
     return max(known) if known and len(known) == len(costs) else None
 
 
-def _requests(number: int, kind: str = "") -> str:
+def requests_text(number: int, kind: str = "") -> str:
+    """Return a number of requests as text: `1 request`, `2,000 requests`."""
     return f"{number:,} {kind}request{'s' * (number != 1)}"
 
 

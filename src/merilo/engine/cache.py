@@ -1,8 +1,8 @@
 """The verdict cache: verdicts shared between runs in one SQLite file in the user's cache directory. The first writer
 wins.
 
-The cache may never break a run: every row is checked against its seal and against the question asked. A damaged file is
-renamed, and the run continues with a new one.
+The cache may never break a run: every row is checked against its seal and against the question asked. A run that meets
+damage, or a full disk, continues without a cache.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from merilo.runs.database import (
     MAX_AT_ONCE,
     CommitPolicy,
     StoreProblem,
+    error_text,
     places,
     problem_of,
     seal,
@@ -43,12 +44,6 @@ _MAX_ABSENT = 50_000
 _AGAIN_S = 1.0
 _LAST_WAIT_S = 30.0
 
-_KEEP = "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)"
-_REPLACE = (
-    "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
-    " SET verdict = excluded.verdict, seal = excluded.seal, source = excluded.source, added = excluded.added"
-)
-
 
 class VerdictCache:
     """An open cache; contains verdicts only, never failures or verdicts with which a plan failed.
@@ -60,13 +55,12 @@ class VerdictCache:
     def __init__(self, path: Path) -> None:
         """Open or create the cache. Raises RunError if it cannot be used."""
         self._notices: list[str] = []
-        self._file: CacheFile | None = CacheFile.open(path, tell=self._notices.append)
+        self._file: CacheFile | None = CacheFile.open(path)
         self._claims = Claims(path.with_name(f"{path.name}.claims"))
         self._answered: list[bytes] = []  # keys of claims to give up with the next commit
         self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
-        self._bad: set[bytes] = set()  # rows that failed their checks, to be replaced
-        self._dropped: set[bytes] = set()  # rows to be deleted with the next commit
+        self._dropped: set[bytes] = set()  # rows to be deleted with the next commit; some failed their checks
         self._absent: set[bytes] = set()  # known misses, valid until another process writes
         self._version: int | None = None  # SQLite's data_version: changes when another process writes
         self._sources: dict[tuple[str, str], int] = {}
@@ -74,7 +68,7 @@ class VerdictCache:
         self._looked = 0.0
 
     def notices(self) -> Sequence[str]:
-        """Return messages for the user: a damaged file was renamed, or the cache is not used."""
+        """Return messages for the user: the cache is no longer used."""
         return tuple(self._notices)
 
     def get(self, key: bytes, verdict: type[Verdict]) -> Verdict | None:
@@ -104,8 +98,8 @@ class VerdictCache:
             if verdict is not None:
                 found[row[0]] = verdict
             elif isinstance(row[0], bytes):
-                self._bad.add(row[0])
-        self._absent.update(key for key in unknown if key not in found and key not in self._bad)
+                self._dropped.add(row[0])
+        self._absent.update(key for key in unknown if key not in found and key not in self._dropped)
         return found
 
     def _forget_if_changed(self) -> None:
@@ -132,11 +126,7 @@ class VerdictCache:
         if len(taken) < len(wanted) and self._data_version() != self._version:
             # a claim is given up after the commit of its verdict, so a verdict is there now or the claim is ours
             own = {unit: keys for unit, keys in wanted.items() if unit not in taken}
-            there = (
-                {row[0] for row in self._rows([key for keys in own.values() for key in keys])}
-                - self._bad
-                - self._dropped
-            )
+            there = {row[0] for row in self._rows([key for keys in own.values() for key in keys])} - self._dropped
             answered = {unit for unit, keys in own.items() if there.issuperset(keys)}
             self._claims.drop(answered)
             taken |= answered
@@ -200,7 +190,6 @@ class VerdictCache:
             except ERRORS as error:
                 return self._suffer(error)
         self._waiting.clear()
-        self._bad.clear()
         self._dropped.clear()
         self._due.clear()
         self._unclaim()
@@ -209,8 +198,6 @@ class VerdictCache:
     def close(self) -> str | None:
         """Commit and close; return a message if another process prevented the last commit."""
         problem = self.commit(wait_s=_LAST_WAIT_S)
-        if problem is StoreProblem.DAMAGED:
-            problem = self.commit(wait_s=_LAST_WAIT_S)  # into the file that replaced the damaged one
         self._claims.close()
         if self._file is None:
             return None
@@ -239,15 +226,12 @@ class VerdictCache:
     def _write(self, file: CacheFile, wait_s: float | None) -> None:
         now = int(time.time())
         with file.writing(wait_s) as db:
-            new: list[tuple[object, ...]] = []
-            replaced: list[tuple[object, ...]] = []
+            rows: list[tuple[object, ...]] = []
             for key, (verdict, question, judge) in self._waiting.items():
                 text = verdict.to_json().encode()
-                row = (key, text, seal(key, text), self._source(db, judge, question.kind), now)
-                (replaced if key in self._bad else new).append(row)
+                rows.append((key, text, seal(key, text), self._source(db, judge, question.kind), now))
             db.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in self._dropped])
-            db.executemany(_KEEP, new)
-            db.executemany(_REPLACE, replaced)
+            db.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)", rows)
 
     def _source(self, db: sqlite3.Connection, judge: str, kind: str) -> int:
         number = self._sources.get((judge, kind))
@@ -260,23 +244,18 @@ class VerdictCache:
         return number
 
     def _suffer(self, error: Exception) -> StoreProblem:
-        """Handle an error of SQLite: retry later, continue with a new file, or continue without a cache. Return its
-        kind.
-        """
+        """Handle an error of SQLite: retry later, or continue without a cache. Return its kind."""
         self._version = None  # forget the known misses: the failed look-up may have missed rows
         problem = problem_of(error)
         if problem is StoreProblem.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
-            return problem
-        self._sources.clear()
-        self._bad.clear()
-        if self._file is None:
-            return problem
-        if problem is StoreProblem.DAMAGED:
-            self._file = self._file.replaced(error)
-        else:
-            self._file.given_up(error)
-            self._file = None
+        elif self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+            what = "is damaged" if problem is StoreProblem.DAMAGED else "cannot be written"
+            advice = " Delete it after this run." if problem is StoreProblem.DAMAGED else ""
+            why = f"The verdict cache {file.path} {what} ({error_text(error)})."
+            self._notices.append(f"{why} This run continues without it.{advice}")
         return problem
 
 

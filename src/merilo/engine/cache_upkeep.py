@@ -7,13 +7,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.engine.cache_file import CacheFile
-from merilo.errors import RunError, UsageError
-from merilo.runs.database import ERRORS, StoreProblem, error_text, problem_of
+from merilo.engine.cache_file import CacheFile, unusable
+from merilo.errors import UsageError
+from merilo.runs.database import ERRORS, error_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
 _ROWS = 10_000
@@ -41,7 +40,6 @@ class Contents:
     size_bytes: int
     shares: tuple[JudgeEntryCount, ...] = ()
     """Most verdicts first."""
-    notices: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> int:
@@ -75,8 +73,7 @@ def contents(path: Path) -> Contents:
     """Return the contents of the cache at `path`; empty if there is none. Raises RunError if it cannot be used."""
     if not path.exists():
         return Contents(path, 0)
-    notices: list[str] = []
-    with _opened(path, notices) as file, _error_context(path):
+    with _opened(path) as file:
         rows = file.db.execute(
             "SELECT judge, kind, count(*), min(added), max(added) FROM verdicts LEFT JOIN sources ON id = source"
             " GROUP BY source ORDER BY count(*) DESC, judge, kind"
@@ -85,7 +82,7 @@ def contents(path: Path) -> Contents:
         JudgeEntryCount(_text(judge), _text(kind), count, _time(oldest), _time(newest))
         for judge, kind, count, oldest, newest in rows
     )
-    return Contents(path, _size(path), tuple(shares), tuple(notices))
+    return Contents(path, _size(path), tuple(shares))
 
 
 def prune(path: Path, *, before: int | None = None, judge: str | None = None) -> Pruned:
@@ -97,7 +94,7 @@ def prune(path: Path, *, before: int | None = None, judge: str | None = None) ->
         return Pruned(0, 0, 0)
     size = _size(path)
     notices: list[str] = []
-    with _opened(path, notices) as file, _error_context(path):
+    with _opened(path) as file:
         sources = None if judge is None else _sources(file.db, judge)
         gone = sum(_deleted(file, before, sources))
         (left,) = file.db.execute("SELECT count(*) FROM verdicts").fetchone()
@@ -106,23 +103,14 @@ def prune(path: Path, *, before: int | None = None, judge: str | None = None) ->
     return Pruned(gone, max(0, size - _size(path)), left, tuple(notices))
 
 
-def _opened(path: Path, notices: list[str]) -> AbstractContextManager[CacheFile]:
-    return closing(CacheFile.open(path, tell=notices.append, create=False))
-
-
 @contextmanager
-def _error_context(path: Path) -> Generator[None]:
-    """Turn an error of SQLite in its block into a RunError."""
-    try:
-        yield
-    except ERRORS as error:
-        if problem_of(error) is StoreProblem.DAMAGED:
-            message = (
-                f"The verdict cache {path} is damaged ({error_text(error)}). Delete it; the next run creates a new one."
-            )
-        else:
-            message = f"The verdict cache {path} cannot be used ({error_text(error)}). Try again later."
-        raise RunError(message) from error
+def _opened(path: Path) -> Generator[CacheFile]:
+    """Open the cache, and turn an error of SQLite in the block into a RunError."""
+    with closing(CacheFile.open(path, create=False)) as file:
+        try:
+            yield file
+        except ERRORS as error:
+            raise unusable(path, error) from error
 
 
 def _sources(db: sqlite3.Connection, judge: str) -> list[int]:

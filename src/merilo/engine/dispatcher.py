@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.engine.budget import Budget, Spending, own_price
 from merilo.engine.endpoint_queue import EndpointQueue
-from merilo.engine.pending_request import PendingRequest
+from merilo.engine.progress import Event, EventKind, Traffic
 from merilo.engine.queue_owner import OpenConnection
 from merilo.engine.rate_limits import RequestLimits, asks_no_model, title_of
-from merilo.engine.request_stats import Event, EventKind, Traffic
+from merilo.engine.retries import PendingRequest
 from merilo.providers.base import AdaptingConnection
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached
     from merilo.engine.leases import SharedLimits
-    from merilo.engine.pending_request import Order, ReplyListener
+    from merilo.engine.retries import Order, ReplyListener
     from merilo.errors import ProviderError
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
@@ -250,12 +250,8 @@ class Dispatcher:
             self._warned.add(sentence)
             self._say(sentence)
 
-    def paid(self, pending: PendingRequest, settled: Settled) -> None:
-        """Settle a request that was answered, and count its tokens."""
-        self.settle(pending.entry, pending.reserved_usd, pending.send.provider, settled)
-
     def settle(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> None:
-        """Settle a request whose reply came in a batch, and count its tokens."""
+        """Settle a request that was answered, and count its tokens."""
         self._input_tokens += settled.usage.input_tokens or 0
         self._output_tokens += settled.usage.output_tokens or 0
         cost = self.spending.replied(entry, reserved_usd, provider, settled)

@@ -1,7 +1,7 @@
-"""Three drivers for the same plans and judges: under asyncio, in rounds (batches), and blocking.
+"""Two drivers for the same plans and judges: under asyncio, and in rounds (batches).
 
 A driver decides only how to wait for replies. `AnswerStore` looks up known answers, packs questions and stores
-verdicts. The dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that their
+verdicts. The dispatcher sends the requests of the asyncio driver. Both drivers are in this module so that their
 difference is easy to see.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from merilo.engine.asked_elsewhere import AskedElsewhere
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.judge_session import open_session
+from merilo.engine.judge_session import JudgeSession
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.verdicts import Verdict
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
-    from merilo.engine.judge_session import JudgeSession
     from merilo.engine.plan_run import PlanRun
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
-    Sender = Callable[[OutgoingRequest], Reply | Failure]
     BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]
     """Sends all requests of a round and yields each reply with its index in the sequence, in any order. It may end
     early; then the run ends."""
@@ -62,7 +60,7 @@ class _SharedSession:
     is abandoned.
     """
 
-    __slots__ = ("_driver", "_missing", "_replies", "block", "opened_s", "session", "waiting")
+    __slots__ = ("_driver", "block", "opened_s", "session", "waiting")
 
     def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
         self.session = session
@@ -70,30 +68,18 @@ class _SharedSession:
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
         self.opened_s = time.monotonic()
-        self._missing = 0
-        self._replies: list[Reply | Failure | None] = [None for _ in session.sends or ()]
 
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
-        sends = self.session.sends or ()
-        self._missing = len(sends)
-        self._replies = [None for _ in sends]
-        for place, send in enumerate(sends):
+        for place, send in enumerate(self.session.sends or ()):
             self._driver.post(send, self, place, again=again)
-
-    def leave(self, answers: AnswerStore) -> None:
-        """Store the replies received so far, for a session that is interrupted."""
-        self.session.leave(answers, self._replies)
 
     def on_reply(self, place: int, reply: Reply | Failure) -> None:
         """Record one reply. With the last reply of the current requests, the session sends its next requests or
         finishes.
         """
-        self._replies[place] = reply
-        self._missing -= 1
-        if self._missing:
+        if not self.session.receive(place, reply):
             return
-        self.session.reply(tuple(reply for reply in self._replies if reply is not None))
         if self.session.sends is None:
             self._driver.finish(self)
         else:
@@ -179,27 +165,10 @@ class AsyncDriver:
                     flight.waiting.append(waiting)
                 if not flights:
                     self._answered(waiting)
-            self._send_unsent()
+            if self._unsent:
+                unsent, self._unsent = self._unsent, []
+                self._send(self._elsewhere.claimed(unsent))
         self._arm()
-
-    async def run_plan(self, plan_run: PlanRun) -> PlanRun:
-        """Run one plan until it has an outcome; return it. Raises the error that ends the run."""
-        ended: asyncio.Future[None] = self._loop.create_future()
-
-        def done(_: PlanRun) -> None:
-            if not ended.done():
-                ended.set_result(None)
-
-        waiting = self.begin(plan_run, done)
-        self.advance_ready()
-        try:
-            await asyncio.wait({ended, self.ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not ended.done():
-                self.ended.result()
-                raise asyncio.CancelledError  # a limit was reached before this plan was done
-        finally:
-            self.abandon(waiting)
-        return plan_run
 
     def abandon(self, waiting: WaitingPlan) -> None:
         """Close a plan run. The sessions that it started still finish, and their answers are stored."""
@@ -219,7 +188,7 @@ class AsyncDriver:
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
         try:
             for flight in flights:
-                flight.leave(self._answers)
+                flight.session.leave()
         except (MeriloError, ValueError):  # a full disk, which the run has reported already; half a surrogate pair
             _log.exception("the partial replies of an interrupted judge session could not be stored")
 
@@ -233,7 +202,7 @@ class AsyncDriver:
 
     def finish(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
-        held = flight.session.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
+        held = flight.session.keep()  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
         self._deliver(flight, held)
         self.advance_ready()
@@ -274,9 +243,9 @@ class AsyncDriver:
             rest = rest.without(held)
         if rest is None:
             return
-        session = open_session(rest, self._answers, self._price)
+        session = JudgeSession(rest, self._answers, self._price)
         if session.sends is None:
-            kept = session.keep(self._answers)
+            kept = session.keep()
             waiting.held.update(kept)
             fresh.update(kept)
             return
@@ -284,12 +253,6 @@ class AsyncDriver:
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
         self._unsent.append(flight)
-
-    def _send_unsent(self) -> None:
-        """Send the sessions that were just opened, except those that another process has in flight."""
-        if self._unsent:
-            unsent, self._unsent = self._unsent, []
-            self._send(self._elsewhere.claimed(unsent))
 
     def _send(self, flights: Sequence[_SharedSession]) -> None:
         for flight in flights:
@@ -338,32 +301,6 @@ class AsyncDriver:
             self.ended.set_exception(error)
 
 
-def drive_blocking(plan_runs: Iterable[PlanRun], answers: AnswerStore, send: Sender) -> Iterator[PlanRun]:
-    """Run plans one after another, with a blocking call for each request; yield each plan run when it is done."""
-    for plan_run in plan_runs:
-        plan_run.start(answers.reject)
-        while plan_run.step is not None:
-            units = _units(plan_run, answers)
-            if units is None:
-                break
-            held: KnownAnswers = {}
-            for unit in units:
-                held |= _answer_blocking(unit, answers, send)
-            plan_run.send(_keyed(units, held))
-        answers.commit_if_due()
-        yield plan_run
-
-
-def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> KnownAnswers:
-    held, rest = answers.known(unit)
-    if rest is None:
-        return held
-    session = open_session(rest, answers)
-    while session.sends is not None:
-        session.reply(tuple(send(request) for request in session.sends))
-    return held | session.keep(answers)
-
-
 def drive_rounds(
     plan_runs: Sequence[PlanRun],
     answers: AnswerStore,
@@ -386,7 +323,7 @@ def drive_rounds(
     while active := [plan_run for plan_run in active if plan_run.step is not None]:
         cut = [_units(plan_run, answers) for plan_run in active]
         sessions, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
-        if not _answer_all(sessions, answers, send_batch, held, late=late) and not late:
+        if not _answer_all(sessions, send_batch, held, late=late) and not late:
             break
         going: list[PlanRun] = []
         for plan_run, units in zip(active, cut, strict=True):
@@ -410,21 +347,19 @@ def _looked_up(
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            sessions.append(open_session(rest, answers, price))
+            sessions.append(JudgeSession(rest, answers, price))
             asked.update(rest.keys)
     return sessions, held
 
 
-def _answer_all(
-    sessions: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: KnownAnswers, *, late: bool
-) -> bool:
+def _answer_all(sessions: Sequence[JudgeSession], send_batch: BatchSender, held: KnownAnswers, *, late: bool) -> bool:
     """Run all sessions and add their answers to `held`; return False if some have not finished.
 
     If `send_batch` ends before all replies have arrived, the other sessions end too, unless replies may be `late`.
     """
     for session in sessions:
         if session.sends is None:
-            held |= session.keep(answers)
+            held |= session.keep()
     whole = True
     waiting = [session for session in sessions if session.sends is not None]
     while waiting:
@@ -432,7 +367,7 @@ def _answer_all(
         for session in _replied(waiting, send_batch):
             replied.append(session)
             if session.sends is None:
-                held |= session.keep(answers)
+                held |= session.keep()
         whole = whole and len(replied) == len(waiting)
         if not (whole or late):
             break
@@ -443,19 +378,12 @@ def _answer_all(
 def _replied(sessions: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
     """Yield each session once it has received all replies to its current requests and has processed them."""
     sends: list[OutgoingRequest] = []
-    of: list[
-        tuple[JudgeSession, int]
-    ] = []  # for each request: its session, and the index of the session's first request
+    of: list[tuple[JudgeSession, int]] = []  # the session of each request, and the place of the request in it
     for session in sessions:
-        own = session.sends or ()
-        of += [(session, len(sends))] * len(own)
-        keyed = zip(own, session.request_keys, strict=True)
-        sends += [OutgoingRequest(send.provider, send.request, key) for send, key in keyed]
-    replies: list[Reply | Failure | None] = [None] * len(sends)
-    for place, reply in send_batch(sends):
-        replies[place] = reply
-        session, first = of[place]
-        got = tuple(each for each in replies[first : first + len(session.sends or ())] if each is not None)
-        if len(got) == len(session.sends or ()):
-            session.reply(got)
+        for place, (send, key) in enumerate(zip(session.sends or (), session.request_keys, strict=True)):
+            sends.append(OutgoingRequest(send.provider, send.request, key))
+            of.append((session, place))
+    for number, reply in send_batch(sends):
+        session, place = of[number]
+        if session.receive(place, reply):
             yield session

@@ -14,8 +14,8 @@ from merilo.engine.plan_run import PlanRun
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judges.local.timing import LocalWork
 from merilo.judging.digests import digest_text
-from merilo.judging.expected_replies import likely_reply
 from merilo.judging.questions import Pack
+from merilo.judging.reply_parsing import likely_reply
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:

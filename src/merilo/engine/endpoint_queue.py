@@ -24,11 +24,19 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
-from merilo.engine.circuit_breaker import FIRST, BreakerAction, CircuitBreaker
 from merilo.engine.event_loop import call_after
-from merilo.engine.pending_request import MAX_PAUSE_S, RETRIES, Order, PendingRequest, jitter_s
+from merilo.engine.progress import EventKind
 from merilo.engine.rate_limits import PRICED, Permit, RequestLimits, TokenEstimator, asks_no_model, limiter_for
-from merilo.engine.request_stats import EventKind
+from merilo.engine.retries import (
+    FIRST,
+    MAX_PAUSE_S,
+    RETRIES,
+    BreakerAction,
+    CircuitBreaker,
+    Order,
+    PendingRequest,
+    jitter_s,
+)
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath
@@ -89,9 +97,9 @@ class EndpointQueue:
         self._priced = dispatcher.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
         self.left_out_usd: float | None = None
-        """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None
-        if         none was."""
-        self._breaker = CircuitBreaker[PendingRequest]()
+        """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None if
+        none was."""
+        self._breaker = CircuitBreaker()
         self._heap: list[tuple[Order, int, PendingRequest]] = []
         self._number = 0
         self._delayed = 0
@@ -406,7 +414,7 @@ class EndpointQueue:
         if self._weighs or dispatcher.spending.needs_price:
             self._expected.learn(pending.send.provider, pending.send.request, usage)
         if pending.entry:
-            dispatcher.paid(pending, found)
+            dispatcher.settle(pending.entry, pending.reserved_usd, pending.send.provider, found)
             pending.entry = 0
         dispatcher.tell(EventKind.REPLIED, self.title, reply.seconds)
         for waiting, failure in self._breaker.good():

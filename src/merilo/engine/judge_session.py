@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from merilo.engine.budget import UNPAID, own_price
 from merilo.judging.digests import digest_of
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Judge, OutgoingRequest
     from merilo.judging.ask import Answer
-    from merilo.providers.base import Usage
+    from merilo.providers.base import Reply, Usage
     from merilo.runs.store import SavedReplies
 
 _log = logging.getLogger("merilo")
@@ -27,28 +26,26 @@ MAX_VERDICT = 2**25
 """Maximum characters of a stored verdict. A store takes no value above 128 MiB, and a character may have 4 bytes."""
 
 
-def open_session(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) -> JudgeSession:
-    """Open a judge session for a unit and run it to its first requests."""
-    return JudgeSession(unit, price, answers.saved_replies(unit))
-
-
 class JudgeSession:
     """The exchange with one judge about one work unit."""
 
-    def __init__(self, unit: WorkUnit, price: Pricer = own_price, saved: SavedReplies | None = None) -> None:
-        """`saved`: the replies received before the session was interrupted in an earlier part of the run."""
+    def __init__(self, unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) -> None:
+        """Run the session to its first requests, or to those at which an earlier part of the run was interrupted."""
         self.unit = unit
+        self._answers = answers
         self._price = price
         self.sends: tuple[OutgoingRequest, ...] | None = None
         """The requests it waits for; None once it has answered."""
-        self.answers: tuple[Answer, ...] = ()
-        self.replies: list[Reply | Failure] = []
-        self._had: list[Reply | Failure | None] = []  # replies to this step's requests from an interrupted session
+        self._step: list[Reply | Failure | None] = []  # replies to the judge's present step, None for those missing
+        self._places: Sequence[int] = ()  # for each of `sends`, the place of its reply in the step
+        self._missing = 0
+        self._verdicts: tuple[Answer, ...] = ()
+        self._replies: list[Reply | Failure] = []
         self._cost: float | None = 0.0
         self._began = time.monotonic()
         self._conversation = unit.judge.answer(unit.asked)
         self._advance(None)
-        if saved is not None:
+        if (saved := answers.saved_replies(unit)) is not None:
             self._recall(saved)
 
     @property
@@ -57,49 +54,38 @@ class JudgeSession:
 
         The judge is deterministic, so the number of earlier replies identifies a request.
         """
-        first, unit = len(self.replies), self.unit.key
-        had = self._had or [None for _ in self.sends or ()]
-        return tuple(digest_of(unit, b"%d" % (first + place)) for place, each in enumerate(had) if each is None)
+        first, unit = len(self._replies), self.unit.key
+        return tuple(digest_of(unit, b"%d" % (first + place)) for place in self._places)
 
     @property
     def has_replies(self) -> bool:
         """True if it has received a reply. Its requests then go before those of sessions without one."""
-        return bool(self.replies or self._had)
+        return bool(self._replies) or len(self._places) < len(self._step)
 
-    def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
-        """Pass the replies to the current requests to the judge, in order."""
-        replies = tuple(_storable_reply(send, reply) for send, reply in zip(self.sends or (), replies, strict=True))
-        for send, reply in zip(self.sends or (), replies, strict=True):
-            self._cost = self._added(self._cost, send, UNPAID if isinstance(reply, Failure) else reply.usage)
-        if self._had:
-            coming = iter(replies)
-            replies, self._had = tuple(next(coming) if had is None else had for had in self._had), []
-        self.replies.extend(replies)
+    def receive(self, place: int, reply: Reply | Failure) -> bool:
+        """Record the reply to one of `sends`. Return True if it was the last one, so that the judge has read them."""
+        send = (self.sends or ())[place]
+        reply = _storable_reply(send, reply)
+        self._cost = self._added(self._cost, send, UNPAID if isinstance(reply, Failure) else reply.usage)
+        self._step[self._places[place]] = reply
+        self._missing -= 1
+        if self._missing:
+            return False
+        replies = tuple(each for each in self._step if each is not None)
+        self._replies.extend(replies)
         self._advance(replies)
+        return True
 
-    def keep(self, answers: AnswerStore) -> KnownAnswers:
+    def keep(self) -> KnownAnswers:
         """Store the answers of the finished session; return the stored answers by key."""
         seconds = time.monotonic() - self._began
-        return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
+        return self._answers.keep(self.unit, self._verdicts, self._replies, self._cost, seconds)
 
-    def leave(self, answers: AnswerStore, on_reply: Sequence[Reply | Failure | None]) -> None:
-        """Store the replies of an interrupted session, so that a later part of the run resumes it.
-
-        `on_reply`: the replies to the current requests, None for each that is missing.
-        """
-        if self.sends is None:
-            return
-        cost = self._cost
-        on_reply = [
-            None if reply is None else _storable_reply(send, reply)
-            for send, reply in zip(self.sends, on_reply, strict=True)
-        ]
-        for send, reply in zip(self.sends, on_reply, strict=True):
-            if isinstance(reply, Reply):
-                cost = self._added(cost, send, reply.usage)
-        coming = iter(on_reply)
-        step = [next(coming) if had is None else had for had in self._had] if self._had else on_reply
-        answers.leave(self.unit, [*self.replies, *step], cost, time.monotonic() - self._began)
+    def leave(self) -> None:
+        """Store the replies of an interrupted session, so that a later part of the run resumes it."""
+        if self.sends is not None:
+            seconds = time.monotonic() - self._began
+            self._answers.leave(self.unit, [*self._replies, *self._step], self._cost, seconds)
 
     def _added(self, cost: float | None, send: OutgoingRequest, usage: Usage) -> float | None:
         """Return the cost plus that of one more reply; None if either is unknown."""
@@ -113,10 +99,11 @@ class JudgeSession:
             step, left = left[: len(self.sends)], left[len(self.sends) :]
             came = tuple(reply for reply in step if reply is not None)
             if len(came) < len(step):
-                self._had = step
-                self.sends = tuple(send for send, reply in zip(self.sends, step, strict=True) if reply is None)
+                self._step, self._places = step, [place for place, reply in enumerate(step) if reply is None]
+                self.sends = tuple(self.sends[place] for place in self._places)
+                self._missing = len(self.sends)
                 break
-            self.replies.extend(came)
+            self._replies.extend(came)
             self._advance(came)
         self._cost = saved.cost_usd
 
@@ -125,12 +112,14 @@ class JudgeSession:
             self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
             while not self.sends:  # a step without requests needs no reply
                 self.sends = self._conversation.send(())
+            self._missing = len(self.sends)
+            self._places, self._step = range(self._missing), [None] * self._missing
         except StopIteration as stop:
             self.sends = None
-            self.answers = tuple(map(_storable, stop.value))
+            self._verdicts = tuple(map(_storable, stop.value))
         except Exception as error:  # noqa: BLE001  a bug in a judge must not end the run
             self.sends = None
-            self.answers = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
+            self._verdicts = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
 
 
 def _broken(judge: Judge, error: Exception) -> Failure:

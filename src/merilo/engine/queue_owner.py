@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached, Spending
     from merilo.engine.leases import SharedLimits
-    from merilo.engine.pending_request import PendingRequest
+    from merilo.engine.progress import EventKind
     from merilo.engine.rate_limits import RequestLimits
-    from merilo.engine.request_stats import EventKind
     from merilo.errors import ProviderError
     from merilo.providers.base import Connection, Provider, Reply, Request
 
@@ -60,7 +59,7 @@ class QueueOwner(Protocol):
         """Show the user a warning once."""
         ...
 
-    def paid(self, pending: PendingRequest, settled: Settled) -> None:
+    def settle(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> None:
         """Settle a request that was answered."""
         ...
 

@@ -13,7 +13,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
-from merilo.engine.leases import LeasedMeter
+from merilo.engine.leases import LeasedMeter, Meter
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 16
 _FIRST_OUTPUT_TOKENS: Final = 256
-_MINUTE_S: Final = 60.0
 PRICED: Final = Usage(1_000, 1_000, 0)
 """A usage that has a price above 0 at any provider that is not free."""
-_BURST_S: Final = 1.0
-"""Seconds within which unused rate may be used up later. The rate is reduced so that no minute exceeds the limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,15 +65,22 @@ class Limiter:
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self._lock = threading.Lock()
-        self._shares: list[LimiterHandle] = []
-        self._meters: dict[tuple[str, float], Meter | LeasedMeter] = {}
-        self._in_flight = 0
-        self._number = 0
-        self._cut_at = 0
-        self._width = inf
-        self._good = 0
-        self._paused_until = 0.0
+        self.lock = threading.Lock()
+        self.shares: list[LimiterHandle] = []
+        self.meters: dict[tuple[str, float], Meter | LeasedMeter] = {}
+        self.in_flight = 0
+        """Requests in flight, of all runs."""
+        self.number = 0
+        """Number of requests ever sent."""
+        self.cut_at = 0
+        """The value of `number` when the width was last reduced."""
+        self.width = inf
+        """Estimated number of requests that the endpoint accepts at once; infinite until it answers "too many
+        requests".
+        """
+        self.good = 0
+        """Number of replies since the width last changed."""
+        self.paused_until = 0.0
 
     def join(
         self, limits: RequestLimits, wake: Callable[[], None], shared: SharedLimits | None = None
@@ -86,113 +90,18 @@ class Limiter:
         `shared`: the rates are limits of several processes together; None: of this process.
         """
         share = LimiterHandle(self, limits, wake)
-        with self._lock:
+        with self.lock:
             for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
                 if rate is not None:
                     new = Meter(rate) if shared is None else LeasedMeter(shared, self.title, kind, rate)
-                    share.meters.append((kind, self._meters.setdefault((kind, rate), new)))
-            self._shares.append(share)
+                    share.meters.append((kind, self.meters.setdefault((kind, rate), new)))
+            self.shares.append(share)
         return share
-
-    @property
-    def in_flight(self) -> int:
-        """Requests in flight, of all runs."""
-        return self._in_flight
-
-    @property
-    def width(self) -> float:
-        """Estimated number of requests that the endpoint accepts at once; infinite until it answers "too many
-        requests".
-        """
-        return self._width
 
     @property
     def paused_s(self) -> float:
         """Seconds until the endpoint may receive requests again; 0 if it may now."""
-        return max(0.0, self._paused_until - time.monotonic())
-
-    def take(self, share: LimiterHandle, tokens: int) -> Permit | float:
-        """See `LimiterHandle.take`."""
-        with self._lock:
-            now = time.monotonic()
-            if now < self._paused_until:
-                return self._paused_until - now
-            if self._in_flight >= self._room(share) or self._exceeds_fair_share(share):
-                share.waiting = True
-                return inf
-            if share.meters:
-                wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in share.meters)
-                if wait > 0:
-                    return wait
-            # the meters of all runs, since each run's rate limits what the endpoint receives in total
-            for (kind, _), meter in self._meters.items():
-                meter.charge(now, _weight(kind, tokens))
-            share.waiting = False
-            share.in_flight += 1
-            self._in_flight += 1
-            self._number += 1
-            return Permit(self._number, tokens)
-
-    def land(self, share: LimiterHandle, permit: Permit, *, good: bool, tokens: int | None) -> None:
-        """See `LimiterHandle.land`."""
-        with self._lock:
-            self._landed(share)
-            if tokens is not None:
-                for (kind, _), meter in self._meters.items():
-                    if kind == "tokens":
-                        meter.adjust(tokens - permit.tokens)
-            if good and self._width < inf:
-                self._good += 1
-                if self._good >= self._width:
-                    self._good = 0
-                    self._width += 1
-                # no run is restricted by it any longer
-                if self._width >= max((each.limits.concurrency for each in self._shares), default=1):
-                    self._width = inf
-        self._wake_others(share)
-
-    def limited(self, share: LimiterHandle, permit: Permit, pause_s: float) -> None:
-        """See `LimiterHandle.limited`."""
-        with self._lock:
-            if permit.number > self._cut_at:  # requests sent before the last reduction do not count against it
-                self._width = max(1.0, min(self._width, self._in_flight) // 2)
-                self._cut_at = self._number
-                self._good = 0
-            self._landed(share)
-            self._paused_until = max(self._paused_until, time.monotonic() + pause_s)
-        self._wake_others(share)
-
-    def leave(self, share: LimiterHandle) -> None:
-        """See `LimiterHandle.leave`."""
-        with self._lock:
-            self._in_flight -= share.in_flight
-            share.in_flight = 0
-            if share in self._shares:
-                self._shares.remove(share)
-            if not self._shares:  # the next run measures the width again; rates and pauses stay in force
-                self._width, self._good = inf, 0
-        self._wake_others(share)
-
-    def _room(self, share: LimiterHandle) -> float:
-        return min(share.limits.concurrency, self._width)
-
-    def _exceeds_fair_share(self, share: LimiterHandle) -> bool:
-        """Return True if this run has its fair share of the endpoint and another run waits that could send now."""
-        if len(self._shares) == 1:
-            return False
-        if not any(each.waiting and each is not share and self._in_flight < self._room(each) for each in self._shares):
-            return False
-        active = sum(each.waiting or each.in_flight > 0 or each is share for each in self._shares)
-        return share.in_flight >= max(1, self._room(share) // active)
-
-    def _landed(self, share: LimiterHandle) -> None:
-        if share.in_flight:  # not after `leave`
-            share.in_flight -= 1
-            self._in_flight -= 1
-
-    def _wake_others(self, share: LimiterHandle) -> None:
-        for each in [each for each in self._shares if each.waiting and each is not share]:
-            each.wake()
+        return max(0.0, self.paused_until - time.monotonic())
 
 
 class LimiterHandle:
@@ -211,19 +120,95 @@ class LimiterHandle:
 
         The seconds are infinite if a request has to finish first. `wake` is called when another run's request finishes.
         """
-        return self._limiter.take(self, tokens)
+        limiter = self._limiter
+        with limiter.lock:
+            now = time.monotonic()
+            if now < limiter.paused_until:
+                return limiter.paused_until - now
+            if limiter.in_flight >= self.room or self._exceeds_fair_share:
+                self.waiting = True
+                return inf
+            if self.meters:
+                wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in self.meters)
+                if wait > 0:
+                    return wait
+            # the meters of all runs, since each run's rate limits what the endpoint receives in total
+            for (kind, _), meter in limiter.meters.items():
+                meter.charge(now, _weight(kind, tokens))
+            self.waiting = False
+            self.in_flight += 1
+            limiter.in_flight += 1
+            limiter.number += 1
+            return Permit(limiter.number, tokens)
 
     def land(self, permit: Permit, *, good: bool, tokens: int | None = None) -> None:
         """Record the end of a request, with a reply (`good`) or not. `tokens` is its usage, if it was reported."""
-        self._limiter.land(self, permit, good=good, tokens=tokens)
+        limiter = self._limiter
+        with limiter.lock:
+            self._landed()
+            if tokens is not None:
+                for (kind, _), meter in limiter.meters.items():
+                    if kind == "tokens":
+                        meter.adjust(tokens - permit.tokens)
+            if good and limiter.width < inf:
+                limiter.good += 1
+                if limiter.good >= limiter.width:
+                    limiter.good = 0
+                    limiter.width += 1
+                # no run is restricted by it any longer
+                if limiter.width >= max((each.limits.concurrency for each in limiter.shares), default=1):
+                    limiter.width = inf
+        self._wake_others()
 
     def limited(self, permit: Permit, pause_s: float) -> None:
         """Record a "too many requests" reply. No run sends to the endpoint for `pause_s` seconds."""
-        self._limiter.limited(self, permit, pause_s)
+        limiter = self._limiter
+        with limiter.lock:
+            if permit.number > limiter.cut_at:  # requests sent before the last reduction do not count against it
+                limiter.width = max(1.0, min(limiter.width, limiter.in_flight) // 2)
+                limiter.cut_at = limiter.number
+                limiter.good = 0
+            self._landed()
+            limiter.paused_until = max(limiter.paused_until, time.monotonic() + pause_s)
+        self._wake_others()
 
     def leave(self) -> None:
         """Leave the limiter. The run's requests in flight count as finished."""
-        self._limiter.leave(self)
+        limiter = self._limiter
+        with limiter.lock:
+            limiter.in_flight -= self.in_flight
+            self.in_flight = 0
+            if self in limiter.shares:
+                limiter.shares.remove(self)
+            if not limiter.shares:  # the next run measures the width again; rates and pauses stay in force
+                limiter.width, limiter.good = inf, 0
+        self._wake_others()
+
+    @property
+    def room(self) -> float:
+        """The number of requests that may be in flight at once."""
+        return min(self.limits.concurrency, self._limiter.width)
+
+    @property
+    def _exceeds_fair_share(self) -> bool:
+        """True if this run has its fair share of the endpoint and another run waits that could send now."""
+        shares = self._limiter.shares
+        if len(shares) == 1:
+            return False
+        in_flight = self._limiter.in_flight
+        if not any(each.waiting and each is not self and in_flight < each.room for each in shares):
+            return False
+        active = sum(each.waiting or each.in_flight > 0 or each is self for each in shares)
+        return self.in_flight >= max(1, self.room // active)
+
+    def _landed(self) -> None:
+        if self.in_flight:  # not after `leave`
+            self.in_flight -= 1
+            self._limiter.in_flight -= 1
+
+    def _wake_others(self) -> None:
+        for each in [each for each in self._limiter.shares if each.waiting and each is not self]:
+            each.wake()
 
 
 class TokenEstimator:
@@ -288,29 +273,6 @@ def limiter_for(provider: Provider) -> Limiter:
 def title_of(provider: Provider) -> str:
     """Return the name of an endpoint: the text values of its fingerprint, such as its kind, address and model."""
     return " ".join(value for value in provider.fingerprint().values() if isinstance(value, str) and value)
-
-
-class Meter:
-    """Meter for a rate per minute that no minute exceeds: requests are spaced, with bursts of up to a second."""
-
-    def __init__(self, per_minute: float) -> None:
-        self._apart_s = (_MINUTE_S + _BURST_S) / per_minute
-        self._free_at = 0.0
-
-    def wait_s(self, now: float, weight: float) -> float:
-        """Return the seconds until this weight may be sent; 0 or less if now. A weight of more than a second waits
-        until all earlier ones are paid off.
-        """
-        takes_s = weight * self._apart_s
-        return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
-
-    def charge(self, now: float, weight: float) -> None:
-        """Count a request of this weight that is sent now."""
-        self._free_at = max(self._free_at, now) + weight * self._apart_s
-
-    def adjust(self, weight: float) -> None:
-        """Correct an earlier charge by the difference to the actual usage."""
-        self._free_at += weight * self._apart_s
 
 
 def _weight(kind: str, tokens: int) -> int:

@@ -1,6 +1,7 @@
-"""A metric that asks its judge several times: the mean over K draws of each question is the score of a sample.
+"""Metrics that a run changes: repeated ones, and those that it cannot measure.
 
-The metric's plan runs once per draw, all plans side by side. Draw k of the plan asks each question with its own draw
+A repeated metric asks its judge several times: the mean over K draws of each question is the score of a sample. The
+metric's plan runs once per draw, all plans side by side. Draw k of the plan asks each question with its own draw
 number plus `STRIDE * k`, so the first draw asks exactly the questions of a run without draws (same keys, same cached
 answers). Questions for vectors, similarities and sentences measure texts; their draw does not change.
 """
@@ -32,14 +33,26 @@ MOST_DRAWS: Final = 100
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """A metric whose plan runs once per draw; everything else is the metric's own."""
+class ChangedMetric:
+    """A metric that a run changes; its declarations are the metric's own."""
 
     metric: Metric
-    draws: int
 
     def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
         return getattr(self.metric, name)
+
+
+def changed(metrics: Mapping[str, Metric], changes: Mapping[str, ChangedMetric]) -> dict[str, Metric]:
+    """Return the metrics, some of them changed."""
+    # a Protocol with class variables cannot describe a wrapper that forwards them
+    return {text: cast("Metric", changes[text]) if text in changes else metric for text, metric in metrics.items()}
+
+
+@dataclass(frozen=True)
+class Repeated(ChangedMetric):
+    """A metric whose plan runs once per draw."""
+
+    draws: int
 
     def max_questions(self, sample: Sample) -> int:
         """Return the bound of the metric, for all draws."""
@@ -65,13 +78,37 @@ class Repeated:
             plan.close()
 
 
+@dataclass(frozen=True)
+class Unmeasured(ChangedMetric):
+    """A metric without a value in a run."""
+
+    reason: str
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return 0: nothing is asked."""
+        del sample
+        return 0
+
+    def plan(self, sample: Sample) -> Plan[Undefined]:
+        """Return the reason for each sample."""
+        del sample
+        yield from ()
+        return Undefined(self.reason)
+
+
 def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int]) -> dict[str, Metric]:
     """Return the metrics, those named in `draws` with that number of draws."""
-    return {
-        # a Protocol with class variables cannot describe a wrapper that forwards them
-        text: cast("Metric", Repeated(metric, draws[text])) if text in draws else metric
-        for text, metric in metrics.items()
-    }
+    return changed(metrics, {text: Repeated(metrics[text], draws[text]) for text in metrics if text in draws})
+
+
+def unmeasured(metrics: Mapping[str, Metric], reasons: Mapping[str, str]) -> dict[str, Metric]:
+    """Return the metrics, those with a reason as undefined for every sample."""
+    return changed(metrics, {text: Unmeasured(metrics[text], reasons[text]) for text in metrics if text in reasons})
+
+
+def reasons_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Return the reason of each metric that the run cannot measure."""
+    return {text: metric.reason for text, metric in metrics.items() if isinstance(metric, Unmeasured)}
 
 
 def draws_for(metrics: Mapping[str, Metric], roles: JudgeRoles, draws: int) -> dict[str, int]:

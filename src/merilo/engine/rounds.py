@@ -12,7 +12,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from itertools import takewhile
 from threading import Event
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
@@ -22,7 +22,7 @@ from merilo.engine.schedule import YIELD_INTERVAL_S
 from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
-from merilo.providers.batches import ended, replies
+from merilo.providers.questions import ended, replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,31 +42,12 @@ _WINDOW_CHARACTERS = 2_000_000
 """Characters after which no further sample is added to a window."""
 
 
-class RoundSender(Protocol):
-    """Sends the requests of a round; called in a thread."""
-
-    event: Event
-    """Set once nothing more may be sent."""
-
-    @property
-    def stopped(self) -> bool:
-        """True once nothing more may be sent."""
-        ...
-
-    def stop(self, _: BaseException | None = None) -> None:
-        """Accept no further replies. Safe from any thread."""
-        ...
-
-    def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
-        """Yield replies with the indices of their requests."""
-        ...
-
-
 class Batches:
-    """Sends the requests of a round as one batch per provider. `stop` ends the batches early."""
+    """Sends the requests of a round as one batch per provider; called in a thread. `stop` ends the batches early."""
 
     def __init__(self) -> None:
         self.event = Event()
+        """Set once nothing more may be sent."""
 
     @property
     def stopped(self) -> bool:
@@ -99,7 +80,7 @@ async def in_rounds(
     samples: Iterable[Sample],
     metrics: Mapping[str, Metric],
     answers: AnswerStore,
-    batches: RoundSender,
+    batches: Batches,
     *,
     window: int = WINDOW,
     price: Pricer = own_price,

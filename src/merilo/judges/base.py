@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Pack, Question
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider, Reply, Request
-    from merilo.providers.callables import AnswerWith
+    from merilo.providers.questions import AnswerWith
 
 PACK_SIZE = 10
 

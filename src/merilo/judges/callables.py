@@ -10,8 +10,7 @@ from merilo.judges.base import OutgoingRequest
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure
-from merilo.providers.callables import AnswerWith, CallableProvider
-from merilo.providers.questions import QuestionRequest, answer_in
+from merilo.providers.questions import AnswerWith, CallableProvider, QuestionRequest, answer_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

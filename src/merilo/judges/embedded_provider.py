@@ -38,8 +38,7 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.providers.batches import gathered
-from merilo.providers.questions import answer_text
+from merilo.providers.questions import answer_text, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence

@@ -27,7 +27,7 @@ from merilo.judging.digests import digest_of
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.callables import qualified_name
+from merilo.providers.questions import qualified_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

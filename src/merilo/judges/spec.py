@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from merilo.judges.route_specs import Routing
     from merilo.judging.questions import Question
     from merilo.providers.base import Provider
-    from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider
+    from merilo.providers.questions import AnswerWith
 
 KNOWN_FORMS = (
     "embedded",

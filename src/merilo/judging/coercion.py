@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from merilo.judging.decisions import probability_of
 from merilo.judging.json_types import as_mapping
-from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
 
 if TYPE_CHECKING:
     from merilo.judging.ask import Answer

@@ -18,9 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
-from merilo.judging.later_fields import LATER, later_fields
-from merilo.judging.verdict_checks import flag_of
-from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,6 +54,12 @@ class Question(Generic[V]):
     """Limit of a reply to one question of the kind, in tokens, for models that do not reason."""
     tasks: ClassVar[tuple[str, ...]] = ()
     """Tasks of labelled records that are judged by asking this kind of question (`merilo.data.labels.Task`)."""
+    cited: ClassVar[str] = ""
+    """The field with the sentences or contexts that a verdict may name; empty for kinds without."""
+    subject_field: ClassVar[str] = ""
+    """The field that identifies a question within its pack, such as its statement; empty for most kinds."""
+    judges_context: ClassVar[bool] = False
+    """True if the question is about one context, whose sentences are cited."""
 
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
@@ -85,18 +89,26 @@ class Question(Generic[V]):
 
         The texts are contexts, or the sentences of one context if the kind is about a single context.
         """
-        del texts, user_input, statement, language
-        raise TypeError(f"a question of kind {cls.kind!r} cannot be made of texts")
+        if not cls.tasks:
+            raise TypeError(f"a question of kind {cls.kind!r} cannot be made of texts")
+        given = {"user_input": user_input, "statement": statement, "contexts": texts, "sentences": texts}
+        own: dict[str, Any] = {each.name: given[each.name] for each in fields(cls) if each.name in given}
+        return cls(**own, language=language)
 
     @property
     def subject(self) -> str | None:
-        """The text that identifies the question within its pack, such as its statement; None for most kinds."""
-        return None
+        """The text that identifies the question within its pack; None for most kinds."""
+        return getattr(self, self.subject_field) if self.subject_field else None
+
+    @property
+    def cited_texts(self) -> Texts:
+        """The sentences or contexts that a verdict may name; none for kinds without."""
+        return getattr(self, self.cited) if self.cited else ()
 
     @property
     def context_sentences(self) -> Texts | None:
         """The sentences of the one context that the question is about; None for most kinds."""
-        return None
+        return self.cited_texts if self.judges_context else None
 
     def label_form(self) -> LabelForm | None:
         """Return the form for annotators; None for kinds that a label cannot answer (statements, free text, ...)."""
@@ -127,7 +139,7 @@ class Question(Generic[V]):
     @property
     def places(self) -> int:
         """The number of sentences or contexts that a reply may name; 0 for kinds without."""
-        return 0
+        return len(self.cited_texts)
 
     def reply_schema(self) -> Mapping[str, object]:
         """Return the JSON Schema of the reply to this question."""

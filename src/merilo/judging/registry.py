@@ -4,52 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.judging.kinds import (
-    addresses,
-    answered,
-    choice,
-    completion,
-    embeddings,
-    entities,
-    mentions,
-    noncommittal,
-    parts,
-    passage_question,
-    relevance,
-    sentences,
-    similarities,
-    statements,
-    sufficiency,
-    support,
-    usefulness,
-)
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.passage_question import PassageQuestion
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
-KINDS: dict[str, type[Question[Any]]] = {
-    kind.kind: kind
-    for kind in (
-        relevance.QUESTION,
-        usefulness.QUESTION,
-        statements.QUESTION,
-        support.QUESTION,
-        sufficiency.QUESTION,
-        addresses.QUESTION,
-        noncommittal.QUESTION,
-        parts.QUESTION,
-        answered.QUESTION,
-        entities.QUESTION,
-        mentions.QUESTION,
-        choice.QUESTION,
-        passage_question.QUESTION,
-        completion.QUESTION,
-        sentences.QUESTION,
-        embeddings.QUESTION,
-        similarities.QUESTION,
-    )
-}
+_JUDGED: Final = (Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal, Parts, Answered)
+_OTHER: Final = (Entities, Mentions, Choice, PassageQuestion, Completion, Sentences, Embeddings, Similarities)
+KINDS: dict[str, type[Question[Any]]] = {kind.kind: kind for kind in (*_JUDGED, *_OTHER)}
 """Every question type by its kind."""
 ALL_KINDS: Final = frozenset(KINDS.values())
 """Every question type."""

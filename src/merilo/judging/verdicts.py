@@ -6,16 +6,29 @@ probability of "yes" (relevant, supported, sufficient, ...), in [0, 1]; None if 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from merilo.judging.later_fields import LATER, later_fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pydantic import TypeAdapter
+
+
+LATER: Final = {"later": True}
+"""Metadata of a field that was added to a released type, with an empty value as its default."""
+
+
+def later_fields(of: type[Any]) -> frozenset[str]:  # Any: a question or verdict type
+    """Return the names of the fields that keys and records omit while they are empty."""
+    found = _NAMES.get(of)
+    if found is None:
+        found = _NAMES[of] = frozenset(each.name for each in fields(of) if each.metadata.get("later"))
+    return found
+
+
+_NAMES: dict[type, frozenset[str]] = {}
 
 
 class FailureKind(StrEnum):
@@ -163,3 +176,82 @@ def _adapter(verdict: type) -> TypeAdapter[Any]:  # Any: as above
         verdict.__pydantic_config__ = config  # type: ignore[attr-defined]  # pydantic reads its config from this attribute of a dataclass
         found = _ADAPTERS[verdict] = TypeAdapter(verdict)
     return found
+
+
+# -- the decision in a verdict of any kind
+
+
+def is_positive(verdict: Verdict) -> bool:
+    """Return True if a verdict is positive: relevant (grade 1 or 2), useful, supported, sufficient, addressing the
+    question.
+
+    A noncommittal verdict is positive if the response is noncommittal. Raises TypeError for a verdict that is not a
+    decision, such as a list of statements.
+    """
+    return _decided(verdict).positive
+
+
+def decision_of(verdict: Verdict) -> object:
+    """Return the grade, the label, or the yes or no of a verdict. Raises TypeError for one that is not a decision."""
+    return _decided(verdict).decision
+
+
+def probability_of(verdict: Verdict) -> float | None:
+    """Return the judge's probability of yes; None if it gives none."""
+    probability: float | None = getattr(verdict, "probability", None)  # a field of every verdict type, not of the base
+    return probability
+
+
+def _decided(verdict: Verdict) -> DecisionVerdict:
+    if not isinstance(verdict, DecisionVerdict):
+        raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
+    return verdict
+
+
+# -- checks of indices: each returns the problem as the end of a sentence "your answer ...", or None
+
+NO_EVIDENCE: Final = "names no evidence"
+WRONG_EVIDENCE: Final = "names wrong evidence"
+"""Flags of a verdict whose decision stands; wrong numbers are removed."""
+
+
+def flag_of(kept: tuple[int, ...], *, needed: bool) -> str:
+    """Return the flag of a verdict of which only this evidence is kept; `needed`: such a verdict must name some."""
+    return NO_EVIDENCE if needed and not kept else WRONG_EVIDENCE
+
+
+def index_fault(index: int, size: int, unit: str) -> str | None:
+    """Return the problem with an index into `size` things of this name, such as "sentence"."""
+    if 0 <= index < size:
+        return None
+    return f"names {unit} {index + 1}, but there are {size}, numbered from 1"
+
+
+def evidence_fault(evidence: tuple[int, ...], size: int, unit: str) -> str | None:
+    """Return the problem with indices that must be distinct and in range."""
+    for index in evidence:
+        if (fault := index_fault(index, size, unit)) is not None:
+            return fault
+    if len(evidence) > 1 and len(set(evidence)) != len(evidence):
+        return f"names the same {unit} twice"
+    return None
+
+
+# -- words
+
+
+def listed(indices: Sequence[int], thing: str) -> str:
+    """Return things by their 0-based indices, counted from 1: `context 2`, `contexts 1, 3`."""
+    return f"{thing}{'s' if len(indices) > 1 else ''} {', '.join(str(index + 1) for index in indices)}"
+
+
+def counting_only(contexts: Sequence[int], reason: str) -> str:
+    """Return a judge's reason about some contexts of a sample; its numbers count only these, so they are named."""
+    if not reason or list(contexts) == [*range(len(contexts))]:
+        return reason
+    return f"Counting only {listed(contexts, 'context')}: {reason}"
+
+
+def number_of(things: Sequence[object], one: str, many: str) -> str:
+    """Return the number of things in words: `1 part`, `1,200 parts`."""
+    return f"{len(things):,} {one if len(things) == 1 else many}"

@@ -12,7 +12,7 @@ from merilo.data.citations import cited
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.wording import counting_only
+from merilo.judging.verdicts import counting_only
 from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.steps import (

@@ -12,7 +12,7 @@ from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
 from merilo.metrics.steps import NOTHING_RETRIEVED, NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of
-from merilo.metrics.variants import variant
+from merilo.metrics.variants import D, described, variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,13 +28,18 @@ _NO_GRADES: Final = "the metadata's qrels are not a number for each id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _IdMetric(MetricDefaults):
-    """A metric of the retrieved ids without a cutoff."""
+    """A metric of the retrieved ids without a cutoff, in [0, 1].
+
+    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
+    """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()
-    card: ClassVar[Card]
+    card: ClassVar[Card] = Card(
+        "", questions="None: ids are compared.", undefined=(NOTHING_TO_FIND,), family=Family.RETRIEVAL
+    )
     outcome: ClassVar[Outcome]
 
     @property
@@ -145,196 +150,134 @@ def _grades(sample: Sample) -> Mapping[str, float] | None:
     return found
 
 
-def _card(
-    summary: str,
-    *,
-    formula: str,
-    when: str,
-    when_not: str,
-    relatives: tuple[str, ...],
-    sources: tuple[str, ...],
-    undefined: tuple[str, ...] = (NOTHING_TO_FIND,),
-) -> Card:
-    return Card(
-        summary, formula, "None: ids are compared.", undefined, when, when_not, relatives, sources, Family.RETRIEVAL
-    )
+def _row(base: D, name: str, doc: str, class_name: str = "", /, **changes: object) -> D:
+    return variant(base, name, doc, class_name, card=described(doc, base.card), **changes)
 
 
-IdPrecision: Final = variant(
+IdPrecision: Final = _row(
     _IdMetric,
     "id_precision",
-    """Share of the retrieved ids that are relevant, in [0, 1]; their order does not matter.
+    """Share of the retrieved ids that are relevant.
 
-    Formula: distinct retrieved ids in `reference_context_ids` / distinct retrieved ids. Undefined when nothing was
-    retrieved, and when no id is named as relevant.
+    Formula: Distinct retrieved ids that are relevant / distinct retrieved ids.
+    Undefined: ... | no context was retrieved
+    Use: To see how much of the retrieved text is known to be relevant, at no cost.
+    Not: If not all relevant ids are known: ids that were never judged count as irrelevant here. Use
+        context_relevance.
+    See: id_recall | precision | context_relevance
+    Source: Set precision of trec_eval (set_P); id based context precision of the ragas library.
 
-    Source: set precision of trec_eval (measure `set_P`); the id based context precision of the ragas library.
+    The order of the ids does not matter.
     """,
     outcome=_binary(lambda ranking, _: sum(ranking.flags) / len(ranking.ids) if ranking.ids else None),
-    card=_card(
-        "Share of the retrieved ids that are relevant.",
-        formula="Distinct retrieved ids that are relevant / distinct retrieved ids.",
-        undefined=(NOTHING_TO_FIND, NOTHING_RETRIEVED),
-        when="To see how much of the retrieved text is known to be relevant, at no cost.",
-        when_not="If not all relevant ids are known: ids that were never judged count as irrelevant here. Use "
-        "context_relevance.",
-        relatives=("id_recall", "precision", "context_relevance"),
-        sources=("Set precision of trec_eval (set_P); id based context precision of the ragas library.",),
-    ),
 )
-IdRecall: Final = variant(
+IdRecall: Final = _row(
     _IdMetric,
     "id_recall",
-    """Share of the relevant ids that were retrieved, in [0, 1]; their order does not matter.
+    """Share of the relevant ids that were retrieved.
 
-    Formula: distinct ids in `reference_context_ids` that were retrieved / distinct ids in `reference_context_ids`.
-    0 when nothing was retrieved. Undefined when no id is named as relevant.
+    Formula: Distinct relevant ids that were retrieved / distinct relevant ids.
+    Use: To see whether the retriever finds everything that is known to be relevant, at no cost.
+    Not: If other contexts than the named ones can contain the answer: context_recall asks a judge.
+    See: id_precision | recall | context_recall
+    Source: Set recall of trec_eval (set_recall); id based context recall of the ragas library.
 
-    Source: set recall of trec_eval (measure `set_recall`); the id based context recall of the ragas library.
+    The order of the ids does not matter. 0 when nothing was retrieved.
     """,
     outcome=_binary(lambda ranking, _: sum(ranking.flags) / ranking.relevant),
-    card=_card(
-        "Share of the relevant ids that were retrieved.",
-        formula="Distinct relevant ids that were retrieved / distinct relevant ids.",
-        when="To see whether the retriever finds everything that is known to be relevant, at no cost.",
-        when_not="If other contexts than the named ones can contain the answer: context_recall asks a judge.",
-        relatives=("id_precision", "recall", "context_recall"),
-        sources=("Set recall of trec_eval (set_recall); id based context recall of the ragas library.",),
-    ),
 )
-ReciprocalRank: Final = variant(
+ReciprocalRank: Final = _row(
     _UpToAnyRank,
     "reciprocal_rank",
-    """One divided by the rank of the first relevant id, in [0, 1]; its mean over samples is MRR.
+    """One divided by the rank of the first relevant id; the mean over samples is MRR.
 
-    0 when no relevant id was retrieved, or none among the first k. Relevant are the ids in `reference_context_ids`.
-    Undefined when no id is named as relevant.
-
-    Source: reciprocal rank of trec_eval (measure `recip_rank`, which has no cutoff).
+    Formula: 1 / rank of the first relevant id; 0 when there is none (with k: among the first k).
+    Use: If one context is enough and should come first.
+    Not: If the answer needs several contexts: use average_precision or nDCG.
+    See: hit_rate | average_precision
+    Source: Reciprocal rank of trec_eval (recip_rank); the cutoff is merilo's.
     """,
     outcome=_binary(lambda ranking, k: _reciprocal(ranking.flags[:k])),
-    card=_card(
-        "One divided by the rank of the first relevant id; the mean over samples is MRR.",
-        formula="1 / rank of the first relevant id; 0 when there is none (with k: among the first k).",
-        when="If one context is enough and should come first.",
-        when_not="If the answer needs several contexts: use average_precision or nDCG.",
-        relatives=("hit_rate", "average_precision"),
-        sources=("Reciprocal rank of trec_eval (recip_rank); the cutoff is merilo's.",),
-    ),
 )
-AveragePrecision: Final = variant(
+AveragePrecision: Final = _row(
     _IdMetric,
     "average_precision",
-    """Average precision of the retrieved ids, in [0, 1]; its mean over samples is MAP.
+    """Average precision: all relevant ids retrieved, before the others; the mean over samples is MAP.
 
-    Formula: sum, over the ranks r of relevant ids, of (relevant ids among the first r) / r, divided by the number of
-    all relevant ids, retrieved or not. Relevant are the ids in `reference_context_ids`; an id that was retrieved
-    twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id is named as relevant.
+    Formula: Sum, over the ranks r of relevant ids, of (relevant among the first r) / r, divided by the number of
+        relevant ids.
+    Use: To compare retrievers by one number if the relevant ids are known.
+    Not: If relevance has degrees: use nDCG. If it is not known: context_precision asks a judge.
+    See: nDCG | reciprocal_rank | context_precision
+    Source: Average precision of trec_eval (map); Buckley & Voorhees 2005 (in: TREC, MIT Press).
 
-    Source: average precision of trec_eval (measure `map`), Buckley & Voorhees, "Retrieval System Evaluation" (in:
-    TREC, MIT Press 2005).
+    0 when nothing was retrieved.
     """,
     ranked=True,
     outcome=_binary(lambda ranking, _: average_precision(ranking.flags, relevant=ranking.relevant)),
-    card=_card(
-        "Average precision: all relevant ids retrieved, before the others; the mean over samples is MAP.",
-        formula="Sum, over the ranks r of relevant ids, of (relevant among the first r) / r, divided by the number of "
-        "relevant ids.",
-        when="To compare retrievers by one number if the relevant ids are known.",
-        when_not="If relevance has degrees: use nDCG. If it is not known: context_precision asks a judge.",
-        relatives=("nDCG", "reciprocal_rank", "context_precision"),
-        sources=("Average precision of trec_eval (map); Buckley & Voorhees 2005 (in: TREC, MIT Press).",),
-    ),
 )
-NDCG: Final = variant(
+NDCG: Final = _row(
     _UpToAnyRank,
     "nDCG",
-    """Normalised discounted cumulated gain of the retrieved ids, in [0, 1]; 1 for the best possible ranking.
+    """nDCG of the retrieved ids: 1 if all relevant ids are retrieved, the most relevant first.
 
-    Formula: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum over the ideal ranking of
-    all graded ids, retrieved or not. An id has the grade under `qrels` (an object of ids and numbers) in the sample's
-    metadata, otherwise 1 if it is in `reference_context_ids`, otherwise 0; grades below 0 count as 0. An id that was
-    retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id has a grade above 0,
-    or when the qrels are not numbers.
+    Formula: Sum of grade / log2(rank + 1) over the first k ranks / the same sum over the ideal ranking of all
+        graded ids. Grades are in the metadata under qrels; without them each reference id has 1.
+    Undefined: ... | the metadata's qrels are not a number for each id
+    Use: To compare retrievers by one number if the grades of the ids are known.
+    Not: If they are not known: context_ranking asks a judge, about the retrieved contexts only.
+    See: average_precision | context_ranking
+    Source: ndcg_cut of trec_eval (linear gain); Järvelin & Kekäläinen 2002 (ACM TOIS 20).
 
-    Source: `ndcg_cut` and `ndcg` of trec_eval, whose gain is the grade itself; Järvelin & Kekäläinen 2002 (ACM TOIS
-    20).
+    An id has the grade under `qrels` (an object of ids and numbers) in the sample's metadata, otherwise 1 if it is
+    in `reference_context_ids`, otherwise 0; grades below 0 count as 0. 0 when nothing was retrieved.
     """,
     "NDCG",
     outcome=staticmethod(_by_grade),
-    card=_card(
-        "nDCG of the retrieved ids: 1 if all relevant ids are retrieved, the most relevant first.",
-        formula="Sum of grade / log2(rank + 1) over the first k ranks / the same sum over the ideal ranking of "
-        "all graded ids. Grades are in the metadata under qrels; without them each reference id has 1.",
-        undefined=(NOTHING_TO_FIND, _NO_GRADES),
-        when="To compare retrievers by one number if the grades of the ids are known.",
-        when_not="If they are not known: context_ranking asks a judge, about the retrieved contexts only.",
-        relatives=("average_precision", "context_ranking"),
-        sources=("ndcg_cut of trec_eval (linear gain); Järvelin & Kekäläinen 2002 (ACM TOIS 20).",),
-    ),
 )
-HitRate: Final = variant(
+HitRate: Final = _row(
     _UpToRank,
     "hit_rate",
-    """1 when one of the first k retrieved ids is relevant, otherwise 0; its mean over samples is the hit rate.
+    """1 if one of the first k retrieved ids is relevant, otherwise 0.
 
-    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank. 0 when
-    nothing was retrieved. Undefined when no id is named as relevant.
+    Formula: 1 if a relevant id is among the first k, otherwise 0.
+    Use: If one right context is enough for the answer.
+    Not: If the answer needs several contexts: use recall.
+    See: recall | reciprocal_rank
+    Source: success@k of trec_eval.
 
-    Source: success@k of trec_eval (measure `success`), known as hit rate or hits@k.
+    0 when nothing was retrieved. Its mean over samples is the hit rate, also called hits@k.
     """,
     outcome=_binary(lambda ranking, k: float(any(ranking.flags[:k]))),
-    card=_card(
-        "1 if one of the first k retrieved ids is relevant, otherwise 0.",
-        formula="1 if a relevant id is among the first k, otherwise 0.",
-        when="If one right context is enough for the answer.",
-        when_not="If the answer needs several contexts: use recall.",
-        relatives=("recall", "reciprocal_rank"),
-        sources=("success@k of trec_eval.",),
-    ),
 )
-Precision: Final = variant(
+Precision: Final = _row(
     _UpToRank,
     "precision",
-    """Share of the first k ranks whose ids are relevant, in [0, 1].
+    """Share of the first k ranks whose ids are relevant.
 
-    Formula: relevant ids among the first k / k, also if fewer than k were retrieved: an empty rank is not relevant.
-    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
-    Undefined when no id is named as relevant.
+    Formula: Relevant ids among the first k / k.
+    Use: To compare retrievers that all fill k ranks.
+    Not: If fewer than k contexts are retrieved or relevant: the value cannot reach 1 then. Use id_precision or
+        recall.
+    See: id_precision | recall | average_precision
+    Source: Precision at k of trec_eval (P).
 
-    Source: precision at k of trec_eval (measure `P`).
+    If fewer than k ids were retrieved, an empty rank is not relevant.
     """,
     outcome=_binary(lambda ranking, k: sum(ranking.flags[:k]) / (k or len(ranking.ids))),
-    card=_card(
-        "Share of the first k ranks whose ids are relevant.",
-        formula="Relevant ids among the first k / k.",
-        when="To compare retrievers that all fill k ranks.",
-        when_not="If fewer than k contexts are retrieved or relevant: the value cannot reach 1 then. Use "
-        "id_precision or recall.",
-        relatives=("id_precision", "recall", "average_precision"),
-        sources=("Precision at k of trec_eval (P).",),
-    ),
 )
-Recall: Final = variant(
+Recall: Final = _row(
     _UpToRank,
     "recall",
-    """Share of the relevant ids that are among the first k retrieved, in [0, 1].
+    """Share of the relevant ids that are among the first k retrieved.
 
-    Formula: relevant ids among the first k / relevant ids. Relevant are the ids in `reference_context_ids`; an id
-    that was retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id is named as
-    relevant.
-
-    Source: recall at k of trec_eval (measure `recall`).
+    Formula: Relevant ids among the first k / relevant ids.
+    Use: To see how many of the known relevant ids reach a generator that reads k contexts.
+    Not: If more than k ids are relevant: the value cannot reach 1 then. Also use precision.
+    See: id_recall | hit_rate | context_recall
+    Source: Recall at k of trec_eval (recall).
     """,
     outcome=_binary(lambda ranking, k: sum(ranking.flags[:k]) / ranking.relevant),
-    card=_card(
-        "Share of the relevant ids that are among the first k retrieved.",
-        formula="Relevant ids among the first k / relevant ids.",
-        when="To see how many of the known relevant ids reach a generator that reads k contexts.",
-        when_not="If more than k ids are relevant: the value cannot reach 1 then. Also use precision.",
-        relatives=("id_recall", "hit_rate", "context_recall"),
-        sources=("Recall at k of trec_eval (recall).",),
-    ),
 )
 
 

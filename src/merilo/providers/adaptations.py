@@ -133,7 +133,7 @@ class Adaptations:
         """`own`: the user's fields of the body. They are sent as they are, also if the endpoint rejects them."""
         self._model = model
         self._own = [dropped(name).words for name in own or ()]
-        self._forms = {form.name: form for form in forms}
+        self.forms = {form.name: form for form in forms}
         self.done: dict[str, str] = dict(known)
         self.notices: list[str] = []
         self._accepted = self._state()
@@ -151,7 +151,7 @@ class Adaptations:
 
     def values_of(self, name: str) -> tuple[str, ...]:
         """Return the forms of a part after its first one."""
-        return tuple(step.value for step in self._forms[name].steps)
+        return tuple(step.value for step in self.forms[name].steps)
 
     def note(self, name: str, what: str, sentence: str) -> None:
         """Record and report an adaptation that does not follow from an error, once."""
@@ -228,7 +228,7 @@ class Adaptations:
 
     def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request, *, search: bool) -> bool:
         open_forms = [
-            form for name, form in self._forms.items() if name in used and (name, used[name]) not in self._proven
+            form for name, form in self.forms.items() if name in used and (name, used[name]) not in self._proven
         ]
         limited = self.reply_limit(request) if LIMIT in used else None
         if limited is None and problem.code in _TOO_LONG:
@@ -237,7 +237,7 @@ class Adaptations:
             if self._shorter(problem, limited, request):
                 return True
             # a limit that was accepted before: the prompt itself is too long
-            return limited > self._longest and self._step(self._forms[LIMIT], problem, last=True)
+            return limited > self._longest and self._step(self.forms[LIMIT], problem, last=True)
         for form in self._named(problem):
             if (form in open_forms or problem.code in form.codes) and self._step(form, problem):
                 return True
@@ -246,11 +246,11 @@ class Adaptations:
 
     def _named(self, problem: EndpointProblem) -> list[Form]:
         """Return the parts that an error names: by its parameter, its code, its message, or the rest of its body."""
-        forms = list(self._forms.values())
+        forms = list(self.forms.values())
         if by_parameter := [form for form in forms if problem.parameter and form.words.search(problem.parameter)]:
             return by_parameter
-        if problem.parameter in self._forms:
-            return [self._forms[problem.parameter]]
+        if problem.parameter in self.forms:
+            return [self.forms[problem.parameter]]
         if by_code := [form for form in forms if problem.code in form.codes]:
             return by_code
         if problem.status not in _REJECTED:
@@ -300,10 +300,10 @@ class Adaptations:
 
     def _state(self) -> dict[str, str]:
         """Return the present form of each part that is not in its first one."""
-        return {name: self.done[name] for name in (*self._forms, _SIZE) if name in self.done}
+        return {name: self.done[name] for name in (*self.forms, _SIZE) if name in self.done}
 
     def _restore(self, state: Mapping[str, str]) -> None:
-        for name in (*self._forms, _SIZE):
+        for name in (*self.forms, _SIZE):
             self.done.pop(name, None)
         self.done.update(state)
 
@@ -312,7 +312,7 @@ class Adaptations:
         if problem.code in _TOO_LONG:
             return True
         numbers = _numbers(problem.message)
-        named = self._forms[LIMIT].words.search(f"{problem.parameter} {problem.message}")
+        named = self.forms[LIMIT].words.search(f"{problem.parameter} {problem.message}")
         return not _UNSUPPORTED.search(problem.code) and (tokens in numbers or bool(named and numbers))
 
     def _shorter(self, problem: EndpointProblem, tokens: int, request: Request) -> bool:

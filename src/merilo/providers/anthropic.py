@@ -1,106 +1,192 @@
-"""Provider for Anthropic's Messages API."""
+"""Anthropic's Messages API: provider, request bodies and replies.
+
+Structured output is requested by `output_config.format` and, if that is rejected, by the prompt alone. The rubric is in
+the system part and marked for the prompt cache, since thousands of requests begin with it.
+"""
 
 from __future__ import annotations
 
-import os
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
-from merilo.providers.anthropic_replies import message_of
+from merilo.judging.json_types import as_list, as_object
+from merilo.providers.adaptations import DROPPED, LIMIT, dropped, limit, structured
+from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.providers.bodies import Bodies, json_text
 from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import ApiKeys, check_key, key_in
-from merilo.providers.problems import EndpointAddress
-from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
-from merilo.providers.wire import open_wire
+from merilo.providers.endpoint import Endpoint, Service, url_in
+from merilo.providers.problems import count, excerpt, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Reply, ReplyPath, Usage
-    from merilo.providers.chat import ReadReply
-    from merilo.providers.keys import KeySource
+    from merilo.providers.base import Message, Request
     from merilo.providers.wire import Wire
 
 ANTHROPIC_URL = "https://api.anthropic.com"
-API_VERSION = "2023-06-01"
-_ENDINGS = ("/messages", "/v1")
+_CACHE_CONTROL: Final = "cache_control"
+_SHORTEST_SHARED: Final = 2_000
+_KEPT: Final = {"type": "ephemeral"}
+_FINISH = {
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "refusal": Finish.REFUSED,
+}
+"""All other reasons (end_turn, stop_sequence, tool_use, pause_turn) leave a text that can be parsed."""
 
 
-def _default_url() -> str:
-    return os.environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL
+class Cached(StrEnum):
+    """The part of a prompt that the provider's prompt cache stores."""
+
+    NOTHING = "nothing"
+    RUBRIC = "rubric"
+    CONTEXTS = "contexts"
+    """The rubric, and long contexts that several questions share. Writing to the cache costs more than not caching,
+    so it pays if many questions about the same contexts follow one another."""
 
 
 @dataclass(frozen=True)
-class AnthropicProvider:
+class AnthropicProvider(Endpoint):
     """A model behind Anthropic's Messages API or a compatible endpoint.
 
     `base_url` defaults to ANTHROPIC_BASE_URL at construction, otherwise to Anthropic's own address. `cached` selects
-    what the provider's prompt cache stores: by default the rubric. `max_tokens` limits a reply if its request has no
-    limit, because the API requires one. Keys, headers and body are as for `OpenAIProvider`. Raises UsageError for an
-    invalid address.
+    what the provider's prompt cache stores: by default the rubric. It changes no reply, so fingerprints omit it.
+    `max_tokens` limits a reply if its request has no limit, because the API requires one. Keys, headers and body are as
+    for `OpenAIProvider`. Raises UsageError for an invalid address.
     """
 
-    model: str
-    base_url: str = field(default_factory=_default_url, repr=False)
+    service = Service(
+        "anthropic",
+        model="anthropic:claude-sonnet-4-5",
+        url=ANTHROPIC_URL,
+        endings=("/messages", "/v1"),
+        hosts=("api.anthropic.com",),
+        key_header="x-api-key",
+        key_prefix="",
+        headers=(("anthropic-version", "2023-06-01"),),
+    )
+
+    base_url: str = field(default_factory=url_in("ANTHROPIC_BASE_URL", ANTHROPIC_URL), repr=False)
     api_key_env: str = "ANTHROPIC_API_KEY"
-    timeout_s: float = 120.0
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
-    api_key: KeySource | None = field(default=None, repr=False, compare=False)
     cached: Cached = field(default=Cached.RUBRIC, compare=False)
     max_tokens: int = 4_096
 
     def __post_init__(self) -> None:
-        check_provider(self.model, self.timeout_s, self.api_key_env, example="anthropic:claude-sonnet-4-5")
+        super().__post_init__()
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens must be at least 1, got {self.max_tokens}.")
-        object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS, example=ANTHROPIC_URL))
 
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return address, model and extra body without secrets; no key and no headers. `cached` is omitted: it changes
-        no reply.
-        """
-        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
-        return {"provider": "anthropic", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
+    def open(self, wire: Wire, body: Mapping[str, object], known: Mapping[str, str]) -> ChatConnection:
+        """See `Endpoint`."""
+        bodies = AnthropicBodies(self.model, body, known, cached=self.cached, max_tokens=self.max_tokens)
+        return ChatConnection(wire, "/v1/messages", bodies, self.address, message_of)
 
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
+    @property
+    def check_place(self) -> str:
+        """See `Endpoint`."""
+        return f"Check the base URL (without /v1) and the model name {self.model!r}."
 
-        Raises UsageError if the address is Anthropic's own and there is no key.
-        """
-        hosted = urlsplit(self.base_url).hostname == urlsplit(ANTHROPIC_URL).hostname
-        shown = shown_url(self.base_url)
-        key = key_in(self.api_key_env, needed_for=shown if hosted and self.api_key is None else None)
-        hidden = secrets_in(self.body, self.base_url)
-        keys = ApiKeys("x-api-key", key=key, source=self.api_key, others=self.headers, hidden=hidden)
-        bodies = AnthropicBodies(
-            self.model, resolved_body(self.body), cached=self.cached, max_tokens=self.max_tokens, known=known or {}
+
+class AnthropicBodies(Bodies):
+    """Creates the request bodies of one connection."""
+
+    STRUCTURED = "output_config"
+    PARAMETERS: ClassVar = {LIMIT: "max_tokens", "temperature": "temperature"}
+    NO_SEED = "the Messages API has no seed parameter; none is sent"
+
+    def __init__(
+        self, model: str, extra: Mapping[str, object], known: Mapping[str, str], *, cached: Cached, max_tokens: int
+    ) -> None:
+        self._cached = cached
+        self._max_tokens = max_tokens
+        forms = (
+            structured(self.STRUCTURED, ReplyPath.PROMPTED),
+            dropped("temperature"),
+            dropped(_CACHE_CONTROL),
+            limit(omitted=False),
         )
-        place = f"Check the base URL (without /v1) and the model name {self.model!r}."
-        address = EndpointAddress(shown, check_key(self.api_key_env, self.api_key), place)
-        version, url = {"anthropic-version": API_VERSION}, resolved_url(self.base_url)
-        async with open_wire(url, keys, self.timeout_s, headers=version, shown=shown) as wire:
-            yield ChatConnection(wire, "/v1/messages", bodies, address, _reading(wire, shown))
+        super().__init__(model, extra, known, forms)
 
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
-        from merilo.providers.prices import list_price_usd
+    def _opens(self, system: str | None) -> bool:
+        del system
+        return False  # a schema in words is a system part even if there is no rubric
 
-        return list_price_usd("anthropic", self.base_url, self.model, usage)
+    def _parts(self) -> dict[str, object]:
+        return {_CACHE_CONTROL: None} if self._keeps(Cached.RUBRIC) else {}
+
+    def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
+        parameters = {"max_tokens": self._max_tokens, **self._parameters(request)}
+        body: dict[str, object] = {"model": self._model, "max_tokens": parameters.pop("max_tokens")}
+        if system:
+            marked = {_CACHE_CONTROL: _KEPT} if self._keeps(Cached.RUBRIC) else {}
+            body["system"] = [{"type": "text", "text": system, **marked}]
+        body |= {"messages": messages, **parameters}
+        if request.schema is not None and self.path is ReplyPath.JSON_SCHEMA:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
+        return {**body, **self._extra}
+
+    def _keeps(self, what: Cached) -> bool:
+        wanted = self._cached is what or self._cached is Cached.CONTEXTS
+        return wanted and self.done.get(_CACHE_CONTROL) != DROPPED
+
+    def _message(self, message: Message) -> str:
+        text, shared = message.text, message.shared
+        if shared < _SHORTEST_SHARED or shared >= len(text) or not self._keeps(Cached.CONTEXTS):
+            return super()._message(message)
+        parts = [
+            {"type": "text", "text": text[:shared], _CACHE_CONTROL: _KEPT},
+            {"type": "text", "text": text[shared:]},
+        ]
+        return json_text({"role": message.author, "content": parts})
 
 
-def _reading(wire: Wire, address: str) -> ReadReply:
-    def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        return message_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+def message_of(
+    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
+) -> Reply:
+    """Return the reply in a body, given as an object and as text. Raises Temporary for a body that is not a message."""
+    blocks = as_list(body.get("content"))
+    if blocks is None:
+        raise unusable(f"{address} sent no message but: {excerpt(clean(text))!r}.", text)
+    finish = _FINISH.get(str(body.get("stop_reason")), Finish.STOP)
+    answer = "".join(map(_text, blocks))
+    if finish is Finish.REFUSED and not answer:
+        answer = str((as_object(body.get("stop_details")) or {}).get("explanation") or "")
+    return Reply(
+        texts=(clean(answer),),
+        finish=finish,
+        usage=_usage(as_object(body.get("usage")) or {}),
+        path=path,
+        model=clean(str(body.get("model") or "")),
+        seconds=seconds,
+        reasoning="".join(map(_thinking, blocks)),
+    )
 
-    return read
+
+def _text(block: object) -> str:
+    """Return the text of a block; empty for a block with the model's reasoning."""
+    fields = as_object(block) or {}
+    text = fields.get("text") if fields.get("type") == "text" else None
+    return text if isinstance(text, str) else ""
+
+
+def _thinking(block: object) -> str:
+    thinking = (as_object(block) or {}).get("thinking")
+    return thinking if isinstance(thinking, str) else ""
+
+
+def _usage(usage: Json) -> Usage:
+    """Return the tokens of a message. The API counts cached and written tokens separately from the other input."""
+    fresh = count(usage.get("input_tokens"))
+    cached, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
+        output_tokens=count(usage.get("output_tokens")),
+        cached_tokens=cached,
+        written_tokens=written,
+    )
 
 
 PROVIDER: Final = AnthropicProvider

@@ -156,13 +156,13 @@ class Connection(Protocol):
 
     def adaptations(self) -> Mapping[str, str]:
         """Return the parameters that were dropped or renamed because the server rejected them; stored in the run's
-        manifest.
+        manifest. None by default.
         """
-        ...
+        return {}
 
     def notices(self) -> Sequence[str]:
-        """Return messages to show the user once, such as a dropped parameter."""
-        ...
+        """Return messages to show the user once, such as a dropped parameter. None by default."""
+        return ()
 
 
 @runtime_checkable

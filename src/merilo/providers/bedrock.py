@@ -1,39 +1,57 @@
-"""Provider for Amazon Bedrock's Converse API, with a Bedrock API key."""
+"""Amazon Bedrock's Converse API, with a Bedrock API key: provider, request bodies, replies and errors.
+
+Structured output is requested by `outputConfig.textFormat` and, if that is rejected, by the prompt alone: support
+differs from model to model.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote
 
-from merilo.errors import UsageError
-from merilo.providers.bedrock_bodies import BedrockBodies
-from merilo.providers.bedrock_replies import converse_error_of, converse_reply_of
+from merilo.errors import Permanent, ProviderDown, RateLimited, Temporary, UsageError
+from merilo.judging.json_types import as_list
+from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured
+from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.providers.bodies import SYSTEM, Bodies, json_text, with_extra
 from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import ApiKeys, check_key, key_in
-from merilo.providers.problems import EndpointAddress
-from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
-from merilo.providers.wire import open_wire
+from merilo.providers.endpoint import Endpoint, Service
+from merilo.providers.problems import OK, count, error_of, excerpt, json_object, message_in, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Reply, ReplyPath, Usage
-    from merilo.providers.chat import ReadReply
-    from merilo.providers.keys import KeySource
+    from merilo.providers.base import Message, Request
+    from merilo.providers.problems import EndpointAddress, EndpointProblem
     from merilo.providers.wire import Wire
 
 _DOMAINS: Final = {"cn-": ".amazonaws.com.cn", "eusc-": ".amazonaws.eu"}
 """Domains of the regions outside amazonaws.com, by the beginning of the region's name."""
-_HOSTS: Final = (".amazonaws.com", *_DOMAINS.values())
 _EXAMPLE: Final = "https://bedrock-runtime.us-east-1.amazonaws.com"
 _REGION: Final = re.compile(r"[a-z]{2,}(?:-[a-z]+)+-\d+")
+_TYPE_HEADER: Final = "x-amzn-ErrorType"
+_FINISH: Final = {
+    "max_tokens": Finish.LENGTH,
+    "content_filtered": Finish.REFUSED,
+    "guardrail_intervened": Finish.REFUSED,
+}
+"""All other reasons (end_turn, stop_sequence, tool_use) leave a text that can be parsed."""
+_OVER_CONTEXT: Final = "model_context_window_exceeded"
+_MALFORMED: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
+_RETRIED: Final = frozenset({"ModelErrorException", "ModelTimeoutException"})
+_DENIED: Final = "AccessDeniedException"
+_QUOTA: Final = "ServiceQuotaExceededException"
+_EXPIRED: Final = "ExpiredTokenException"
+_SAYS_EXPIRED: Final = re.compile(r"token.{0,40}\bexpired\b", re.IGNORECASE)
+_NO_MODEL: Final = re.compile(r"model identifier is invalid|on-demand throughput|inference profile", re.IGNORECASE)
+"""Matches messages about a model that cannot be used by this name or in this region; their status is 400."""
+_PER_DAY: Final = re.compile(r"tokens per day", re.IGNORECASE)
 
 
 def _default_url() -> str:
@@ -50,7 +68,7 @@ def _default_url() -> str:
 
 
 @dataclass(frozen=True)
-class BedrockProvider:
+class BedrockProvider(Endpoint):
     """A model of Amazon Bedrock.
 
     `model` is a model id, the id of an inference profile, or an ARN. `base_url` is AWS_ENDPOINT_URL_BEDROCK_RUNTIME at
@@ -59,60 +77,143 @@ class BedrockProvider:
     `OpenAIProvider`. Raises UsageError for an invalid address or region.
     """
 
-    model: str
+    service = Service(
+        "bedrock",
+        model="bedrock:amazon.nova-lite-v1:0",
+        url=_EXAMPLE,
+        endings=("/v1", "/openai"),
+        hosts=(".amazonaws.com", *_DOMAINS.values()),
+    )
+
     base_url: str = field(default_factory=_default_url, repr=False)
     api_key_env: str = "AWS_BEARER_TOKEN_BEDROCK"
     timeout_s: float = 300.0  # a new schema is compiled during the first request, which may take minutes
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
-    api_key: KeySource | None = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        check_provider(self.model, self.timeout_s, self.api_key_env, example="bedrock:amazon.nova-lite-v1:0")
-        object.__setattr__(self, "base_url", checked_url(self.base_url, ("/v1", "/openai"), example=_EXAMPLE))
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return address, model and extra body without secrets; no key and no headers."""
-        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
-        return {"provider": "bedrock", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
-
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
-
-        Raises UsageError if the address is one of Amazon's own hosts and there is no key.
-        """
-        hosted = (urlsplit(self.base_url).hostname or "").endswith(_HOSTS)
-        shown = shown_url(self.base_url)
-        key = key_in(self.api_key_env, needed_for=shown if hosted and self.api_key is None else None)
-        hidden = secrets_in(self.body, self.base_url)
-        keys = ApiKeys(
-            "Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers, hidden=hidden
-        )
-        bodies = BedrockBodies(self.model, resolved_body(self.body), known=known or {})
-        place = f"Check the region (AWS_REGION) and the model id {self.model!r}; most models need an inference profile."
-        key_place = f"{check_key(self.api_key_env, self.api_key)}; a key is valid in one region"
-        address = EndpointAddress(shown, key_place, place)
+    def open(self, wire: Wire, body: Mapping[str, object], known: Mapping[str, str]) -> ChatConnection:
+        """See `Endpoint`."""
+        bodies = BedrockBodies(self.model, body, known)
+        route = f"/model/{quote(self.model, safe='')}/converse"
         read_error = partial(converse_error_of, renews_key=self.api_key is not None)
-        async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=shown) as wire:
-            yield ChatConnection(wire, self._route, bodies, address, _reading(wire, shown), read_error=read_error)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return the list price; None, since prices differ by region. A price file may have one."""
-        from merilo.providers.prices import list_price_usd
-
-        return list_price_usd("bedrock", self.base_url, self.model, usage)
+        return ChatConnection(wire, route, bodies, self.address, converse_reply_of, read_error=read_error)
 
     @property
-    def _route(self) -> str:
-        return f"/model/{quote(self.model, safe='')}/converse"
+    def check_key(self) -> str:
+        """See `Endpoint`."""
+        return f"{super().check_key}; a key is valid in one region"
+
+    @property
+    def check_place(self) -> str:
+        """See `Endpoint`."""
+        model = f"the model id {self.model!r}; most models need an inference profile"
+        return f"Check the region (AWS_REGION) and {model}."
 
 
-def _reading(wire: Wire, address: str) -> ReadReply:
-    def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        return converse_reply_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+class BedrockBodies(Bodies):
+    """Creates the request bodies of one connection."""
 
-    return read
+    STRUCTURED = "outputConfig"
+    PARAMETERS: ClassVar = {LIMIT: "maxTokens", "temperature": "temperature"}
+    NO_SEED = "the Converse API has no seed parameter; none is sent"
+
+    def __init__(self, model: str, extra: Mapping[str, object], known: Mapping[str, str]) -> None:
+        forms = (folded(), structured(self.STRUCTURED, ReplyPath.PROMPTED), dropped("temperature"), limit())
+        super().__init__(model, extra, known, forms)
+
+    def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
+        body: dict[str, object] = {SYSTEM: [{"text": system}]} if system else {}
+        body["messages"] = messages
+        if config := self._parameters(request):
+            body["inferenceConfig"] = config
+        if request.schema is not None and self.path is ReplyPath.JSON_SCHEMA:
+            # the API wants a text; each new schema is compiled for minutes, so questions share one
+            schema = {"name": request.schema_name, "schema": json_text(request.general_schema or request.schema)}
+            body[self.STRUCTURED] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
+        return with_extra(body, self._extra)
+
+    def _message(self, message: Message) -> str:
+        return json_text({"role": message.author, "content": [{"text": message.text}]})
+
+
+def converse_reply_of(
+    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
+) -> Reply:
+    """Return the reply in a body, given as an object and as text.
+
+    Raises Temporary for a body that is not a reply, and Permanent if the prompt exceeds the model's context window.
+    """
+    message = json_object((json_object(body.get("output")) or {}).get("message"))
+    reason = str(body.get("stopReason") or "")
+    if reason == _OVER_CONTEXT:
+        raise Permanent(
+            f"{address}: prompt and reply exceed the context window of the model.",
+            status=OK,
+            received_bytes=len(text.encode("utf-8", "replace")),
+        )
+    if message is None or reason in _MALFORMED:
+        raise unusable(f"{address} sent no message but: {excerpt(clean(text))!r}.", text)
+    blocks = [json_object(block) or {} for block in as_list(message.get("content")) or ()]
+    return Reply(
+        texts=(clean("".join(_text(block) for block in blocks)),),
+        finish=_FINISH.get(reason, Finish.STOP),
+        usage=_usage(json_object(body.get("usage")) or {}),
+        path=path,
+        seconds=seconds,
+        reasoning="".join(_reasoning(block) for block in blocks),
+    )
+
+
+def converse_error_of(
+    problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress, *, renews_key: bool
+) -> ProviderError:
+    """Return the merilo error for a problem, whose type is in a header.
+
+    `renews_key`: a callable returns the key, so that a request with an expired key is retried with another one.
+    """
+    code = headers.get(_TYPE_HEADER, "").partition(":")[0]
+    message = str(message_in(problem.message).get("Message") or problem.message)  # errors of the gateway: a capital M
+    problem = replace(problem, code=code or problem.code, message=message)
+    shown = f"{address.url} answered {problem.shown}"
+    if code == _EXPIRED or _SAYS_EXPIRED.search(message):
+        if renews_key:
+            return Temporary(f"{address.url}: the key has expired; a new one is requested.", status=problem.status)
+        return ProviderDown(
+            f"{address.url}: the key has expired. Create a new one; {address.check_key}.", status=problem.status
+        )
+    if code == _DENIED:
+        return ProviderDown(f"{shown}. The key lacks the permission: {address.check_key}.", status=problem.status)
+    if code == _QUOTA:
+        return RateLimited(f"{shown}.", status=problem.status)
+    if code in _RETRIED:
+        return Temporary(f"{shown}.", status=problem.status)
+    if _PER_DAY.search(message):
+        return ProviderDown(f"{shown}. The daily quota is used up.", status=problem.status)
+    if _NO_MODEL.search(message):
+        return ProviderDown(f"{shown}. {address.check_place}", status=problem.status)
+    return error_of(problem, headers, address)
+
+
+def _text(block: Json) -> str:
+    text = block.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _reasoning(block: Json) -> str:
+    content = json_object(block.get("reasoningContent")) or {}
+    text = (json_object(content.get("reasoningText")) or {}).get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _usage(usage: Json) -> Usage:
+    """Return the tokens of a reply.
+
+    `totalTokens` is all input and output. `inputTokens` may exclude the tokens of the prompt cache.
+    """
+    fresh, made, total = (count(usage.get(name)) for name in ("inputTokens", "outputTokens", "totalTokens"))
+    cached, written = count(usage.get("cacheReadInputTokens")), count(usage.get("cacheWriteInputTokens"))
+    if fresh is not None:
+        apart = (cached or 0) + (written or 0)
+        fresh = fresh + apart if apart > fresh else max(fresh, (total or 0) - (made or 0))
+    return Usage(input_tokens=fresh, output_tokens=made, cached_tokens=cached, written_tokens=written)
 
 
 PROVIDER: Final = BedrockProvider

@@ -1,62 +1,126 @@
 """Request bodies that differ in a small part: the constant text around that part is encoded once.
 
-A body is a JSON object with one placeholder for the part that changes from request to request. The rest (the model, the
-rubric, the schema, the parameters) is the same for thousands of requests, and takes most of the encoding time.
+A body is a JSON object with one placeholder for the messages, which change from request to request. The rest (the
+model, the rubric, the schema, the parameters) is the same for thousands of requests, and takes most of the encoding
+time.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
-from merilo.providers.base import ReplyPath
+from merilo.providers.adaptations import DROPPED, FOLDED, LIMIT, Adaptations
+from merilo.providers.base import Message, ReplyPath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
-    from merilo.providers.adaptations import Adaptations
-    from merilo.providers.base import Message, Request
+    from merilo.providers.adaptations import Form
+    from merilo.providers.base import Request
     from merilo.providers.problems import EndpointProblem
 
-PLACE = "\x00the place of what changes\x00"
-"""Placeholder in a body for the part that changes with each request."""
-_PLACE_IN_JSON = json.dumps(PLACE)
-_MAX_FRAMES = 256
+SYSTEM: Final = "system"
+_PLACE: Final = "\x00the place of what changes\x00"
+"""Placeholder in a body for the messages of a request."""
+_PLACE_IN_JSON: Final = json.dumps(_PLACE)
+_MAX_TEMPLATES: Final = 256
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class BodyTemplate(NamedTuple):
+    """The bytes of a body before and after its placeholder."""
+
+    before: bytes
+    after: bytes
 
 
 class Bodies(ABC):
     """Creates the request bodies of one connection, and changes their form if the endpoint rejects them."""
 
-    def __init__(self, adaptations: Adaptations, structured: str = "") -> None:
-        """`structured`: the name of the form that asks for JSON; empty if it never changes."""
-        self._adaptations = adaptations
-        self._structured = structured
-        self._frames = BodyTemplates()
-        self.done = adaptations.done
+    STRUCTURED: ClassVar[str]
+    """The name of the form that asks for JSON."""
+    PARAMETERS: ClassVar[Mapping[str, str]]
+    """The parameters in the order of the body: the wire's name of each by the name of its part."""
+    NO_SEED: ClassVar[str] = ""
+    """The notice of an API without a seed parameter."""
+
+    def __init__(
+        self, model: str, extra: Mapping[str, object], known: Mapping[str, str], forms: Sequence[Form]
+    ) -> None:
+        """`extra`: the user's own fields. `known`: the adaptations of an earlier run. `forms`: those of this wire."""
+        self._model = model
+        self._extra = extra
+        self._adaptations = Adaptations(model, known, forms, extra)
+        self._templates: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
+        self.done = self._adaptations.done
         """Each part that is not sent in its first form, with its present form."""
-        self.notices = adaptations.notices
+        self.notices = self._adaptations.notices
         """Messages to show the user once."""
-        known = self.done.get(structured)
-        if known is not None and known not in (paths := adaptations.values_of(structured)):
+        path = self.done.get(self.STRUCTURED)
+        if path is not None and path not in (paths := self._adaptations.values_of(self.STRUCTURED)):
             allowed = ", ".join((ReplyPath.JSON_SCHEMA, *paths))
-            raise UsageError(f"The known adaptation of {structured} must be one of {allowed}, got {known!r}.")
+            raise UsageError(f"The known adaptation of {self.STRUCTURED} must be one of {allowed}, got {path!r}.")
 
     @abstractmethod
+    def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
+        """Return the fields of a body; `system` is None if the system message is part of another one."""
+
+    def _message(self, message: Message) -> str:
+        """Return a message as JSON."""
+        return f'{{"role": {json_text(message.author)}, "content": {json_text(message.text)}}}'
+
+    def _opens(self, system: str | None) -> bool:
+        """Return True if instructions are sent at the start of the first message."""
+        return system is None or self.done.get(SYSTEM) == FOLDED
+
+    def _parts(self) -> dict[str, object]:
+        """Return the parts of every request that only this wire has, each with a value that identifies its form."""
+        return {}
+
     def body_for(self, request: Request) -> bytes:
         """Return the JSON body of one request in the present form."""
+        if self.NO_SEED and request.seed is not None:
+            self._adaptations.note("seed", DROPPED, self.NO_SEED)
+        system, messages = split_system(request)
+        opens = self._opens(system)
+        if opens:
+            first, *rest = messages
+            messages = (Message(first.author, self._prompt(request, system, first.text), first.shared), *rest)
+        limit = self._adaptations.reply_limit(request)
+        sampling = (limit, request.temperature, request.seed, request.samples)
+        # schemas are compared by identity, since a mapping cannot be part of a key
+        key = (None if opens else system, request.schema_name, id(request.schema), sampling)
+        found = self._templates.get(key)
+        if found is None or found[0] is not request.schema:
+            whole = self._fields(request, None if opens else self._prompt(request, system), [_PLACE])
+            before, _, after = json_text(whole).partition(_PLACE_IN_JSON)
+            if len(self._templates) >= _MAX_TEMPLATES:
+                self._templates.clear()
+            found = self._templates[key] = (request.schema, BodyTemplate(json_bytes(before), json_bytes(after)))
+        template = found[1]
+        if not template.after:  # the user's extra body replaces the messages
+            return template.before
+        return b"".join((template.before, json_bytes(", ".join(map(self._message, messages))), template.after))
 
-    @abstractmethod
     def used(self, request: Request) -> dict[str, object]:
         """Return the parts of a request that have other forms, by name, each with a value that identifies its form."""
+        found: dict[str, object] = {**self._sampling(request), **self._parts()}
+        if LIMIT in found:
+            found[LIMIT] = self.done.get(LIMIT)
+        if split_system(request)[0] is not None:
+            found[SYSTEM] = self.done.get(SYSTEM)
+        if request.schema is not None:
+            found[self.STRUCTURED] = (self.path, request.schema_name)
+        return {name: found[name] for name in found if name in self._adaptations.forms and name not in self._extra}
 
     @property
     def path(self) -> ReplyPath:
         """How JSON is requested at present."""
-        return ReplyPath(self.done.get(self._structured, ReplyPath.JSON_SCHEMA))
+        return ReplyPath(self.done.get(self.STRUCTURED, ReplyPath.JSON_SCHEMA))
 
     def path_for(self, request: Request) -> ReplyPath:
         """Return how structured output is requested at present; TEXT for free text."""
@@ -67,7 +131,7 @@ class Bodies(ABC):
         before = dict(self.done)
         learnt = self._adaptations.learn(problem, self.used(request), request, search=search)
         if self.done != before:
-            self._frames.forget()
+            self._templates.clear()
         return learnt
 
     @property
@@ -81,46 +145,31 @@ class Bodies(ABC):
         if self.unsure and body != self.body_for(request):
             if not self._adaptations.stop_search(used):
                 return
-            self._frames.forget()
+            self._templates.clear()
             used = self.used(request)
         self._adaptations.worked(used, request)
 
+    def _sampling(self, request: Request) -> dict[str, float]:
+        """Return the parameters that are sent in their present form, by the name of the part."""
+        wanted = {
+            "temperature": self._adaptations.temperature(request),
+            "seed": request.seed,
+            "n": request.samples if request.samples > 1 else None,
+            LIMIT: self._adaptations.reply_limit(request),
+        }
+        sent = {name: wanted[name] for name in self.PARAMETERS if self.done.get(name) != DROPPED}
+        return {name: value for name, value in sent.items() if value is not None}
 
-class BodyTemplate(NamedTuple):
-    """The bytes of a body before and after its placeholder."""
+    def _parameters(self, request: Request) -> dict[str, object]:
+        """Return the parameters that are sent, by their names on the wire."""
+        return {self.PARAMETERS[name]: value for name, value in self._sampling(request).items()}
 
-    before: bytes
-    after: bytes
-
-
-class BodyTemplates:
-    """The encoded frames of a connection, by the values that determine them."""
-
-    def __init__(self) -> None:
-        self._frames: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
-
-    def frame(
-        self, key: Hashable, schema: Mapping[str, object] | None, make: Callable[[], Mapping[str, object]]
-    ) -> BodyTemplate:
-        """Return the frame of the body that `make` returns, which contains `PLACE` once; created once per key and
-        schema.
-
-        Schemas are compared by identity, since a mapping cannot be part of a key.
-        """
-        key = (key, id(schema))
-        found = self._frames.get(key)
-        if found is not None and found[0] is schema:
-            return found[1]
-        before, _, after = json_text(make()).partition(_PLACE_IN_JSON)
-        if len(self._frames) >= _MAX_FRAMES:
-            self._frames.clear()
-        frame = BodyTemplate(json_bytes(before), json_bytes(after))
-        self._frames[key] = (schema, frame)
-        return frame
-
-    def forget(self) -> None:
-        """Drop all frames, since bodies have changed."""
-        self._frames.clear()
+    def _prompt(self, request: Request, *texts: str | None) -> str:
+        """Return the texts of one message, with the schema in words after the first one if it is not a parameter."""
+        parts = [text for text in texts if text]
+        if request.schema is not None and self.path is not ReplyPath.JSON_SCHEMA:
+            parts.insert(1, schema_in_words(request))
+        return "\n\n".join(parts)
 
 
 def with_extra(fields: dict[str, object], extra: Mapping[str, object]) -> dict[str, object]:
@@ -145,10 +194,10 @@ def schema_in_words(request: Request) -> str:
     return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
 
 
-def split_system(request: Request) -> tuple[str, tuple[Message, ...]]:
-    """Return the system text, empty if there is none, and the other messages."""
+def split_system(request: Request) -> tuple[str | None, tuple[Message, ...]]:
+    """Return the system text, None if there is none, and the other messages."""
     first, *rest = request.messages
-    return (first.text, tuple(rest)) if first.author == "system" and rest else ("", request.messages)
+    return (first.text, tuple(rest)) if first.author == SYSTEM and rest else (None, request.messages)
 
 
 def json_bytes(text: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from merilo.errors import Permanent
 from merilo.providers.base import ReplyPath
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from merilo.providers.problems import EndpointAddress, EndpointProblem
     from merilo.providers.wire import Wire, WireAnswer
 
-    ReadReply = Callable[[Json, str, ReplyPath, float], Reply]
     ReadError = Callable[[EndpointProblem, Mapping[str, str], EndpointAddress], ProviderError]
 
 
@@ -31,6 +30,16 @@ _BY_FORM = frozenset({400, 422})
 
 _UNLIMITED_TOKENS = 4_096
 """Assumed maximum reply tokens of a request that sets no limit."""
+
+
+class ReadReply(Protocol):
+    """A function that returns the reply in a body; `clean` removes secrets. Raises the provider errors."""
+
+    def __call__(
+        self, body: Json, text: str, /, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float
+    ) -> Reply:
+        """`text` is the body as it was received."""
+        ...
 
 
 class ChatConnection:
@@ -47,11 +56,7 @@ class ChatConnection:
         read_error: ReadError = error_of,
         truncation_advice: str = INCREASE_CONTEXT,
     ) -> None:
-        """`read` makes a reply from a body: from its object, its text, the reply path and the seconds.
-
-        `read_error` makes an error from a problem, the headers and the address. `truncation_advice` tells the user what
-        to do if the server truncates prompts.
-        """
+        """`truncation_advice` tells the user what to do if the server truncates prompts."""
         self.wire = wire
         """The session with the endpoint."""
         self.route = route
@@ -117,7 +122,7 @@ class ChatConnection:
         received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is None:
-            reply = self._read(received, answer.text, path, seconds)
+            reply = self._reply_in(received, answer.text, path, seconds)
             self._bodies.worked(request, body)
             if (error := self._prompts.error(request, reply)) is not None:
                 raise error
@@ -143,7 +148,10 @@ class ChatConnection:
 
     def usage_in(self, answer: WireAnswer) -> Usage:
         """Return the tokens that an answer reports, whatever was asked. Raises ProviderError if it has no reply."""
-        return self._read(message_in(answer.text), answer.text, ReplyPath.TEXT, 0.0).usage
+        return self._reply_in(message_in(answer.text), answer.text, ReplyPath.TEXT, 0.0).usage
+
+    def _reply_in(self, body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
+        return self._read(body, text, path=path, clean=self.wire.clean, address=self._address.url, seconds=seconds)
 
     def adaptations(self) -> Mapping[str, str]:
         """Return each rejected parameter with its adaptation."""

@@ -1,17 +1,159 @@
-"""Validation of endpoint addresses and common provider settings."""
+"""The common part of all providers over HTTP: settings, address, key, fingerprint and connection.
+
+A provider is one file with a row (`Service`), the bodies of its requests, and a parser of its replies.
+"""
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from merilo.errors import UsageError
-from merilo.providers.keys import checked_variable
+from merilo.providers.problems import EndpointAddress
+from merilo.providers.secrets import (
+    ApiKeys,
+    check_key,
+    checked_variable,
+    fingerprint_body,
+    key_in,
+    resolved_body,
+    resolved_url,
+    secrets_in,
+    shown_url,
+)
+from merilo.providers.wire import open_wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+
+    from merilo.providers.base import Connection, Usage
+    from merilo.providers.secrets import KeySource
+    from merilo.providers.wire import Wire
 
 
-def checked_url(url: str, endings: tuple[str, ...], *, example: str = "http://localhost:8000/v1") -> str:
-    """Return the address without a trailing slash or one of these endings. Raises UsageError for an invalid address.
+@dataclass(frozen=True)
+class Service:
+    """The facts about one kind of endpoint."""
 
-    `endings` are removed in order, each once.
+    kind: str
+    """The name in fingerprints and price lists."""
+    model: str
+    """An example of a judge with a model, for messages."""
+    url: str = "http://localhost:8000/v1"
+    """An example of an address, for messages."""
+    endings: tuple[str, ...] = ()
+    """Ends of a path that are removed from an address in order, each once."""
+    hosts: tuple[str, ...] = ()
+    """The provider's own hosts, which need a key; one with a dot at its start is the end of a name."""
+    key_header: str = "Authorization"
+    key_prefix: str = "Bearer "
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers that the endpoint requires with every request in addition to the key."""
+
+
+@dataclass(frozen=True)
+class Endpoint(ABC):
+    """A model at an address; a subclass is one kind of endpoint, see `OpenAIProvider` for the fields."""
+
+    service: ClassVar[Service]
+
+    model: str
+    base_url: str = field(default="", repr=False)
+    api_key_env: str = ""
+    timeout_s: float = 120.0
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
+    api_key: KeySource | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.model.strip():
+            raise UsageError(f"The model name is missing; example: {self.service.model!r}.")
+        if self.timeout_s <= 0:
+            raise UsageError(f"The timeout must be more than 0 seconds, got {self.timeout_s}.")
+        checked_variable(self.api_key_env)
+        object.__setattr__(self, "base_url", checked_url(self.base_url, self.service))
+
+    @abstractmethod
+    def open(self, wire: Wire, body: Mapping[str, object], known: Mapping[str, str]) -> Connection:
+        """Return the connection over this session. `body`: the user's own fields as they are sent."""
+
+    @property
+    @abstractmethod
+    def check_place(self) -> str:
+        """The sentence that says what to check if the endpoint accepts no request at all."""
+
+    @property
+    def key_source(self) -> KeySource | None:
+        """The callable that returns the key; None if the key is in a variable."""
+        return self.api_key
+
+    @property
+    def check_key(self) -> str:
+        """The advice about a rejected key."""
+        return check_key(self.api_key_env, self.key_source)
+
+    @property
+    def hosted(self) -> bool:
+        """True for the provider's own hosts."""
+        host = urlsplit(self.base_url).hostname or ""
+        return any(host.endswith(each) if each.startswith(".") else host == each for each in self.service.hosts)
+
+    @property
+    def address(self) -> EndpointAddress:
+        """The endpoint as shown in messages."""
+        return EndpointAddress(shown_url(self.base_url), self.check_key, self.check_place)
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return kind, address, model and extra body without secrets; no key and no headers."""
+        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
+        return {"provider": self.service.kind, "base_url": shown_url(self.base_url), "model": self.model, "body": body}
+
+    @asynccontextmanager
+    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
+        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
+
+        Raises UsageError if the address is one of the provider's own and there is no key.
+        """
+        async with self.wire() as wire:
+            yield self.open(wire, resolved_body(self.body), known or {})
+
+    @asynccontextmanager
+    async def wire(self) -> AsyncGenerator[Wire, None]:
+        """Open an HTTP session to the endpoint with key and headers. Raises UsageError as `connect` does."""
+        shown, source = shown_url(self.base_url), self.key_source
+        key = key_in(self.api_key_env, needed_for=shown if self.hosted and source is None else None)
+        header, prefix = self.key_header
+        hidden = secrets_in(self.body, self.base_url)
+        keys = ApiKeys(header, prefix=prefix, key=key, source=source, others=self.headers, hidden=hidden)
+        url, own = resolved_url(self.base_url), dict(self.service.headers)
+        async with open_wire(url, keys, self.timeout_s, shown=shown, headers=own) as wire:
+            yield wire
+
+    @property
+    def key_header(self) -> tuple[str, str]:
+        """The name of the header with the key, and the text before the key."""
+        return self.service.key_header, self.service.key_prefix
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
+        from merilo.providers.prices import list_price_usd
+
+        return list_price_usd(self.service.kind, self.base_url, self.model, usage)
+
+
+def url_in(variable: str, default: str) -> Callable[[], str]:
+    """Return the function that reads an address from a variable, with a default."""
+    return lambda: os.environ.get(variable) or default
+
+
+def checked_url(url: str, service: Service) -> str:
+    """Return the address without a trailing slash or one of the service's endings.
+
+    Raises UsageError for an invalid address.
     """
     if "@" in url:  # the message does not quote the URL, which may contain a password
         raise UsageError("The base URL must not contain a password or @; keys belong in an environment variable.")
@@ -19,24 +161,15 @@ def checked_url(url: str, endings: tuple[str, ...], *, example: str = "http://lo
         parts = urlsplit(url.strip())
         _ = parts.port, (parts.hostname or "").encode("idna")
     except ValueError as error:
-        raise UsageError(f"The base URL is not valid ({error}); example: {example}.") from None
+        raise UsageError(f"The base URL is not valid ({error}); example: {service.url}.") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"A base URL must begin with http:// or https:// and name a host; example: {example}.")
+        raise UsageError(f"A base URL must begin with http:// or https:// and name a host; example: {service.url}.")
     if parts.query or parts.fragment:
         raise UsageError(
             f"The base URL for {parts.hostname} must not have a query or fragment. Keys belong in an environment "
             "variable."
         )
     path = parts.path.rstrip("/")
-    for ending in endings:
+    for ending in service.endings:
         path = path.removesuffix(ending)
     return f"{parts.scheme}://{parts.netloc}{path}"
-
-
-def check_provider(model: str, timeout_s: float, api_key_env: str, *, example: str) -> None:
-    """Raise UsageError for an empty model name, a timeout that is not positive, or an invalid variable name."""
-    if not model.strip():
-        raise UsageError(f"The model name is missing; example: {example!r}.")
-    if timeout_s <= 0:
-        raise UsageError(f"The timeout must be more than 0 seconds, got {timeout_s}.")
-    checked_variable(api_key_env)

@@ -1,40 +1,56 @@
-"""Provider for Google's Gemini API (`generateContent`)."""
+"""Google's `generateContent`: provider, request bodies, replies and errors.
+
+Structured output is requested by JSON Schema, then by JSON mode, then by the prompt alone. The model thinks as little
+as it can: thinking is billed as output, and counts towards the length limit of the reply.
+"""
 
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote
 
-from merilo.errors import UsageError
+from merilo.errors import ProviderDown, UsageError
+from merilo.judging.json_types import as_list
+from merilo.providers.adaptations import DROPPED, LIMIT, Form, Step, dropped, folded, limit, structured
+from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.providers.bodies import Bodies, json_text, with_extra
 from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.google_bodies import GoogleBodies
-from merilo.providers.google_replies import content_error_of, content_of
-from merilo.providers.keys import ApiKeys, check_key, key_in
-from merilo.providers.problems import EndpointAddress
-from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
-from merilo.providers.wire import open_wire
+from merilo.providers.endpoint import Endpoint, Service, url_in
+from merilo.providers.problems import count, error_of, excerpt, json_object, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Reply, ReplyPath, Usage
-    from merilo.providers.chat import ReadReply
-    from merilo.providers.keys import KeySource
+    from merilo.providers.base import Message, Request
+    from merilo.providers.problems import EndpointAddress, EndpointProblem
     from merilo.providers.wire import Wire
+
+    ThinkingSteps = tuple[Mapping[str, object] | None, ...]
 
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com"
 _VERSION: Final = "v1beta"
-_ENDINGS: Final = ("/openai", f"/{_VERSION}")
 _KEYS: Final = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-
-
-def _default_url() -> str:
-    return os.environ.get("GOOGLE_GEMINI_BASE_URL") or GOOGLE_URL
+_THINKING: Final = "thinkingConfig"
+_SAFETY: Final = "safetySettings"
+_ROLES: Final = {"assistant": "model"}
+_ABOUT_THINKING: Final = re.compile(r"thinking|\bbudget\b", re.IGNORECASE)
+_GENERATION: Final = re.compile(r"gemini-(\d+)")
+_LEVELS_SINCE: Final = 3
+_CATEGORIES: Final = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
+_NO_FILTERS: Final = [{"category": f"HARM_CATEGORY_{each}", "threshold": "OFF"} for each in _CATEGORIES]
+"""Judges must read harmful texts, too, to judge them."""
+_PRECONDITION: Final = "FAILED_PRECONDITION"
+_FINISHED: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
+_MALFORMED: Final = "MALFORMED_RESPONSE"
+_FILTERED: Final = frozenset(
+    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR"}
+)
+"""Reasons that withhold the rest of a reply, even if it has begun."""
 
 
 def _default_key() -> str:
@@ -43,7 +59,7 @@ def _default_key() -> str:
 
 
 @dataclass(frozen=True)
-class GoogleProvider:
+class GoogleProvider(Endpoint):
     """A model of Google's Gemini API.
 
     `base_url` is GOOGLE_GEMINI_BASE_URL at construction, otherwise Google's own address. The key is read from
@@ -52,62 +68,181 @@ class GoogleProvider:
     `OpenAIProvider`. Raises UsageError for an invalid address or budget.
     """
 
-    model: str
-    base_url: str = field(default_factory=_default_url, repr=False)
+    service = Service(
+        "google",
+        model="google:gemini-2.5-flash",
+        url=GOOGLE_URL,
+        endings=("/openai", f"/{_VERSION}"),
+        hosts=("generativelanguage.googleapis.com",),
+        key_header="x-goog-api-key",
+        key_prefix="",
+    )
+
+    base_url: str = field(default_factory=url_in("GOOGLE_GEMINI_BASE_URL", GOOGLE_URL), repr=False)
     api_key_env: str = field(default_factory=_default_key)
-    timeout_s: float = 120.0
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
-    api_key: KeySource | None = field(default=None, repr=False, compare=False)
     thinking: int | str | None = None
 
     def __post_init__(self) -> None:
-        check_provider(self.model, self.timeout_s, self.api_key_env, example="google:gemini-2.5-flash")
+        super().__post_init__()
         if isinstance(self.thinking, int) and self.thinking < -1:
             raise UsageError(f"thinking must be a level, or a number of tokens (-1: automatic), got {self.thinking}.")
-        object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS, example=GOOGLE_URL))
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Return address, model, extra body without secrets, and a chosen `thinking`; no key and no headers."""
-        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
-        marks = {"provider": "google", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
+        """Return the fingerprint of `Endpoint` with a chosen `thinking`."""
+        marks = super().fingerprint()
         return marks if self.thinking is None else {**marks, "thinking": self.thinking}
 
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
-
-        Raises UsageError if the address is Google's own and there is no key.
-        """
-        hosted = urlsplit(self.base_url).hostname == urlsplit(GOOGLE_URL).hostname
-        shown = shown_url(self.base_url)
-        key = key_in(self.api_key_env, needed_for=shown if hosted and self.api_key is None else None)
-        hidden = secrets_in(self.body, self.base_url)
-        keys = ApiKeys("x-goog-api-key", key=key, source=self.api_key, others=self.headers, hidden=hidden)
-        bodies = GoogleBodies(self.model, resolved_body(self.body), thinking=self.thinking, known=known or {})
-        place = f"Check the base URL (without /{_VERSION}) and the model name {self.model!r}."
-        address = EndpointAddress(shown, check_key(self.api_key_env, self.api_key), place)
-        async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=shown) as wire:
-            yield ChatConnection(wire, self._route, bodies, address, _reading(wire, shown), read_error=content_error_of)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
-        from merilo.providers.prices import list_price_usd
-
-        return list_price_usd("google", self.base_url, self.model, usage)
+    def open(self, wire: Wire, body: Mapping[str, object], known: Mapping[str, str]) -> ChatConnection:
+        """See `Endpoint`. Names such as `tunedModels/NAME` contain their collection."""
+        name = self.model if "/" in self.model else f"models/{self.model}"
+        bodies = GoogleBodies(self.model, body, known, thinking=self.thinking)
+        route = f"/{_VERSION}/{quote(name)}:generateContent"
+        return ChatConnection(wire, route, bodies, self.address, content_of, read_error=content_error_of)
 
     @property
-    def _route(self) -> str:
-        """The path of a request: names such as `tunedModels/NAME` contain their collection."""
-        name = self.model if "/" in self.model else f"models/{self.model}"
-        return f"/{_VERSION}/{quote(name)}:generateContent"
+    def check_place(self) -> str:
+        """See `Endpoint`."""
+        return f"Check the base URL (without /{_VERSION}) and the model name {self.model!r}."
 
 
-def _reading(wire: Wire, address: str) -> ReadReply:
-    def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        return content_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+class GoogleBodies(Bodies):
+    """Creates the request bodies of one connection."""
 
-    return read
+    STRUCTURED = "responseJsonSchema"
+    PARAMETERS: ClassVar = {"temperature": "temperature", "seed": "seed", LIMIT: "maxOutputTokens"}
+
+    def __init__(
+        self, model: str, extra: Mapping[str, object], known: Mapping[str, str], *, thinking: int | str | None
+    ) -> None:
+        self._thinking_steps = {_step_name(step): step for step in _thinking_steps(model, thinking)}
+        """What to send as thinking configuration, in order, by the name under which an adaptation stores it."""
+        forms = (
+            folded(),
+            structured(self.STRUCTURED, ReplyPath.JSON_MODE, ReplyPath.PROMPTED),
+            Form(_THINKING, tuple(map(_thinking_step, [*self._thinking_steps][1:])), _ABOUT_THINKING),
+            dropped(_SAFETY, words=r"safety_?settings|harm_?category"),
+            dropped("temperature"),
+            limit(),
+            dropped("seed"),
+        )
+        if known.get(_THINKING) not in self._thinking_steps:
+            known = {name: what for name, what in known.items() if name != _THINKING}
+        super().__init__(model, extra, known, forms)
+
+    @property
+    def _thinking(self) -> Mapping[str, object] | None:
+        return self._thinking_steps[self.done.get(_THINKING) or next(iter(self._thinking_steps))]
+
+    def _parts(self) -> dict[str, object]:
+        thinking = {} if self._thinking is None else {_THINKING: self.done.get(_THINKING)}
+        return {_SAFETY: None, **thinking}
+
+    def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
+        body: dict[str, object] = {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
+        body["contents"] = messages
+        thinking = {} if self._thinking is None else {_THINKING: self._thinking}
+        body["generationConfig"] = {**self._parameters(request), **self._format(request), **thinking}
+        if self.done.get(_SAFETY) != DROPPED:
+            body[_SAFETY] = _NO_FILTERS
+        return with_extra(body, self._extra)
+
+    def _format(self, request: Request) -> dict[str, object]:
+        if request.schema is None or self.path is ReplyPath.PROMPTED:
+            return {}
+        schema = {self.STRUCTURED: request.schema} if self.path is ReplyPath.JSON_SCHEMA else {}
+        return {"responseMimeType": "application/json", **schema}
+
+    def _message(self, message: Message) -> str:
+        return json_text({"role": _ROLES.get(message.author, message.author), "parts": [{"text": message.text}]})
+
+
+def _thinking_steps(model: str, thinking: int | str | None) -> ThinkingSteps:
+    """Return the configurations to try in order; None is the model's own thinking.
+
+    Only the user's own choice is tried if there is one. Models before Gemini 3 take a budget of tokens (at least 128 if
+    they cannot stop thinking), later models a level.
+    """
+    if thinking is not None:
+        return ({"thinkingLevel": thinking} if isinstance(thinking, str) else {"thinkingBudget": thinking},)
+    generation = _GENERATION.search(model)
+    budgets = ({"thinkingBudget": 0}, {"thinkingBudget": 128})
+    levels = ({"thinkingLevel": "minimal"}, {"thinkingLevel": "low"})
+    if generation is None:
+        return (*budgets[:1], *levels, None)
+    return (*(levels if int(generation[1]) >= _LEVELS_SINCE else budgets), None)
+
+
+def _step_name(step: Mapping[str, object] | None) -> str:
+    """Return the name under which an adaptation of thinking is stored."""
+    return DROPPED if step is None else " ".join(f"{name} {value}" for name, value in step.items())
+
+
+def _thinking_step(name: str) -> Step:
+    return Step(name, f"{_THINKING} is no longer sent" if name == DROPPED else f"{name} is now sent")
+
+
+def content_of(
+    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
+) -> Reply:
+    """Return the reply in a body, given as an object and as text. Raises Temporary for a body that is not a reply.
+
+    A candidate may lack its content or the parts of it. A blocked prompt has no candidate at all.
+    """
+    candidates = as_list(body.get("candidates")) or []
+    blocked = (json_object(body.get("promptFeedback")) or {}).get("blockReason")
+    if not candidates and not blocked:
+        raise unusable(f"{address} sent no candidate but: {excerpt(clean(text))!r}.", text)
+    candidate = json_object(candidates[0]) or {} if candidates else {}
+    content = json_object(candidate.get("content")) or {}
+    parts = [json_object(part) or {} for part in as_list(content.get("parts")) or ()]
+    answer = _joined(parts, thought=False)
+    reason = str(blocked or candidate.get("finishReason") or "")
+    finish = Finish.REFUSED if blocked else _finish(reason, answer)
+    lacking = path is not ReplyPath.TEXT and finish is Finish.STOP and not answer.strip()  # free text may be empty
+    if reason == _MALFORMED or lacking:
+        raise unusable(f"{address} sent a candidate without a text (finish reason {clean(reason)!r}).", text)
+    if finish is Finish.REFUSED:  # a text that a filter ended is not an answer
+        answer = str(
+            candidate.get("finishMessage") or f"{'The prompt' if blocked else 'The reply'} was blocked: {reason}"
+        )
+    return Reply(
+        texts=(clean(answer),),
+        finish=finish,
+        usage=_usage(json_object(body.get("usageMetadata")) or {}),
+        path=path,
+        model=clean(str(body.get("modelVersion") or "")),
+        seconds=seconds,
+        reasoning=_joined(parts, thought=True),
+    )
+
+
+def content_error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
+    """Return the merilo error for a problem. A failed precondition (the country, billing) holds for every request."""
+    if problem.code == _PRECONDITION:
+        return ProviderDown(f"{address.url} answered {problem.shown}.", status=problem.status)
+    return error_of(problem, headers, address)
+
+
+def _finish(reason: str, answer: str) -> Finish:
+    if reason == "MAX_TOKENS":
+        return Finish.LENGTH
+    ended = reason in _FILTERED or (reason not in _FINISHED and not answer.strip())
+    return Finish.REFUSED if ended else Finish.STOP
+
+
+def _joined(parts: list[Json], *, thought: bool) -> str:
+    return "".join(str(part.get("text") or "") for part in parts if bool(part.get("thought")) is thought)
+
+
+def _usage(usage: Json) -> Usage:
+    """Return the tokens of a reply; thoughts are billed as output and counted separately from the candidates."""
+    written, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
+    known = written is not None or thoughts is not None
+    return Usage(
+        input_tokens=count(usage.get("promptTokenCount")),
+        output_tokens=(written or 0) + (thoughts or 0) if known else None,
+        cached_tokens=count(usage.get("cachedContentTokenCount")),
+    )
 
 
 PROVIDER: Final = GoogleProvider

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.cancellation import in_thread
 from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
 from merilo.judging.json_types import as_list, as_mapping, as_object
-from merilo.providers.base import Message, Reply, ReplyPath, Usage
+from merilo.providers.base import Connection, Message, Reply, ReplyPath, Usage
 from merilo.providers.bodies import schema_in_words
-from merilo.providers.callables import is_async, qualified_name
+from merilo.providers.questions import is_async, qualified_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from merilo.providers.base import Connection, Request
+    from merilo.providers.base import Request
 
 AskModel = Callable[[Any, "tuple[Message, ...]", "float | None"], Any]
 """Takes a model object, messages and a temperature (None: the model's own); returns the model's reply object."""
@@ -97,7 +97,7 @@ class ModelObjectProvider:
 
 
 @dataclass(frozen=True)
-class _ModelObjectConnection:
+class _ModelObjectConnection(Connection):
     provider: ModelObjectProvider
 
     async def send(self, request: Request) -> Reply:
@@ -121,12 +121,6 @@ class _ModelObjectConnection:
             raise
         except Exception as error:  # the object's own code: its failure is a failure of this request
             raise _error_of(error, self.provider.name) from error
-
-    def adaptations(self) -> Mapping[str, str]:
-        return {}
-
-    def notices(self) -> tuple[str, ...]:
-        return ()
 
 
 def text_of(found: object) -> str | None:

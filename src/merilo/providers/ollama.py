@@ -1,44 +1,51 @@
-"""Provider for Ollama's own chat API, which refuses a prompt that is too long instead of truncating it."""
+"""Ollama's own chat API, which refuses a prompt that is too long instead of truncating it.
+
+Every body sets the context length and asks for an error instead of a truncated prompt: by default Ollama removes the
+beginning of a prompt that exceeds 4,096 tokens, without an error.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from merilo.errors import ProviderDown, ProviderError, UsageError
+from merilo.errors import Permanent, ProviderDown, ProviderError, UsageError
+from merilo.judging.json_types import as_list
+from merilo.providers.adaptations import DROPPED, LIMIT, dropped, structured
+from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.providers.bodies import SYSTEM, Bodies, with_extra
 from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import ApiKeys, check_key, key_in
-from merilo.providers.ollama_bodies import OllamaBodies
-from merilo.providers.ollama_model import model_at
-from merilo.providers.ollama_replies import chat_error_of, chat_reply_of
-from merilo.providers.problems import EndpointAddress
-from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
-from merilo.providers.wire import open_wire
+from merilo.providers.endpoint import Endpoint, Service
+from merilo.providers.problems import OK, count, error_of, excerpt, json_object, message_in, problem_in, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Reply, ReplyPath, Request, Usage
-    from merilo.providers.keys import KeySource
-    from merilo.providers.problems import EndpointProblem
+    from merilo.providers.base import Request
+    from merilo.providers.problems import EndpointAddress, EndpointProblem
     from merilo.providers.wire import Wire, WireAnswer
 
 OLLAMA_URL: Final = "http://localhost:11434"
 _PORT: Final = 11434
-_ENDINGS: Final = ("/chat", "/api", "/v1")
 _DEFAULT_NUM_CTX: Final = 16_384
 _MIN_NUM_CTX: Final = 512
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  read from the user's variable, not bound
 """Hosts to listen on, and the host at which a client reaches each."""
 _DIGEST: Final = "digest"
 _UPDATE: Final = "Update Ollama: some versions ignore `truncate: false` or count only uncached tokens."
+_NUM_CTX: Final = "num_ctx"
+_THINK: Final = "think"
+_LEVELS: Final = ("low", "medium", "high")
+_NOT_FOUND: Final = 404
+_OVER_CONTEXT: Final = re.compile(r"exceeds? the (?:available |maximum )?context|prompt is too long", re.IGNORECASE)
+"""Matches the error for a prompt that exceeds the context length; its status is 400, 413 or 500."""
 
 
 def _default_url() -> str:
@@ -64,146 +71,254 @@ def _default_num_ctx() -> int:
 
 
 @dataclass(frozen=True)
-class OllamaProvider:
+class OllamaProvider(Endpoint):
     """A model of an Ollama server.
 
     `base_url` is OLLAMA_HOST at construction, otherwise http://localhost:11434. `num_ctx` is the context length of all
     requests: OLLAMA_CONTEXT_LENGTH at construction, otherwise 16,384, but at most that of the model. A longer prompt is
-    an error. `keep_alive` is how long the model stays loaded after a request. No key is needed; one in `api_key_env` is
-    sent as a bearer token. Otherwise as `OpenAIProvider`. Raises UsageError for an invalid address or length.
+    an error. So it changes no reply, fingerprints omit it, and a run may resume with a larger one. `keep_alive` is how
+    long the model stays loaded after a request. No key is needed; one in `api_key_env` is sent as a bearer token.
+    Otherwise as `OpenAIProvider`. Raises UsageError for an invalid address or length.
     """
 
-    model: str
+    service = Service("ollama", model="ollama:qwen3", url=OLLAMA_URL, endings=("/chat", "/api", "/v1"))
+
     base_url: str = field(default_factory=_default_url, repr=False)
     api_key_env: str = "OLLAMA_API_KEY"
     timeout_s: float = 300.0
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
-    api_key: KeySource | None = field(default=None, repr=False, compare=False)
     num_ctx: int = field(default_factory=_default_num_ctx)
     keep_alive: str = "30m"
 
     def __post_init__(self) -> None:
-        check_provider(self.model, self.timeout_s, self.api_key_env, example="ollama:qwen3")
+        super().__post_init__()
         if self.num_ctx < _MIN_NUM_CTX:
             raise UsageError(f"num_ctx (OLLAMA_CONTEXT_LENGTH) must be at least {_MIN_NUM_CTX}, got {self.num_ctx}.")
-        object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS, example=OLLAMA_URL))
 
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return address, model and extra body without secrets; no key and no headers.
-
-        `num_ctx` is omitted: no prompt is truncated, so it changes no reply, and a run may resume with a larger one.
-        """
-        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
-        return {"provider": "ollama", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
-
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[OllamaConnection, None]:
-        """Open a connection. `known` are the adaptations of an earlier run, with the digest of its model."""
-        key = key_in(self.api_key_env)
-        hidden = secrets_in(self.body, self.base_url)
-        keys = ApiKeys(
-            "Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers, hidden=hidden
-        )
-        bodies = OllamaBodies(
-            self.model, resolved_body(self.body), num_ctx=self.num_ctx, keep_alive=self.keep_alive, known=known or {}
-        )
-        async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=self.address.url) as wire:
-            yield OllamaConnection(self, wire, bodies, self.address)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return the list price; None, since no Ollama server is listed. A price file may have one."""
-        from merilo.providers.prices import list_price_usd
-
-        return list_price_usd("ollama", self.base_url, self.model, usage)
+    def open(self, wire: Wire, body: Mapping[str, object], known: Mapping[str, str]) -> OllamaConnection:
+        """See `Endpoint`. `known` has the digest of the model, too."""
+        bodies = OllamaBodies(self.model, body, known, num_ctx=self.num_ctx, keep_alive=self.keep_alive)
+        return OllamaConnection(self.model, wire, bodies, self.address)
 
     @property
-    def address(self) -> EndpointAddress:
-        """The endpoint as shown in messages."""
-        host = urlsplit(self.base_url).hostname
-        place = f"Check that an Ollama server runs on {host} (OLLAMA_HOST, --base-url)."
-        return EndpointAddress(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
+    def check_place(self) -> str:
+        """See `Endpoint`."""
+        return f"Check that an Ollama server runs on {urlsplit(self.base_url).hostname} (OLLAMA_HOST, --base-url)."
 
 
-class OllamaConnection:
+class OllamaConnection(ChatConnection):
     """A session with one Ollama server that inspects the model before the first request."""
 
-    def __init__(self, provider: OllamaProvider, wire: Wire, bodies: OllamaBodies, address: EndpointAddress) -> None:
-        self._model = provider.model
-        self._wire = wire
-        self._bodies = bodies
-        self._address = address
+    def __init__(self, model: str, wire: Wire, bodies: OllamaBodies, address: EndpointAddress) -> None:
+        self._model = model
+        self._ollama = bodies
         self._inspected = False
         self._inspecting = asyncio.Lock()
-        self._chat = ChatConnection(
-            wire,
-            "/api/chat",
-            bodies,
-            address,
-            self._read,
-            read_error=self._error,
-            truncation_advice=_UPDATE,
-        )
-
-    async def send(self, request: Request) -> Reply:
-        """Return the reply to one request. Raises the provider errors, and ProviderDown if the model has changed."""
-        await self._inspect()
-        return await self._chat.send(request)
+        read = partial(chat_reply_of, limit=bodies.limit)
+        error = partial(chat_error_of, model=model, limit=bodies.limit)
+        super().__init__(wire, "/api/chat", bodies, address, read, read_error=error, truncation_advice=_UPDATE)
 
     async def attempt(self, request: Request) -> Reply | None:
-        """Send a request once; return None if it must be sent again with adapted parameters. Raises the errors of
-        `send`.
-        """
-        await self._inspect()
-        return await self._chat.attempt(request)
-
-    def adaptations(self) -> Mapping[str, str]:
-        """Return the digest of the model, the context length, and each rejected parameter with its adaptation."""
-        return self._chat.adaptations()
-
-    def notices(self) -> Sequence[str]:
-        """Return one sentence for each adaptation of this connection."""
-        return self._chat.notices()
+        """See `ChatConnection`. Raises ProviderDown, too, if the model has changed."""
+        if not self._inspected:
+            async with self._inspecting:  # concurrent requests wait for it
+                await self._inspect()
+        return await super().attempt(request)
 
     async def _inspect(self) -> None:
-        """Read the model's description before the first request; concurrent requests wait for it.
+        """Read the model's description before the first request.
 
-        Raises the errors of `send`, as errors of a request that was not sent.
+        Raises the errors of `attempt`, as errors of a request that was not sent.
         """
         if self._inspected:
             return
-        async with self._inspecting:
-            if self._inspected:
-                return
-            try:
-                model = await model_at(self._wire, self._model, self._failed)
-                self._check_digest(model.digest)
-            except ProviderError as error:
-                error.sent = False  # the request itself was not sent, so it is not counted
-                raise
-            self._bodies.fit(context_length=model.context_length, think=model.think)
-            self._inspected = True
+        try:
+            model = await model_at(self.wire, self._model, self._failed)
+            self._check_digest(model.digest)
+        except ProviderError as error:
+            error.sent = False  # the request itself was not sent, so it is not counted
+            raise
+        self._ollama.fit(context_length=model.context_length, think=model.think)
+        self._inspected = True
 
     def _check_digest(self, digest: str) -> None:
         """Record the model's digest. Raises ProviderDown if an earlier part of the run used another one."""
-        if not digest:
-            return
-        if self._bodies.done.setdefault(_DIGEST, digest) != digest:
-            earlier = self._bodies.done[_DIGEST]
+        if digest and (earlier := self._ollama.done.setdefault(_DIGEST, digest)) != digest:
             raise ProviderDown(
                 f"The model {self._model!r} has changed since this run began (digest {digest[:12]}, before "
                 f"{earlier[:12]}). Start a new run, or restore the earlier model.",
             )
 
     def _failed(self, problem: EndpointProblem, answer: WireAnswer) -> ProviderError:
-        return self._error(problem, answer.headers, self._address)
+        return self._read_error(problem, answer.headers, self._address)
 
-    def _error(self, problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
-        return chat_error_of(problem, headers, address, model=self._model, limit=self._bodies.limit)
 
-    def _read(self, body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        read = partial(chat_reply_of, clean=self._wire.clean, address=self._address.url, limit=self._bodies.limit)
-        return read(body, text, path=path, seconds=seconds)
+@dataclass
+class ContextLimit:
+    """The context length that every request asks for: Ollama loads the model again if it changes."""
+
+    tokens: int
+    of_model: bool = False
+    """True if the model itself reads no longer prompts."""
+
+    @property
+    def advice(self) -> str:
+        """What to do if it is too small."""
+        if self.of_model:
+            return "That is the limit of the model: shorten the contexts or use another model."
+        return f"To increase it, set OLLAMA_CONTEXT_LENGTH={2 * self.tokens} (in Python: num_ctx)."
+
+
+class OllamaBodies(Bodies):
+    """Creates the request bodies of one connection."""
+
+    STRUCTURED = "format"
+    PARAMETERS: ClassVar = {LIMIT: "num_predict", "temperature": "temperature", "seed": "seed"}
+
+    def __init__(
+        self, model: str, extra: Mapping[str, object], known: Mapping[str, str], *, num_ctx: int, keep_alive: str
+    ) -> None:
+        self._keep_alive = keep_alive
+        self.limit = ContextLimit(num_ctx)
+        self._think: bool | str | None = False
+        thinking = dropped(_THINK, words=r"\bthink(?:ing)?\b")
+        forms = structured(self.STRUCTURED, ReplyPath.JSON_MODE, ReplyPath.PROMPTED)
+        super().__init__(model, extra, known, (forms, replace(thinking, strict=thinking.words)))
+
+    def fit(self, *, context_length: int | None, think: bool | str | None) -> None:
+        """Adjust the bodies to the model before the first request.
+
+        `context_length` is the model's own limit if it is known. `think` is sent as the parameter of that name, which
+        is omitted if None.
+        """
+        if context_length is not None and context_length <= self.limit.tokens:
+            self.limit.tokens, self.limit.of_model = context_length, True
+        self.done[_NUM_CTX] = str(self.limit.tokens)
+        self._think = think
+        self._templates.clear()
+
+    def _parts(self) -> dict[str, object]:
+        return {} if self._think is None or self.done.get(_THINK) == DROPPED else {_THINK: self._think}
+
+    def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
+        instructions = [] if system is None else [{"role": SYSTEM, "content": system}]
+        body: dict[str, object] = {"model": self._model, "messages": [*instructions, *messages], "stream": False}
+        if request.schema is not None and self.path is not ReplyPath.PROMPTED:
+            body[self.STRUCTURED] = request.schema if self.path is ReplyPath.JSON_SCHEMA else "json"
+        # Without `truncate` and `shift` the server removes the beginning of a long prompt, or of a long conversation.
+        body |= {"truncate": False, "shift": False, "keep_alive": self._keep_alive, **self._parts()}
+        body["options"] = {_NUM_CTX: self.limit.tokens, **self._parameters(request)}
+        return with_extra(body, self._extra)
+
+
+class OllamaModel(NamedTuple):
+    """A model as the server describes it."""
+
+    digest: str = ""
+    """The digest of the model's files; empty if the server does not list it, as for a cloud model."""
+    context_length: int | None = None
+    """The maximum context length of the model; None if the server does not report it."""
+    think: bool | str | None = False
+    """The value of the parameter `think` with the least thinking; None for a model that does not think."""
+
+
+async def model_at(wire: Wire, name: str, error: Callable[[EndpointProblem, WireAnswer], ProviderError]) -> OllamaModel:
+    """Return the description of a model. `error` makes the error to raise if the server has no such model."""
+    shown = await wire.post("/api/show", json.dumps({"model": name}).encode())
+    body = message_in(shown.text)
+    if (problem := problem_in(shown.status, body, shown.text)) is not None:
+        raise error(problem.cleaned(wire.clean), shown)
+    tags = await wire.get("/api/tags")
+    return OllamaModel(
+        wire.clean(_digest(message_in(tags.text), name) if tags.status == OK else ""),
+        _context_length(body),
+        _least_thinking(body),
+    )
+
+
+def _digest(body: Json, name: str) -> str:
+    names = {name, f"{name}:latest"}
+    models = (json_object(each) or {} for each in as_list(body.get("models")) or ())
+    return next(
+        (str(model.get("digest") or "") for model in models if names & {model.get("name"), model.get("model")}), ""
+    )
+
+
+def _context_length(body: Json) -> int | None:
+    """Return the field of `model_info` that begins with the name of the architecture, such as `llama`."""
+    info = json_object(body.get("model_info")) or {}
+    return count(info.get(f"{info.get('general.architecture')}.context_length")) or None
+
+
+def _least_thinking(body: Json) -> bool | str | None:
+    """Return the value of `think` for the shortest thinking that the model supports.
+
+    Newer servers list the values. Older ones have only the capability, and no capabilities at all before that.
+    """
+    values = as_list((json_object(body.get("thinking")) or {}).get("values"))
+    capabilities = as_list(body.get("capabilities"))
+    if not values:
+        return False if capabilities is None or "thinking" in capabilities else None
+    if False in values:
+        return False
+    return next((level for level in _LEVELS if level in values), None)
+
+
+def chat_reply_of(
+    body: Json,
+    text: str,
+    *,
+    path: ReplyPath,
+    clean: Callable[[str], str],
+    address: str,
+    limit: ContextLimit,
+    seconds: float = 0.0,
+) -> Reply:
+    """Return the reply in a body, given as an object and as text.
+
+    Raises Temporary for a body that is not a reply, and Permanent if prompt and reply fill the context length: the
+    same request would be truncated again.
+    """
+    message = json_object(body.get("message"))
+    if message is None:
+        raise unusable(f"{address} sent no chat reply but: {excerpt(clean(text))!r}.", text)
+    content, thinking = _text(message, "content"), _text(message, "thinking")
+    cut = body.get("done_reason") == "length"
+    if path is not ReplyPath.TEXT and not content.strip() and "{" in thinking and not cut:
+        content = thinking  # some models write the requested JSON while they are still thinking
+    usage = Usage(count(body.get("prompt_eval_count")), count(body.get("eval_count")))
+    if path is not ReplyPath.TEXT and not content.strip() and not usage.output_tokens and not cut:
+        raise unusable(f"{address} sent a reply without any token.", text)
+    if cut and (usage.input_tokens or 0) + (usage.output_tokens or 0) >= limit.tokens:
+        full = f"The prompt and the reply of {address} fill the context length of {limit.tokens:,} tokens."
+        raise Permanent(f"{full} {limit.advice}", status=OK, received_bytes=len(text.encode("utf-8", "replace")))
+    return Reply(
+        texts=(clean(content),),
+        finish=Finish.LENGTH if cut else Finish.STOP,
+        usage=usage,
+        path=path,
+        model=clean(str(body.get("model") or "")),
+        seconds=seconds,
+        reasoning=thinking,
+    )
+
+
+def chat_error_of(
+    problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress, *, model: str, limit: ContextLimit
+) -> ProviderError:
+    """Return the merilo error for a problem: with advice if the model is missing or the prompt is too long."""
+    if _OVER_CONTEXT.search(problem.message):
+        message = f"{address.url} answered {problem.shown}. The prompt exceeds {limit.tokens:,} tokens."
+        return Permanent(f"{message} {limit.advice}", status=problem.status)
+    if problem.status == _NOT_FOUND and "model" in problem.message:
+        return ProviderDown(
+            f"{address.url} has no model {model!r}. Download it with: ollama pull {model}", status=problem.status
+        )
+    return error_of(problem, headers, address)
+
+
+def _text(message: Json, name: str) -> str:
+    text = message.get(name)
+    return text if isinstance(text, str) else ""
 
 
 PROVIDER: Final = OllamaProvider

@@ -1,43 +1,44 @@
-"""Provider for endpoints that are compatible with OpenAI's chat completions, hosted or local."""
+"""Chat completions: the wire of OpenAI and of the many endpoints that are compatible with it, hosted or local.
+
+Structured output is requested by JSON Schema, then by JSON mode, then by the prompt alone. Each rejection switches the
+connection to the next way.
+"""
 
 from __future__ import annotations
 
-import os
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from merilo.judging.json_types import as_list
+from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured, temperature
+from merilo.providers.base import REPLY_LIMITS, Finish, Reply, ReplyPath, Usage
+from merilo.providers.bodies import SYSTEM, Bodies
 from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import ApiKeys, check_key, key_in
-from merilo.providers.openai_bodies import OpenAIBodies
-from merilo.providers.openai_replies import reply_of
-from merilo.providers.problems import EndpointAddress
-from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
-from merilo.providers.wire import open_wire
+from merilo.providers.endpoint import Endpoint, Service, url_in
+from merilo.providers.problems import count, excerpt, json_object, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Reply, ReplyPath, Usage
-    from merilo.providers.chat import ReadReply
-    from merilo.providers.keys import KeySource
+    from merilo.providers.base import Request
     from merilo.providers.wire import Wire
 
-OPENAI_URL = "https://api.openai.com/v1"
-_ENDINGS = ("/chat/completions", "/embeddings")
 _OLLAMA = "fp_ollama"
 """The `system_fingerprint` in the replies of Ollama."""
-
-
-def _default_url() -> str:
-    return os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+_FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH}
+_FILTERED = "content_filter"
+"""Beginning of the reasons for a text that a filter removed; some servers add which filter."""
+_FINISHED = frozenset(
+    {"", "none", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"}
+)
+_BROKEN = frozenset({"error", "abort"})
+"""Reasons with which servers report that a completion failed."""
 
 
 @dataclass(frozen=True)
-class OpenAIProvider:
+class OpenAIProvider(Endpoint):
     """A model behind an OpenAI-compatible endpoint.
 
     `base_url` defaults to OPENAI_BASE_URL at construction, otherwise to OpenAI's own address. The key is read from the
@@ -48,78 +49,171 @@ class OpenAIProvider:
     secrets written there are kept out of runs. Raises UsageError for an invalid address.
     """
 
-    model: str
-    base_url: str = field(default_factory=_default_url, repr=False)
+    service = Service(
+        "openai",
+        model="openai:gpt-4.1-mini",
+        endings=("/chat/completions", "/embeddings"),
+        hosts=("api.openai.com",),
+    )
+
+    base_url: str = field(default_factory=url_in("OPENAI_BASE_URL", "https://api.openai.com/v1"), repr=False)
     api_key_env: str = "OPENAI_API_KEY"
-    timeout_s: float = 120.0
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
-    api_key: KeySource | None = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        check_provider(self.model, self.timeout_s, self.api_key_env, example="openai:gpt-4.1-mini")
-        object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS))
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return address, model and extra body without secrets; no key and no headers."""
-        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
-        return {"provider": "openai", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
-
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
-
-        Raises UsageError if the address is OpenAI's own and there is no key.
-        """
-        bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=self.hosted, known=known or {})
-        async with self.wire() as wire:
-            yield ChatConnection(
-                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url, bodies)
-            )
-
-    @asynccontextmanager
-    async def wire(self) -> AsyncGenerator[Wire, None]:
-        """Open an HTTP session to the endpoint with key and headers. Raises UsageError as `connect` does."""
-        needed = self.address.url if self.hosted and self.api_key is None else None
-        key = key_in(self.api_key_env, needed_for=needed)
-        hidden = secrets_in(self.body, self.base_url)
-        keys = ApiKeys(
-            "Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers, hidden=hidden
-        )
-        async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=self.address.url) as wire:
-            yield wire
+    def open(self, wire: Wire, body: Mapping[str, object], known: Mapping[str, str]) -> ChatConnection:
+        """See `Endpoint`."""
+        bodies = OpenAIBodies(self.model, body, known, newer=self.newer)
+        read = partial(read_reply, bodies)
+        return ChatConnection(wire, self.route("/chat/completions"), bodies, self.address, read)
 
     def route(self, path: str) -> str:
         """Return the path of a kind of request, relative to the base URL."""
         return path
 
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
-        from merilo.providers.prices import list_price_usd
-
-        return list_price_usd("openai", self.base_url, self.model, usage)
+    @property
+    def newer(self) -> bool:
+        """True if the endpoint is one that takes `max_completion_tokens`."""
+        return self.hosted
 
     @property
-    def hosted(self) -> bool:
-        """True for OpenAI's own endpoint."""
-        return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
-
-    @property
-    def address(self) -> EndpointAddress:
-        """The endpoint as shown in messages."""
-        place = f"Check the base URL (most end in /v1) and the model name {self.model!r}."
-        return EndpointAddress(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
+    def check_place(self) -> str:
+        """See `Endpoint`."""
+        return f"Check the base URL (most end in /v1) and the model name {self.model!r}."
 
 
-def reading(wire: Wire, address: str, bodies: OpenAIBodies) -> ReadReply:
-    """Return the function that parses replies of chat completions received over this wire."""
+class OpenAIBodies(Bodies):
+    """Creates the request bodies of one connection."""
 
-    def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        if body.get("system_fingerprint") == _OLLAMA:
-            bodies.advise_ollama()
-        return reply_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+    STRUCTURED = "response_format"
+    PARAMETERS: ClassVar = {"temperature": "temperature", "seed": "seed", "n": "n", LIMIT: LIMIT}
 
-    return read
+    def __init__(self, model: str, extra: Mapping[str, object], known: Mapping[str, str], *, newer: bool) -> None:
+        """`newer`: the reply limit is sent by its newer name first."""
+        self._limit, other = REPLY_LIMITS if newer else REPLY_LIMITS[::-1]
+        forms = (
+            folded(),
+            structured(self.STRUCTURED, ReplyPath.JSON_MODE, ReplyPath.PROMPTED),
+            temperature(),
+            limit(other),
+            dropped("seed"),
+            dropped("n", words=r"^n$|[\"'`]n[\"'`]|\bn\s*[=>]|\bn must be"),
+        )
+        super().__init__(model, extra, known, forms)
+
+    def advise_ollama(self) -> None:
+        """Tell the user once that the server is Ollama, which this protocol cannot keep from truncating prompts."""
+        sentence = f"this server is Ollama, which truncates long prompts without an error; use ollama:{self._model}"
+        self._adaptations.note("server", "ollama", sentence)
+
+    def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
+        instructions = [] if system is None else [{"role": SYSTEM, "content": system}]
+        body: dict[str, object] = {"model": self._model, "messages": [*instructions, *messages]}
+        if request.schema is not None and self.path is ReplyPath.JSON_SCHEMA:
+            form = {"name": request.schema_name, "strict": True, "schema": request.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        elif request.schema is not None and self.path is ReplyPath.JSON_MODE:
+            body["response_format"] = {"type": "json_object"}
+        parameters = self._parameters(request)
+        if LIMIT in parameters:
+            parameters[self.done.get(LIMIT, self._limit)] = parameters.pop(LIMIT)
+        return {**body, **parameters, **self._extra}
+
+
+def read_reply(
+    bodies: OpenAIBodies,
+    body: Json,
+    text: str,
+    *,
+    path: ReplyPath,
+    clean: Callable[[str], str],
+    address: str,
+    seconds: float,
+) -> Reply:
+    """Return the reply in a body; advise a user whose server is Ollama."""
+    if body.get("system_fingerprint") == _OLLAMA:
+        bodies.advise_ollama()
+    return reply_of(body, text, path=path, clean=clean, address=address, seconds=seconds)
+
+
+def reply_of(
+    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
+) -> Reply:
+    """Return the reply in a body, given as an object and as text. Raises Temporary if it is not a completion.
+
+    A server with a reasoning parser may return the requested JSON as reasoning; it is read there if the content is
+    empty.
+    """
+    choices = as_list(body.get("choices"))
+    if not choices:
+        raise unusable(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", text)
+    read = [_choice(choice, structured=path is not ReplyPath.TEXT) for choice in choices]
+    usage = usage_of(json_object(body.get("usage")) or {})
+    empty = not any(choice.text.strip() for choice in read)
+    if empty and any(choice.broken for choice in read):
+        raise unusable(f"{address} reported that the completion failed: {excerpt(clean(text))!r}.", text)
+    stopped = all(choice.finish is Finish.STOP for choice in read)
+    if path is not ReplyPath.TEXT and empty and stopped and usage.output_tokens == 0:  # free text may be empty
+        advice = "The prompt may exceed the model's context length; increase it on the server."
+        raise unusable(f"{address} sent a reply without any token. {advice}", text)
+    fine = [choice for choice in read if choice.finish is not Finish.REFUSED]
+    cut = any(choice.finish is Finish.LENGTH for choice in fine)
+    return Reply(
+        texts=tuple(clean(choice.text) for choice in fine or read),
+        finish=Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP,
+        usage=usage,
+        path=path,
+        model=clean(str(body.get("model") or "")),
+        seconds=seconds,
+        reasoning="".join(choice.reasoning for choice in read),
+    )
+
+
+class _Choice(NamedTuple):
+    text: str
+    finish: Finish
+    reasoning: str = ""
+    broken: bool = False
+
+
+def _choice(choice: object, *, structured: bool) -> _Choice:
+    fields = json_object(choice) or {}
+    message = json_object(fields.get("message")) or {}
+    if isinstance(refusal := message.get("refusal"), str) and refusal:
+        return _Choice(refusal, Finish.REFUSED)
+    content = message.get("content")
+    if not isinstance(content, str):
+        content = "".join(str((json_object(part) or {}).get("text") or "") for part in as_list(content) or ())
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = reasoning if isinstance(reasoning, str) else ""
+    reason = str(fields.get("finish_reason") or "").lower()
+    if structured and reason in _FINISHED and not content.strip() and "{" in reasoning:
+        content = reasoning
+    return _Choice(content, _finish(reason, content), reasoning, broken=reason in _BROKEN)
+
+
+def _finish(reason: str, content: str) -> Finish:
+    """Return why a text ended. Without a text, a reason that is not known to be harmless is a refusal."""
+    if reason in _FINISH:
+        return _FINISH[reason]
+    known = reason in _FINISHED or reason in _BROKEN
+    return Finish.REFUSED if reason.startswith(_FILTERED) or not (known or content.strip()) else Finish.STOP
+
+
+def usage_of(usage: Json, *, output: int | None = None) -> Usage:
+    """Return the tokens in a reply's usage; `output` is the default for missing output tokens.
+
+    Implausible counts are None. A server that reports more cached tokens than input counts the two separately.
+    """
+    made = count(usage.get("completion_tokens"))
+    details = json_object(usage.get("prompt_tokens_details"))
+    cached = count(usage.get("prompt_cache_hit_tokens") if details is None else details.get("cached_tokens"))
+    written = count(None if details is None else details.get("cache_write_tokens"))
+    read, apart = count(usage.get("prompt_tokens")), (cached or 0) + (written or 0)
+    return Usage(
+        input_tokens=read + apart if read is not None and apart > read else read,
+        output_tokens=output if made is None else made,
+        cached_tokens=cached,
+        written_tokens=written,
+    )
 
 
 PROVIDER: Final = OpenAIProvider

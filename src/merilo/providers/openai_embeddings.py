@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 from merilo.errors import Permanent, Temporary
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.matrix import MatrixVerdict
-from merilo.providers.base import Reply, ReplyPath, Request
+from merilo.providers.base import Connection, Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
-from merilo.providers.openai_replies import usage_of
+from merilo.providers.openai import usage_of
 from merilo.providers.problems import OK, error_of, excerpt, message_in, problem_in
 from merilo.providers.secrets import resolved_body
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.json_types import Json
     from merilo.providers.azure import AzureProvider
-    from merilo.providers.base import Connection, Usage
+    from merilo.providers.base import Usage
     from merilo.providers.openai import OpenAIProvider
     from merilo.providers.wire import Wire
 
@@ -68,7 +68,7 @@ class OpenAIEmbeddingsProvider:
 
 
 @dataclass(frozen=True)
-class _EmbeddingsConnection:
+class _EmbeddingsConnection(Connection):
     endpoint: OpenAIProvider | AzureProvider
     wire: Wire
 
@@ -95,12 +95,6 @@ class _EmbeddingsConnection:
             model=self.wire.clean(str(received.get("model") or "")),
             seconds=perf_counter() - began,
         )
-
-    def adaptations(self) -> Mapping[str, str]:
-        return {}
-
-    def notices(self) -> tuple[str, ...]:
-        return ()
 
 
 def _matrix(data: list[object], wanted: int, address: str) -> MatrixVerdict:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OK = 200
 SERVER_ERRORS = 500
 _REDIRECTS = 300
+_MAX_TOKENS = 10**7  # no model reads or writes more in one request, so a larger count is an error of the server
 _LONGEST_SHOWN = 300
 _LONGEST_BODY = 10_000
 _STATUS = re.compile(r"[45]\d\d")
@@ -118,6 +119,11 @@ def message_in(text: str) -> Json:
 def json_object(value: object) -> Json | None:
     """Return the value if it is an object of JSON that was just parsed, so that its keys are text; otherwise None."""
     return cast("Json", value) if isinstance(value, dict) else None
+
+
+def count(value: object) -> int | None:
+    """Return the value if it can be a number of tokens, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS else None
 
 
 def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:

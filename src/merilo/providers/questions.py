@@ -1,18 +1,39 @@
-"""Requests that carry the question object itself, for providers that answer questions instead of texts."""
+"""Providers that answer questions in this process: requests that carry the question, callables, and batches.
+
+The engine's limits apply to them as to any model. A callable gets one question at a time. A provider of batches gets
+all questions that are due, in a thread.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from merilo.cancellation import Cancelled, cancelled_by, in_thread
+from merilo.errors import Permanent, ProviderError
 from merilo.judging.verdicts import Failure
-from merilo.providers.base import Message, Request
+from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request
 
 if TYPE_CHECKING:
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
+    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 
+    from merilo.judging.ask import Answer
+    from merilo.judging.coercion import Given
+    from merilo.judging.questions import Question
+    from merilo.providers.base import BatchProvider, Usage
+
+    Result = Reply | ProviderError
+    Posted = tuple[Request, asyncio.Future[Reply]]
+
+AnswerWith = Callable[["Question[Any]"], "Given | Awaitable[Given]"]
+"""Takes a question; returns a verdict, a mapping of its fields or a Failure, or an awaitable of one of them."""
 _FAILURE: Final = '{"failure":'
 
 
@@ -42,3 +63,181 @@ def answer_in(text: str, question: Question[Any]) -> Answer:
     if text.startswith(_FAILURE):
         return Failure.from_fields(json.loads(text)["failure"])
     return type(question).verdict.from_json(text)
+
+
+@dataclass(frozen=True)
+class CallableProvider:
+    """Replies with the return value of a callable for the question.
+
+    A callable that is not async runs in a thread, so it may block. An exception in it becomes `Permanent` with the
+    exception's text. merilo's own provider errors pass through, so a callable may raise `RateLimited` or `Temporary` to
+    be called again.
+    """
+
+    call: AnswerWith
+    version: str = ""
+
+    @property
+    def name(self) -> str:
+        """The callable's qualified name."""
+        return qualified_name(self.call)
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return the callable's name and the version that its author gave it."""
+        return {"provider": "callable", "callable": self.name, "version": self.version}
+
+    @asynccontextmanager
+    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
+        """Open a connection; there is nothing to connect to and nothing to adapt."""
+        del known
+        yield _CallableConnection(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return None: the cost of a callable is unknown."""
+        del usage
+        return None
+
+
+@dataclass(frozen=True)
+class _CallableConnection(Connection):
+    provider: CallableProvider
+
+    async def send(self, request: Request) -> Reply:
+        if not isinstance(request, QuestionRequest) or request.question is None:
+            raise Permanent(f"The callable {self.provider.name} answers questions, but was sent a bare request.")
+        from merilo.judging.coercion import verdict_given
+
+        answer = verdict_given(request.question, await self._call(request.question))
+        if isinstance(answer, str):
+            name, kind = self.provider.name, request.question.kind
+            raise Permanent(f"The return value of {name} for a {kind} question {answer}.")
+        return Reply(texts=(_text_of(answer, self.provider.name),), path=ReplyPath.TEXT, model=self.provider.name)
+
+    async def _call(self, question: Question[Any]) -> Given:
+        call = self.provider.call
+        try:
+            given = call(question) if is_async(call) else await in_thread(call, question)
+            return await given if inspect.isawaitable(given) else given
+        except ProviderError:
+            raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise Permanent(f"The callable {self.provider.name} raised CancelledError itself.") from None
+        except Exception as error:  # user code: its failure is a failure of this question
+            raise Permanent(f"The callable {self.provider.name} raised {type(error).__name__}: {error}") from error
+
+
+def is_async(call: object) -> bool:
+    """Return True for an async function, and for an object whose `__call__` is one."""
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004  # not a test for being callable
+
+
+def qualified_name(call: object) -> str:
+    """Return the dotted name of a function, or of the type of a callable object."""
+    name: object = getattr(call, "__qualname__", None)
+    return f"{call.__module__}.{name}" if isinstance(name, str) else qualified_name(type(call))
+
+
+def _text_of(answer: Answer, name: str) -> str:
+    try:
+        return answer_text(answer)
+    except ValueError:
+        raise Permanent(f"{name} returned half a surrogate pair, which cannot be stored.") from None
+
+
+def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event) -> Iterator[tuple[int, Result]]:
+    """Yield the replies to a batch, each with the index of its request; end early once `stopped` is set.
+
+    Work that calls `check_cancelled` may end in the middle of a reply. Raises RuntimeError for a provider that does
+    not give each request one reply.
+    """
+    waiting = set(range(len(requests)))
+    with closing(provider.send_batch(requests)) as coming:
+        while (each := _next(coming, stopped)) is not None:
+            if each[0] not in waiting:
+                raise RuntimeError(f"{type(provider).__name__} replied to request {each[0]} twice, or was not sent it.")
+            waiting.discard(each[0])
+            yield each
+    if waiting and not stopped.is_set():
+        missing = f"gave no reply to {len(waiting)} of the {len(requests)} requests of a batch"
+        raise RuntimeError(f"{type(provider).__name__} {missing}.")
+
+
+def _next(coming: Iterator[tuple[int, Result]], stopped: Event) -> tuple[int, Result] | None:
+    """Return the next reply; None if there is none, or if the batch was stopped."""
+    try:
+        with cancelled_by(stopped):
+            return None if stopped.is_set() else next(coming, None)
+    except Cancelled:
+        return None
+
+
+@asynccontextmanager
+async def gathered(provider: BatchProvider) -> AsyncGenerator[Connection, None]:
+    """Open a connection that collects posted requests and sends them in a thread, one batch at a time."""
+    connection = _Gathered(provider)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+class _Gathered(Connection):
+    def __init__(self, provider: BatchProvider) -> None:
+        self._provider = provider
+        self._loop = asyncio.get_running_loop()
+        self._stopped = Event()
+        self._posted: list[Posted] = []
+        self._busy = False
+        self._running: asyncio.Future[list[Result | None]] | None = None
+
+    async def send(self, request: Request) -> Reply:
+        reply: asyncio.Future[Reply] = self._loop.create_future()
+        self._posted.append((request, reply))
+        if not self._busy:
+            self._busy = True
+            self._loop.call_soon(self._begin)  # in the next turn, when all requests posted now are collected
+        return await reply
+
+    async def close(self) -> None:
+        """Start no further batch, and wait for the thread, which stops at the next reply or check."""
+        self._stopped.set()
+        await ended(self._running)
+
+    def _begin(self) -> None:
+        posted, self._posted = self._posted, []
+        self._busy = bool(posted) and not self._stopped.is_set()
+        if self._busy:
+            self._running = self._loop.run_in_executor(None, self._send, [request for request, _ in posted])
+            self._running.add_done_callback(partial(self._on_batch_done, posted))
+
+    def _send(self, requests: list[Request]) -> list[Result | None]:
+        results: list[Result | None] = [None] * len(requests)
+        for place, each in replies(self._provider, requests, self._stopped):
+            results[place] = each
+        return results
+
+    def _on_batch_done(self, posted: list[Posted], running: asyncio.Future[list[Result | None]]) -> None:
+        error = running.exception()
+        results = [error] * len(posted) if error is not None else running.result()
+        for (_, reply), each in zip(posted, results, strict=True):
+            if reply.done():
+                continue
+            if isinstance(each, Reply):
+                reply.set_result(each)
+            elif each is not None:
+                reply.set_exception(each)
+            else:
+                reply.cancel()  # stopped: no caller waits for it any longer
+        self._begin()
+
+
+async def ended(running: asyncio.Future[Any] | None) -> None:  # Any: the thread's result is not used
+    """Wait until a thread has ended, even if the caller is cancelled: it must not outlive the objects it works on."""
+    while running is not None and not running.done():
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            continue

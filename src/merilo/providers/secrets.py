@@ -1,7 +1,12 @@
-"""Secrets in the body and the address that a user gives for an endpoint: what is sent, and what may be stored.
+"""Keys and other secrets: where they come from, how they are sent, and how they are kept out of all output.
 
-A value written `${NAME}` is read from the environment variable NAME when a connection is opened; only `${NAME}` is
-stored. Of other values, a fingerprint contains:
+A key comes from an environment variable or from a callable. The variable is read when a connection is opened. The
+callable is called before each request, so that a token may be renewed. The key is never stored in a field, a file or a
+message of merilo.
+
+Secrets may also be in the body and the address that a user gives for an endpoint. A value written `${NAME}` is read
+from the environment variable NAME when a connection is opened; only `${NAME}` is stored. Of other values, a fingerprint
+contains:
 
 - nothing of a field with the name of a secret, such as `api_key`, so that a new key does not count as another judge;
 - other numbers, booleans and null unchanged;
@@ -14,17 +19,33 @@ A part of the URL's path that looks random is replaced by such a digest too.
 
 from __future__ import annotations
 
+import html
+import inspect
 import os
 import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from hashlib import pbkdf2_hmac
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from merilo.errors import UsageError
+from merilo.errors import ProviderDown, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
+"""Returns the key of the next request; cheap, or async if it has to wait."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
+_LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")
+"""A character reference of HTML. Python raises an error for one of thousands of digits."""
+_DEEPEST = 4
+_SHORTEST_SECRET = 8
+_MAX_KEPT = 1_000
+_LONG_FRAGMENT: Final = 16
+_SHORT_FRAGMENT: Final = 8
 HIDDEN: Final = "[secret]"
 KNOWN: Final = frozenset(
     """
@@ -52,6 +73,213 @@ DIGEST: Final = "[digest:"
 """The beginning of the placeholder for a text that is not stored."""
 _ROUNDS: Final = 100_000
 _DIGITS: Final = 16
+
+
+def checked_variable(variable: str) -> None:
+    """Raise UsageError for an invalid name of an environment variable. The message omits the name: it may be the key
+    itself.
+    """
+    if not _VARIABLE.fullmatch(variable):
+        raise UsageError(
+            "Expected the name of an environment variable, such as OPENAI_API_KEY. Do not give the key itself."
+        )
+
+
+def key_in(variable: str, *, needed_for: str | None = None) -> str:
+    """Return the key in an environment variable; empty if there is none.
+
+    `needed_for`: an address that requires a key. Raises UsageError if it has none, or if the value cannot be a key.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key and needed_for is not None:
+        raise UsageError(
+            f"The environment variable {variable} has no key for {needed_for}. "
+            "Set it, or give the base URL of an endpoint that needs no key."
+        )
+    if not _sendable(key):
+        raise UsageError(f"The environment variable {variable} has characters that are not valid in a key.")
+    return key
+
+
+def check_key(variable: str, source: KeySource | None) -> str:
+    """Return what to check if a key is rejected."""
+    if source is not None:
+        return "check the callable that returns it"
+    empty = ", which is empty or not set" if not os.environ.get(variable, "").strip() else ""
+    return f"check the variable {variable}{empty}"
+
+
+class ApiKeys:
+    """The key of one connection, as a header, and every text that no message may repeat."""
+
+    def __init__(
+        self,
+        header: str,
+        *,
+        prefix: str = "",
+        key: str = "",
+        source: KeySource | None = None,
+        others: tuple[tuple[str, str], ...] = (),
+        hidden: Iterable[str] = (),
+    ) -> None:
+        """Hide the key, the values of the user's own headers (`others`), and `hidden`: other secrets that are sent.
+
+        `key` is sent unless there is a `source`. A header of the same name among `others` replaces the key's header.
+        """
+        taken = header.lower() in {name.lower() for name, _ in others}
+        self._header = header
+        self._prefix = prefix
+        self._source = None if taken else source
+        self.fixed: dict[str, str] = dict(others)
+        """Headers that are the same for every request."""
+        if key and source is None and not taken:
+            self.fixed[header] = f"{prefix}{key}"
+        self._secrets: tuple[str, ...] = ()
+        self._leaks: tuple[Leak, ...] = ()
+        self._hide(key, *hidden)
+        self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])), guess=True)
+
+    async def fresh(self) -> Mapping[str, str] | None:
+        """Return the headers of the next request in addition to the fixed ones. Raises ProviderDown if the source gives
+        no key.
+        """
+        if self._source is None:
+            return None
+        try:
+            given = self._source()
+            key = await given if inspect.isawaitable(given) else given
+        except Exception as error:  # noqa: BLE001  user code; its message may contain the key
+            raise ProviderDown(f"The callable for the key raised {type(error).__name__}.") from None
+        if not isinstance(key, str) or not key.strip() or not _sendable(key.strip()):
+            raise ProviderDown("The callable for the key did not return a valid key.")
+        key = key.strip()
+        self._hide(key)
+        return {self._header: f"{self._prefix}{key}"}
+
+    def clean(self, text: str) -> str:
+        """Return the text without secrets, and without half surrogate pairs, which cannot be stored.
+
+        A secret is found unchanged or reversed, in base64 and in hex. A long fragment of any of these forms is found
+        too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML is hidden as a whole.
+        """
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        escaped = _ESCAPED.search(text) is not None
+        plain = _unescaped(text) if escaped else ""
+        if any(secret in plain for secret in self._secrets):
+            return HIDDEN
+        text = self._without_leaks(text)
+        if escaped and (plain := _unescaped(text)) != self._without_leaks(plain):
+            return HIDDEN
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+    def _without_leaks(self, text: str) -> str:
+        for leak in self._leaks:
+            text = leak.hide(text)
+        return text
+
+    def _hide(self, *secrets: str, guess: bool = False) -> None:
+        """Hide these texts from now on. `guess`: only some are secrets, so that fragments of the others may show."""
+        new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        if not new.issubset(self._secrets):
+            newest = (*new.difference(self._secrets), *self._secrets)[:_MAX_KEPT]
+            self._secrets = tuple(sorted(newest, key=len, reverse=True))
+            leaks = (Leak(secret) for secret in new if not guess or looks_random(secret))
+            self._leaks = (*leaks, *self._leaks)[:_MAX_KEPT]
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with all its escapes decoded, nested ones included."""
+    for _ in range(_DEEPEST):
+        read = html.unescape(_LONG_NUMBER.sub(r"&#\1", _ESCAPED.sub(_character, text)))
+        if read == text:
+            break
+        text = read
+    return text
+
+
+def _character(escape: re.Match[str]) -> str:
+    by_number, itself = escape[1] or escape[2] or escape[3], escape[4]
+    return chr(int(by_number, 16)) if by_number else itself or escape[0]
+
+
+def _sendable(key: str) -> bool:
+    """Return True if a header can contain the key."""
+    return key.isprintable() and key.isascii()
+
+
+class Leak:
+    """One secret in all forms that are searched for: unchanged, reversed, in hex and in base64.
+
+    A fragment of at least 16 characters is hidden. For a secret of fewer than 24 characters the limit is two thirds of
+    its length, and at least 8. In an encoding, the limit is the length that encodes as much. A message that shows the
+    first and last four characters of a key is not changed.
+    """
+
+    def __init__(self, secret: str) -> None:
+        fragment = min(_LONG_FRAGMENT, max(_SHORT_FRAGMENT, len(secret) * 2 // 3))
+        self._forms = tuple(_Form(text, -(-fragment * len(text) // len(secret))) for text in set(_encoded(secret)))
+        shortest = min(form.shortest for form in self._forms)
+        # no form of a key contains white space, and most words are too short to be searched
+        self._word = re.compile(rf"\S{{{shortest},}}")
+
+    def hide(self, text: str) -> str:
+        """Return the text with each form of the secret, and each long fragment of one, replaced by `[secret]`."""
+        return self._word.sub(self._hidden, text)
+
+    def _hidden(self, match: re.Match[str]) -> str:
+        word = match[0]
+        spans = sorted(span for form in self._forms for span in form.found(word))
+        pieces: list[str] = []
+        end = 0
+        for first, last in spans:
+            if first > end or not pieces:
+                pieces += (word[end:first], HIDDEN)
+            end = max(end, last)
+        return "".join((*pieces, word[end:])) if spans else word
+
+
+class _Form:
+    """One spelling of a secret. Any fragment of `shortest` characters contains one of its blocks, whatever its
+    position.
+    """
+
+    def __init__(self, whole: str, shortest: int) -> None:
+        size = max(1, (shortest + 1) // 2)
+        self.shortest = shortest
+        self._whole = whole
+        self._blocks = tuple((at, whole[at : at + size]) for at in range(0, len(whole) - size + 1, size))
+
+    def found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the start and end of each long fragment of this form in the text."""
+        for at, block in self._blocks:
+            start = text.find(block)
+            while start >= 0:
+                first, last = self._grown(text, start, at, len(block))
+                if last - first >= self.shortest:
+                    yield first, last
+                start = text.find(block, start + 1)
+
+    def _grown(self, text: str, start: int, at: int, size: int) -> tuple[int, int]:
+        """Return the ends of the longest run around the block in which text and secret are equal."""
+        whole, first, last = self._whole, start, start + size
+        while first > 0 and first > start - at and text[first - 1] == whole[at - (start - first) - 1]:
+            first -= 1
+        while last < len(text) and last - start < len(whole) - at and text[last] == whole[at + last - start]:
+            last += 1
+        return first, last
+
+
+def _encoded(secret: str) -> Iterator[str]:
+    data = secret.encode("utf-8", "replace")
+    yield secret
+    yield secret[::-1]
+    yield data.hex()
+    yield data.hex().upper()
+    for shift in range(3):  # within a longer text, a secret's base64 depends on its offset modulo 3
+        first, last = -(-shift * 8 // 6), (shift + len(data)) * 8 // 6
+        for encode in (b64encode, urlsafe_b64encode):
+            yield encode(bytes(shift) + data).decode()[first:last]
 
 
 def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, object]:

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from merilo.errors import Permanent, ProviderDown
 from merilo.judging.json_types import as_list, as_object, loaded
-from merilo.providers.base import Reply, ReplyPath, Usage
+from merilo.providers.base import Connection, Reply, ReplyPath, Usage
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncGenerator, Mapping
 
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Connection, Request
+    from merilo.providers.base import Request
 
 PACKAGE = "pysbd"
 TIMEOUT_S = 5.0
@@ -86,7 +86,7 @@ class _Ended(Exception):
     """The worker died while it processed a text."""
 
 
-class _SplitterConnection:
+class _SplitterConnection(Connection):
     def __init__(self, provider: SplitterProvider) -> None:
         self._provider = provider
         self._turn = asyncio.Lock()
@@ -107,12 +107,6 @@ class _SplitterConnection:
                 sentences = json.dumps(pieces, ensure_ascii=False)
                 return Reply((sentences,), usage=Usage(0, 0, 0), path=ReplyPath.LOCAL, seconds=perf_counter() - began)
         raise Permanent(f"The process of {PACKAGE} died {_TRIES} times while it split {_shown(text)}.")
-
-    def adaptations(self) -> Mapping[str, str]:
-        return {}
-
-    def notices(self) -> tuple[str, ...]:
-        return ()
 
     async def stop(self) -> None:
         """End the worker, whatever its state; the next text starts another."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse, ClientSession
 
-    from merilo.providers.keys import ApiKeys
+    from merilo.providers.secrets import ApiKeys
 
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
 _LARGEST_ENVELOPE_BYTES = 2 * 1024 * 1024

@@ -28,11 +28,10 @@ def until_section(page: Page, run: Run) -> None:
     for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = GateVerdict(gate["verdict"])
         page.entry(verdict.value, _gate_text(gate, verdict, marks), column=15, indent=2, tone=_TONES[verdict])
-    seed = cast("Mapping[str, object]", run.manifest.until or {}).get("seed")
-    taken_as = "Clusters" if found.get("unit") == "cluster" else "Samples"
-    page.text(f"{taken_as} were taken in random order (seed {seed}). {found['note']}", indent=2, tone=Tone.QUIET)
-    if "looks" in found:
-        page.text(_looks_text(found), indent=2, tone=Tone.QUIET)
+    rule = cast("Mapping[str, object]", run.manifest.until or {})
+    units = "Samples" if rule.get("cluster") is None else "Clusters"
+    order = f"{units} were taken in random order (seed {rule.get('seed')})."
+    page.text(f"{order} {found['note']}", indent=2, tone=Tone.QUIET)
 
 
 def _title(taken: int, saved: int, *, decided: bool) -> str:
@@ -43,7 +42,7 @@ def _title(taken: int, saved: int, *, decided: bool) -> str:
 
 
 def _gate_text(gate: dict[str, Any], verdict: GateVerdict, marks: WeakMarks) -> str:  # Any: JSON
-    drop = gate.get("kind") == "drop"
+    drop = gate["kind"] == "drop"
     bound = f"{'minimum' if gate['higher_is_better'] else 'maximum'} {gate['asked']:g}"
     if drop:
         bound = f"largest drop {gate['asked']:g}"
@@ -51,12 +50,4 @@ def _gate_text(gate: dict[str, Any], verdict: GateVerdict, marks: WeakMarks) -> 
     if drop and limits:
         limits = f"; improvement {gate['lower']:+.3f} to {gate['upper']:+.3f}"
     when = "" if verdict is GateVerdict.CANNOT_TELL else f", decided after {count(int(gate['samples']), 'sample')}"
-    at = f", look {gate['look']} (level {gate['level']:.4f})" if gate.get("look") else ""
-    return f"{marks.name(str(gate['metric']))}: {bound}{limits}{when}{at}."
-
-
-def _looks_text(found: Mapping[str, Any]) -> str:  # Any: JSON
-    planned = ", ".join(
-        f"{units:,} ({level:.4f})" for units, level in zip(found["looks"], found["levels"], strict=True)
-    )
-    return f"Planned looks after {found['unit']}s, with their one-sided levels: {planned}."
+    return f"{marks.name(str(gate['metric']))}: {bound}{limits}{when}."

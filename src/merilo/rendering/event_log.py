@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from os import PathLike
 
-    from merilo.engine.request_stats import Event, Traffic
+    from merilo.engine.progress import Event, Traffic
 
 _FIRST: Final = b'{"event":"begin","at":'
 _MAX_HELD: Final = 2_000

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from merilo.judging.verdicts import DecisionVerdict
-from merilo.judging.wording import listed
+from merilo.judging.verdicts import DecisionVerdict, listed
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.rendering.overview import counts_text

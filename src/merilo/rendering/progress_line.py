@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from merilo.engine.request_stats import Traffic
+    from merilo.engine.progress import Traffic
 
 LINE_EVERY_S: Final = 10.0
 """Seconds between two plain lines, until a run takes 100 s; from then on a tenth of its time, at most a minute."""

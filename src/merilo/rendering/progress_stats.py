@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.engine.schedule import BLOCK
 
 if TYPE_CHECKING:
-    from merilo.engine.request_stats import Traffic
+    from merilo.engine.progress import Traffic
 
 _SPAN_S: Final = 60.0
 """Seconds of history that the rate is computed from; longer while it holds fewer than two blocks of samples."""

@@ -1,8 +1,9 @@
-"""Early stopping (`--until`): a run ends once every minimum is shown to be met or to be missed.
+"""Early stopping (`--until`): a run ends once every gate of its suite is decided.
 
-Samples are then evaluated in a random order that depends on their ids and a seed. After every sample each gate checks
-a confidence sequence (`merilo.stats.sequential`), which is valid however often it is checked. Outcomes are processed
-in that order, whichever reply arrives first, so the run stops at the same sample each time.
+Samples, or whole clusters, are then evaluated in a random order that depends on their names and a seed. Gates decide by
+limits that hold at any time (`merilo.stats.sequential`), so they are checked again and again. Outcomes are processed in
+that order, whichever reply arrives first, and the outcomes of a baseline are stored in the manifest. So a resumed or
+replayed run stops at the same sample.
 """
 
 from __future__ import annotations
@@ -10,82 +11,111 @@ from __future__ import annotations
 from array import array
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, cast
+from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Score, Undefined
+from merilo.metrics.base import Failed, Score
 from merilo.runs.metric_names import resolve_metric
 from merilo.runs.scales import check_asked
+from merilo.stats.column import Column, Missing
 from merilo.stats.compare import Policy
-from merilo.stats.gate import GateVerdict
-from merilo.stats.intervals import LEVEL, SEED
-from merilo.stats.sequential import StreamingGate, sequential_interval
+from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
+from merilo.stats.intervals import Method
+from merilo.stats.sequential import sequential_limits
+from merilo.stats.sums import coded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Hashable, Mapping, Sequence
 
     from merilo.metrics.base import Metric, Outcome
-    from merilo.runs.manifest import Aggregate
+    from merilo.results.scores import RunScores
+    from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.outcomes import Result
 
 STOPPED_NOTE = (
     "Intervals are confidence sequences: this run could stop as soon as its gates were decided, after which an "
     "interval for a fixed number of samples is not valid."
 )
+_Kind = Literal["minimum", "drop"]
 _NO_SHARE = "cannot tell for a share in a run that could stop early"
+_PAUSE = 1.03
+"""Gates are checked again after this factor of samples, as a check takes time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyStop:
-    """The minimums that end a run once they are decided."""
+    """The gates that end a run once all of them are decided."""
 
     minimums: Mapping[str, float]
     """Metric, by full text or name → its minimum mean; its maximum mean if lower is better."""
-    level: float = LEVEL
+    drops: Mapping[str, float]
+    """Full metric text → largest allowed drop against the baseline."""
+    strict: bool
+    level: float
     """Confidence of each one-sided limit, valid over all checks together."""
-    undefined: Policy | None = None
-    """The treatment of Undefined outcomes; None: as the worst score for passing and the best for failing."""
-    seed: int = SEED
+    undefined: Policy | None
+    seed: int
     """Seed of the order of the samples."""
+    cluster: str | None
+    """Field whose equal values form one cluster; None if samples are taken singly."""
+    ends: tuple[int, ...]
+    """Samples after each whole cluster; empty if samples are taken singly."""
+    baseline: Mapping[str, tuple[float | Missing, ...]]
+    """Full metric text → the baseline's outcome of each sample, in the order of the run."""
 
-    def __post_init__(self) -> None:
-        if not self.minimums:
-            raise UsageError("Early stopping needs at least one minimum, for example m = 0.8.")
-
-    def place(self, sample_id: str) -> bytes:
-        """Return the sort key of a sample in the random order; it depends on its id and the seed only."""
-        return random_place(self.seed, sample_id)
+    @property
+    def largest(self) -> int:
+        """The size of the largest cluster."""
+        return max((end - start for start, end in pairwise((0, *self.ends))), default=1)
 
     def record(self) -> dict[str, object]:
         """Return the record that the manifest stores."""
-        return {**asdict(self), "minimums": dict(self.minimums)}
+        baseline = {text: list(outcomes) for text, outcomes in self.baseline.items()}
+        return {**asdict(self), "ends": list(self.ends), "baseline": baseline}
 
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> EarlyStop:
         """Return the object that `record` wrote into a manifest."""
-        known = cast("dict[str, Any]", record)  # Any: JSON that `record` made
-        policy = known["undefined"]
-        return cls(known["minimums"], known["level"], None if policy is None else Policy(policy), known["seed"])
+        known = dict(cast("dict[str, Any]", record))  # Any: JSON that `record` made
+        baseline = {
+            text: tuple(Missing(each) if isinstance(each, str) else each for each in outcomes)
+            for text, outcomes in known["baseline"].items()
+        }
+        policy = None if known["undefined"] is None else Policy(known["undefined"])
+        known |= {"undefined": policy, "ends": tuple(known["ends"]), "baseline": baseline}
+        return cls(**known)
 
     def deciding(self, metrics: Mapping[str, Metric], *, lenient: bool = False) -> EarlyStopState:
         """Return the object that decides the gates from the outcomes of these metrics.
 
-        `lenient`: ignore minimums of metrics that are not in the run. Raises UsageError if a minimum cannot be checked.
+        `lenient`: ignore gates of metrics that are not in the run. Raises UsageError if a gate cannot be checked.
         """
         gates: list[_Gate] = []
-        for name, asked in self.minimums.items():
-            try:
-                text = resolve_metric(name, metrics, where="this run (--until)")
-            except UsageError:
-                if lenient:
-                    continue
-                raise
-            gates.append(_gate(text, asked, metrics[text], self.level))
+        asked_kinds: tuple[tuple[_Kind, Mapping[str, float]], ...] = (("minimum", self.minimums), ("drop", self.drops))
+        for kind, asked_of in asked_kinds:
+            for name, asked in asked_of.items():
+                try:
+                    text = resolve_metric(name, metrics, where="this run (--until)")
+                except UsageError:
+                    if lenient:
+                        continue
+                    raise
+                if not all(map(isfinite, span := _span(metrics[text]))):
+                    raise UsageError(
+                        f"{text} has an infinite range, so it cannot be decided early. Remove it from the suite of "
+                        "--until and check it with merilo gate after the run."
+                    )
+                if kind == "minimum":
+                    check_asked(text, asked, span)
+                gates.append(_Gate(text, kind, asked))
         return EarlyStopState(self, metrics, gates)
+
+
+def stop_of(manifest: Manifest) -> EarlyStop | None:
+    """Return the rule for early stopping of a run; None if it takes all samples."""
+    return None if manifest.until is None else EarlyStop.of_record(manifest.until)
 
 
 def random_place(seed: int, name: str) -> bytes:
@@ -93,14 +123,27 @@ def random_place(seed: int, name: str) -> bytes:
     return sha256(f"{seed}:".encode() + name.encode("utf-8", "surrogatepass")).digest()
 
 
+def cluster_ends(clusters: Sequence[Hashable] | None) -> tuple[int, ...]:
+    """Return the number of samples after each whole cluster; `clusters`: that of each sample, in order."""
+    if not clusters:
+        return ()
+    return (*(at for at, (one, other) in enumerate(pairwise(clusters), start=1) if one != other), len(clusters))
+
+
+def check_own_clusters(scores: RunScores, stop: EarlyStop) -> None:
+    """Raise UsageError unless the scores of a run have the clusters that it took until it stopped."""
+    ends = cluster_ends(scores.clusters)
+    if bool(ends) != bool(stop.ends) or ends != stop.ends[: len(ends)]:
+        took = "single samples" if stop.cluster is None else f"whole clusters of {stop.cluster}"
+        raise UsageError(f"{scores.run.path} took {took} until it stopped. Leave --cluster out.")
+
+
 def after_stopping(
-    aggregate: Aggregate,
-    values: Sequence[float] | NDArray[np.float64] | None = None,
-    span: tuple[float, float] = (-inf, inf),
+    aggregate: Aggregate, column: Column | None, stop: EarlyStop, clusters: Sequence[Hashable] | None
 ) -> Aggregate:
     """Return the aggregate of a run with early stopping: with a confidence sequence, and no intervals of fractions.
 
-    `values`: the scores in the order in which samples were evaluated; None for a composite.
+    `column`: the outcomes in the order in which samples were evaluated; None for a composite.
     """
     shares = {
         name: replace(share, interval=None, note=_NO_SHARE, remark="", method=None)
@@ -109,56 +152,71 @@ def after_stopping(
     none = replace(aggregate, interval=None, remark="", method=None, seed=None, clusters=None, shares=shares)
     if aggregate.mean is None:
         return none
-    if values is None or not all(map(isfinite, span)):
-        what = "a composite" if values is None else "an infinite range"
+    if column is None or not all(map(isfinite, column.span)):
+        what = "a composite" if column is None else "an infinite range"
         return replace(none, note=f"cannot tell for {what} in a run that could stop early")
-    found = sequential_interval(values, span, level=aggregate.level)
-    return replace(none, interval=found.ends, note=found.note, method=found.method)
+    codes = None if clusters is None else coded(clusters)[column.scored]
+    ends = sequential_limits(
+        column.values[column.scored], column.span, codes=codes, largest=stop.largest, level=(1 + aggregate.level) / 2
+    )
+    units = None if codes is None else len(set(codes.tolist()))
+    return replace(none, interval=ends, note="", method=Method.BETTING, clusters=units)
 
 
 @dataclass(slots=True)
 class _Gate:
     metric: str
+    kind: _Kind
     asked: float
-    higher: bool
-    looking: StreamingGate
-    least: array[float] = field(default_factory=lambda: array("d"))
-    """Lowest possible score of each sample; equal to the score if it has one."""
-    most: array[float] = field(default_factory=lambda: array("d"))
-    """Highest possible score of each sample."""
+    decision: Decision | None = None
+    """The decision at the last check, or at the first one that decided."""
+    samples: int = 0
+    """Samples at that check."""
+
+    @property
+    def decided(self) -> bool:
+        return self.decision is not None and self.decision.verdict is not GateVerdict.CANNOT_TELL
 
 
+@dataclass(slots=True)
 class EarlyStopState:
     """Decides the gates of one run while its outcomes arrive in order."""
 
-    def __init__(self, until: EarlyStop, metrics: Mapping[str, Metric], gates: Sequence[_Gate]) -> None:
-        self._until = until
-        self._metrics = metrics
-        self._values: dict[str, array[float]] = {text: array("d") for text in metrics}
-        self._samples = 0
-        self._gates = gates
+    _stop: EarlyStop
+    _metrics: Mapping[str, Metric]
+    _gates: Sequence[_Gate]
+    _outcomes: dict[str, list[float | Missing]] = field(init=False)
+    _clusters: array[int] = field(default_factory=lambda: array("q"))
+    _samples: int = 0
+    _next: float = 1.0
+    """Samples from which the gates are checked again."""
+    _ends: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._outcomes = {text: [] for text in self._metrics}
+        self._ends = frozenset(self._stop.ends)
 
     @property
     def decided(self) -> bool:
         """True if every gate has been decided."""
-        return all(gate.looking.verdict is not GateVerdict.CANNOT_TELL for gate in self._gates)
+        return all(gate.decided for gate in self._gates)
 
-    def add(self, results: Sequence[Result], cluster: int | None = None) -> None:  # noqa: ARG002  as planned looks
-        """Add the outcomes of the next sample; `cluster`: always None, since clusters have planned looks."""
+    def add(self, results: Sequence[Result], cluster: int | None = None) -> None:
+        """Add the outcomes of the next sample; `cluster`: the number of its cluster, if samples are clustered."""
         self._samples += 1
-        outcomes = {result.metric: result.outcome for result in results}
-        for text, outcome in outcomes.items():
-            if isinstance(outcome, Score):
-                self._values[text].append(outcome.value)
-        for gate in self._gates:
-            ends = _ends(outcomes[gate.metric], self._metrics[gate.metric], self._until.undefined)
-            if ends is not None:
-                gate.least.append(ends[0])
-                gate.most.append(ends[1])
-                gate.looking.add(*(ends if gate.higher else (-ends[1], -ends[0])))
+        if cluster is not None:
+            self._clusters.append(cluster)
+        for result in results:
+            self._outcomes[result.metric].append(_known(result.outcome))
+        # A cluster that has begun is not a random sample of one, so limits need whole clusters.
+        if self._samples >= self._next and (not self._ends or self._samples in self._ends):
+            self._check()
+            self._next = _PAUSE * self._samples
 
     def record(self, samples: int) -> dict[str, object]:
         """Return the decisions for the summary; `samples`: the number that the run could have evaluated."""
+        if self._samples == samples:
+            self._check()
         return {
             "decided": self.decided,
             "samples": self._samples,
@@ -169,49 +227,52 @@ class EarlyStopState:
 
     def valid(self, aggregate: Aggregate) -> Aggregate:
         """Return the aggregate with intervals that are valid after early stopping."""
-        metric = self._metrics.get(aggregate.metric)
-        if metric is None:
-            return after_stopping(aggregate)
-        return after_stopping(aggregate, self._values[aggregate.metric], _span(metric))
+        column = self._column(aggregate.metric) if aggregate.metric in self._metrics else None
+        return after_stopping(aggregate, column, self._stop, self._own_clusters)
+
+    @property
+    def _own_clusters(self) -> Sequence[int] | None:
+        return None if self._stop.cluster is None else self._clusters.tolist()
+
+    def _column(self, text: str) -> Column:
+        metric = self._metrics[text]
+        return Column.of(self._outcomes[text], _span(metric), higher_is_better=metric.higher_is_better)
+
+    def _check(self) -> None:
+        for gate in self._gates:
+            if not gate.decided:
+                gate.decision, gate.samples = self._decision(gate), self._samples
+
+    def _decision(self, gate: _Gate) -> Decision:
+        stop, new, clusters = self._stop, self._column(gate.metric), self._own_clusters
+        policy, level, early = stop.undefined, stop.level, stop.largest
+        if gate.kind == "minimum":
+            return gate_minimum(new, gate.asked, clusters=clusters, undefined=policy, level=level, early=early)
+        before = stop.baseline[gate.metric][: len(new)]
+        base = Column.of(before, new.span, higher_is_better=new.higher_is_better)
+        return gate_drop(
+            base, new, gate.asked, strict=stop.strict, clusters=clusters, undefined=policy, level=level, early=early
+        )
 
     def _gate_record(self, gate: _Gate) -> dict[str, object]:
-        span, level = _span(self._metrics[gate.metric]), 2 * self._until.level - 1
-        low, high = (sequential_interval(values, span, level=level).ends for values in (gate.least, gate.most))
+        decision = gate.decision
         return {
             "metric": gate.metric,
+            "kind": gate.kind,
             "asked": gate.asked,
-            "higher_is_better": gate.higher,
-            "verdict": gate.looking.verdict.value,
-            "samples": gate.looking.units,
-            "lower": None if low is None else low[0],
-            "upper": None if high is None else high[1],
-            "level": self._until.level,
+            "higher_is_better": self._metrics[gate.metric].higher_is_better,
+            "verdict": (GateVerdict.CANNOT_TELL if decision is None else decision.verdict).value,
+            "samples": gate.samples,
+            "lower": None if decision is None else decision.lower,
+            "upper": None if decision is None else decision.upper,
+            "level": self._stop.level,
         }
 
 
-def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
-    low, high = _span(metric)
-    if not (isfinite(low) and isfinite(high)):
-        raise UsageError(
-            f"{text} has an infinite range, so it cannot be decided early. Remove it from the suite of "
-            "--until and check it with merilo gate after the run."
-        )
-    check_asked(text, asked, (low, high))
-    higher = metric.higher_is_better
-    sign = 1 if higher else -1
-    span = (low, high) if higher else (-high, -low)
-    return _Gate(text, asked, higher, StreamingGate(sign * asked, span, level=level))
-
-
-def _ends(outcome: Outcome, metric: Metric, policy: Policy | None) -> tuple[float, float] | None:
-    """Return the lowest and the highest possible score of an outcome; None if the outcome is ignored."""
+def _known(outcome: Outcome) -> float | Missing:
     if isinstance(outcome, Score):
-        return outcome.value, outcome.value
-    low, high = _span(metric)
-    if not isinstance(outcome, Undefined) or policy is None:
-        return low, high
-    worst = low if metric.higher_is_better else high
-    return None if policy is Policy.DROP else (worst, worst)
+        return outcome.value
+    return Missing.FAILED if isinstance(outcome, Failed) else Missing.UNDEFINED
 
 
 def _span(metric: Metric) -> tuple[float, float]:

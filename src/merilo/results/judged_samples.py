@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import STRIDE
 from merilo.errors import RunError
-from merilo.judging.decisions import probability_of
 from merilo.judging.registry import KINDS, LABELLED_KINDS
-from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.verdicts import DecisionVerdict, Verdict, probability_of
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
 from merilo.runs.outcome_lines import outcome_lines

@@ -11,8 +11,7 @@ from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition
 from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
-from merilo.results.early_stopping import after_stopping
-from merilo.results.planned_stopping import after_planned_looks, check_planned_clusters, planned_of
+from merilo.results.early_stopping import EarlyStop, after_stopping, check_own_clusters
 from merilo.results.shares import column_shares
 from merilo.stats.compare import Policy
 from merilo.stats.means import mean_interval
@@ -54,29 +53,11 @@ class Recomputed:
         shares = column_shares(counts, self._scores.clusters, self._level)
         return with_estimate(stored, estimate, column.span, shares=shares, level=self._level)
 
-    def after_stopping(self, aggregate: Aggregate) -> Aggregate:
+    def after_stopping(self, aggregate: Aggregate, stop: EarlyStop) -> Aggregate:
         """Return the aggregate of a run with early stopping. Raises UsageError for other clusters than its own."""
-        planned = planned_of(self._scores.run.manifest)
-        if planned is not None and not aggregate.parts:
-            check_planned_clusters(self._scores, planned)
-            column = self._columns[aggregate.metric]
-            return after_planned_looks(
-                aggregate,
-                column.values[column.scored],
-                column.span,
-                looks=planned.looks,
-                taken=len(column),
-                clusters=_at(self._scores.clusters, column.scored),
-            )
-        if planned is None and self._scores.clusters is not None:
-            raise UsageError(
-                f"{self._scores.run.path} could stop early, and early stopping does not support clusters. Leave "
-                "--cluster out."
-            )
-        if aggregate.parts:
-            return after_stopping(aggregate)
-        column = self._columns[aggregate.metric]
-        return after_stopping(aggregate, column.values[column.scored], column.span)
+        check_own_clusters(self._scores, stop)
+        column = None if aggregate.parts else self._columns[aggregate.metric]
+        return after_stopping(aggregate, column, stop, self._scores.clusters)
 
     def composite(self, stored: Aggregate) -> Aggregate:
         """Return one composite's aggregate."""

@@ -111,9 +111,8 @@ class Manifest:
     origin: str | None = None
     """Source of the scores if merilo did not compute them; otherwise None."""
     until: Mapping[str, object] | None = None
-    """The gates and the seed of a run that could stop early; with planned looks, also the baseline's outcomes. Its
-    samples, and so its outcomes, are in the random order of that seed. None: all samples were taken, in the order of
-    the data."""
+    """The gates and the seed of a run that could stop early, with the baseline's outcomes. Its samples, and so its
+    outcomes, are in the random order of that seed. None: all samples were taken, in the order of the data."""
     format: int = FORMAT
     draws: Mapping[str, int] = field(default_factory=dict[str, int])
     """Text of each metric that asks its judge several times → number of draws; empty if all ask once."""

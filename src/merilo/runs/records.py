@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.json_types import compact
-from merilo.judging.later_fields import later_fields
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Failure, Verdict
+from merilo.judging.verdicts import Failure, Verdict, later_fields
 from merilo.runs.database import seal
 
 if TYPE_CHECKING:

@@ -83,8 +83,7 @@ class _Gate(_Shape):
     lower: _Number | None
     upper: _Number | None
     level: _Number
-    kind: Literal["minimum", "drop"] = _ABSENT
-    look: _Whole = _ABSENT
+    kind: Literal["minimum", "drop"]
 
 
 class _UntilDecided(_Shape):
@@ -93,11 +92,6 @@ class _UntilDecided(_Shape):
     saved: _Whole
     gates: list[_Gate]
     note: str
-    unit: Literal["sample", "cluster"] = _ABSENT
-    looks: list[_Whole] = _ABSENT
-    sizes: list[_Whole] = _ABSENT
-    levels: list[_Number] = _ABSENT
-    look: _Whole = _ABSENT
 
 
 class _Summary(_Shape):

@@ -168,6 +168,34 @@ def grade_agreement(
     )
 
 
+def kappa_difference(
+    people: Sequence[bool],
+    first: Sequence[bool],
+    second: Sequence[bool],
+    *,
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> Measurement:
+    """Return kappa of the first judge with people minus that of the second, paired: each resample has both judges.
+
+    Arguments as in `agreement`. Raises ValueError for series of different lengths.
+    """
+    import numpy as np
+
+    check_pairs(people, first)
+    check_pairs(people, second)
+    group = Clusters.of(clusters or range(len(people)), resampling)
+    tables = [group.crossed((False, True), people, judge) for judge in (first, second)]
+    rarer = min(int((tables[0][:, rows].sum(axis=1) > 0).sum()) for rows in (slice(2), slice(2, 4)))
+
+    def difference(sums: Floats) -> Floats:
+        one, other = (kappas(part.reshape(-1, 2, 2), Distance.NOMINAL) for part in (sums[:, :4], sums[:, 4:]))
+        return one - other
+
+    classes = "" if 0 < sum(people) < len(people) else _one_class(len(people))
+    return group.measured(of_sums(np.hstack(tables), difference), classes, units=rarer, scale=Scale.PLAIN)
+
+
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
     """Agreement of any number of annotators (humans or judges) on the same items."""

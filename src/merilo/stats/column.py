@@ -73,11 +73,6 @@ class Column:
         """The better end of the range."""
         return self.span[1] if self.higher_is_better else self.span[0]
 
-    def first(self, size: int) -> Column:
-        """Return the column of the first `size` samples."""
-        values, scored, failed = self.values[:size], self.scored[:size], self.failed[:size]
-        return Column(values, scored, failed, self.span, self.higher_is_better)
-
     def filled(self, value: float, places: NDArray[np.bool_]) -> Column:
         """Return the same column with a score of `value` for these samples."""
         values, scored, failed = self.values.copy(), self.scored | places, self.failed & ~places

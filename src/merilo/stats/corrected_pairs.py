@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Labels, fitted_tuning
 from merilo.stats.distributions import t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
-from merilo.stats.looks import level_at_look
 from merilo.stats.paired import PairedTest, paired_of
+from merilo.stats.sequential import level_at
 from merilo.stats.sums import coded, numbers, same_length, summed
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PairedCorrection:
     labelled: int
     """Labelled pairs."""
     nominal: float
-    """The level of the corrected interval at this look; that of the request unless labels are sequential."""
+    """The level of the corrected interval; that of the request unless labels are sequential."""
 
     @property
     def decides(self) -> bool:
@@ -148,7 +148,7 @@ def corrected_pairs_of(
     alone = paired_of(differences, codes, span, level)
     found = labels.by_sample()
     labelled = len(found.sample)
-    nominal = level_at_look(labelled, level) if labels.sequential else level
+    nominal = level_at(labelled, level) if labels.sequential else level
     human = float(found.weight @ found.human / found.weight.sum()) if labelled else None
     why = _why_not(found, codes)
     if why:
@@ -156,12 +156,12 @@ def corrected_pairs_of(
         return PairedCorrection(alone, nothing, human, None, labelled, nominal)
     corrected, tuning = _corrected(differences, found, codes, span, nominal)
     corrected = replace(
-        corrected, interval=replace(corrected.interval, level=level), p=_over_looks(corrected.p, level, nominal)
+        corrected, interval=replace(corrected.interval, level=level), p=_at_any_time(corrected.p, level, nominal)
     )
     return PairedCorrection(alone, corrected, human, tuning, labelled, nominal)
 
 
-def _over_looks(p: float | None, level: float, nominal: float) -> float | None:
+def _at_any_time(p: float | None, level: float, nominal: float) -> float | None:
     """Return a p-value that is at most 1 - level exactly if the given one is at most 1 - nominal."""
     return None if p is None else min(1.0, p * (1 - level) / (1 - nominal))
 
@@ -249,5 +249,5 @@ def with_missing(
     error = sqrt((share * test.error) ** 2 + spread / (pairs + len(missing)))
     half = t_quantile(test.freedom, found.nominal) * error
     ends = (max(value - half, span[0]), min(value + half, span[1]))
-    p = _over_looks(2 * t_cdf(test.freedom, -abs(value) / error), level, found.nominal)
+    p = _at_any_time(2 * t_cdf(test.freedom, -abs(value) / error), level, found.nominal)
     return replace(test, difference=value, error=error, p=p, interval=replace(test.interval, ends=ends))

@@ -18,8 +18,8 @@ from merilo.stats.intervals import (
     t_quantile,
     too_few_clusters,
 )
-from merilo.stats.looks import level_at_look
 from merilo.stats.means import MeanEstimate, mean_interval
+from merilo.stats.sequential import level_at
 from merilo.stats.strata import Stratum, stratified_limits
 from merilo.stats.sums import coded, numbers, same_length, summed
 
@@ -58,7 +58,7 @@ class Labels:
     weight: NDArray[np.float64]
     """1 over the probability with which the item's sample was selected."""
     sequential: bool = False
-    """True if labels were given until they decided, so that limits must hold at every planned look."""
+    """True if labels were given until they decided, so that limits must hold at any time."""
 
     @classmethod
     def of(
@@ -182,7 +182,7 @@ def correct(
     raw = mean_interval(numbers_of_judge, span, clusters=names, level=level, seed=seed)
     design = _Design.of(numbers_of_judge, labels, codes)
     human = _human(design, span, level, seed)
-    nominal = level_at_look(len(design.places), level) if labels.sequential else level
+    nominal = level_at(len(design.places), level) if labels.sequential else level
     alone = _human(design, span, nominal, seed) if labels.sequential else human
     corrected, tuning = _corrected(design, span, nominal, seed, alone)
     corrected = replace(corrected, interval=replace(corrected.interval, level=level))

@@ -80,6 +80,7 @@ def gate_minimum(
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy | None = None,
     level: float = LEVEL,
+    early: int = 0,
 ) -> Decision:
     """Pass if the lower one-sided limit of the mean is at least `at_least`, fail if the upper one is below it.
 
@@ -87,6 +88,10 @@ def gate_minimum(
     count as the lower end of the range for the lower limit and as the upper end for the upper one. `Policy.DROP` leaves
     Undefined outcomes out, `Policy.WORST` counts them as the worst value for both limits; Failed ones always count both
     ways. Cannot tell in an infinite range with missing outcomes, or if there are no limits.
+
+    `early`: for samples in random order from a run that could stop at any of them, the size of its largest cluster (1
+    without clusters). Limits then hold at any time (`sequential_limits`), and no deciding samples are named. 0: for a
+    run of a fixed size.
     """
     _check_one_sided(level)
     codes = _codes(clusters, len(column))
@@ -95,7 +100,7 @@ def gate_minimum(
     unknown = column.failed if undefined is Policy.DROP else ~column.scored
 
     def limits(changed: Column, missing: NDArray[np.bool_]) -> GateLimits:
-        return _limits(changed, missing, codes, level)
+        return _limits(changed, missing, codes, level, early)
 
     found = limits(column, unknown)
     verdict = _minimum(found, at_least, higher=column.higher_is_better)
@@ -104,6 +109,7 @@ def gate_minimum(
     if (
         verdict is GateVerdict.CANNOT_TELL
         and found.value is not None
+        and not early  # more samples decide
         and isfinite(column.best)
         and isfinite(column.worst)
     ):
@@ -130,6 +136,7 @@ def gate_drop(
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy | None = None,
     level: float = LEVEL,
+    early: int = 0,
 ) -> Decision:
     """Pass if the lower one-sided limit of (new - base) is above -max_drop, fail if the upper one is below.
 
@@ -138,18 +145,18 @@ def gate_drop(
     and limits are those of base - new. Limits: `mean_limits` of the paired differences in their range, so that n equal
     pairs exclude a mean drop of 1 - (1 - level)^(1/n) of the range: 3 % with 100. A score that is missing in one run
     counts as the worst for each limit; `Policy.DROP` leaves Undefined outcomes out, `Policy.WORST` counts them as the
-    worst value.
+    worst value. `early`: as in `gate_minimum`, for pairs in the random order of the new run.
     """
     _check_one_sided(level)
     if not 0 <= max_drop < float("inf"):
         raise ValueError(f"The largest allowed drop must be 0 or more, got {max_drop}.")
     codes = _codes(clusters, len(base))
-    pairing = PairedDifferences.of(base, new, undefined, codes, level)
+    pairing = replace(PairedDifferences.of(base, new, undefined, codes, level), early=early)
     found = pairing.limits(pairing.differences, pairing.missing)
     verdict = _drop(found, max_drop, strict=strict)
     deciding: tuple[int, ...] = ()
     would: GateVerdict | None = None
-    if verdict is GateVerdict.CANNOT_TELL and found.value is not None:
+    if verdict is GateVerdict.CANNOT_TELL and found.value is not None and not early:
         order = _first(pairing.missing & (base.failed | new.failed))
         for aim in (GateVerdict.PASS, GateVerdict.FAIL):
 
@@ -197,6 +204,8 @@ class PairedDifferences:
     codes: NDArray[np.int64] | None
     span: tuple[float, float]
     level: float
+    early: int = 0
+    """The size of the largest cluster of a run that could stop early; 0 for a run of a fixed size."""
 
     @classmethod
     def of(
@@ -253,9 +262,9 @@ class PairedDifferences:
         import numpy as np
 
         finite = all(map(isfinite, self.span))
-        if self.codes is None and finite:
-            return mean_limits(differences, self.span, level=self.level)
         codes = None if self.codes is None else np.unique(self.codes[counting], return_inverse=True)[1]
+        if self.early or (codes is None and finite):
+            return mean_limits(differences, self.span, codes=codes, level=self.level, early=self.early)
         test = paired_of(differences, codes, self.span, 2 * self.level - 1)
         symmetric = (test.interval.ends, test.error, test.interval.note)
         if codes is None or not len(codes):
@@ -264,18 +273,22 @@ class PairedDifferences:
         return clustered_limits(differences, self.span, codes, symmetric, self.level)
 
 
-def _limits(column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float) -> GateLimits:
+def _limits(
+    column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float, early: int
+) -> GateLimits:
     known = column.scored
     value = float(column.values[known].mean()) if known.any() else None
     if missing.any() and not all(map(isfinite, column.span)):
         return GateLimits(None, None, value, "scores are missing and the metric's range is infinite")
-    ends = [_mean_limits(column.filled(end, missing), codes, level) for end in column.span[: 1 + bool(missing.any())]]
+    ends = [
+        _mean_limits(column.filled(end, missing), codes, level, early) for end in column.span[: 1 + bool(missing.any())]
+    ]
     return GateLimits(ends[0].lower, ends[-1].upper, value, ends[0].note)
 
 
-def _mean_limits(column: Column, codes: NDArray[np.int64] | None, level: float) -> OneSidedLimits:
+def _mean_limits(column: Column, codes: NDArray[np.int64] | None, level: float, early: int) -> OneSidedLimits:
     groups = None if codes is None else codes[column.scored]
-    return mean_limits(column.values[column.scored], column.span, codes=groups, level=level)
+    return mean_limits(column.values[column.scored], column.span, codes=groups, level=level, early=early)
 
 
 def _minimum(found: GateLimits, threshold: float, *, higher: bool) -> GateVerdict:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL, too_few_clusters
 from merilo.stats.means import mean_interval
+from merilo.stats.sequential import sequential_limits
 from merilo.stats.sums import Sums
 
 if TYPE_CHECKING:
@@ -40,18 +41,27 @@ class OneSidedLimits:
 
 
 def mean_limits(
-    values: Numbers, span: tuple[float, float], *, codes: NDArray[np.int64] | None = None, level: float = LEVEL
+    values: Numbers,
+    span: tuple[float, float],
+    *,
+    codes: NDArray[np.int64] | None = None,
+    level: float = LEVEL,
+    early: int = 0,
 ) -> OneSidedLimits:
     """Return the one-sided limits of the mean of values in `span`, whose ends may be infinite.
 
     `codes`: the number of each value's cluster. Samples without clusters: `lower_limit` and its mirror image. Clusters:
     `clustered_limits`. On the side of an infinite end no limit holds for every distribution; the end of `mean_interval`
-    at level 2 · level - 1 is used there.
+    at level 2 · level - 1 is used there. `early`: as in `gate_minimum`.
     """
     import numpy as np
 
     if not len(values):
         return OneSidedLimits(None, None, "there are no scores")
+    if early and not all(map(isfinite, span)):
+        return OneSidedLimits(None, None, "no limit of an infinite range holds at any time")
+    if early:
+        return OneSidedLimits(*sequential_limits(values, span, codes=codes, largest=early, level=level))
     if codes is None and all(map(isfinite, span)):
         return OneSidedLimits(*_both(values, span, level))
     groups = None if codes is None else np.unique(codes, return_inverse=True)[1]

@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.commands.check.asking import questions_of
-from merilo.commands.check.cases import Case, JudgementKinds, SeededSampler, labelled_cases
-from merilo.commands.check.edits import LANGUAGES, denied, inserted_texts, names_in, neutral, other_name, other_number
+from merilo.commands.check.edits import (
+    EDITED_KINDS,
+    LANGUAGES,
+    Case,
+    SeededSampler,
+    denied,
+    inserted_texts,
+    labelled_cases,
+    names_in,
+    neutral,
+    other_name,
+    other_number,
+)
+from merilo.commands.check.items import questions_of
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample
-from merilo.commands.check.record import check_record
 from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.data.labels import Labelled, Task
@@ -133,9 +143,8 @@ async def test_a_judge_that_obeys_fails_the_instructions_alone(tmp_path: Path) -
     assert result.by_language["en"].value > 0.5
     assert result.by_language["ru"].value == result.by_language["es"].value == 0.0
     assert result.neutral == 0.0
-    assert result.changed == pytest.approx(result.value)
-    assert result.limits.lower is not None
-    assert result.limits.lower > 0.01
+    assert result.lower is not None
+    assert result.lower > 0.01
     assert found.verdict is Reading.FAIL
 
 
@@ -144,16 +153,6 @@ async def test_a_judge_by_words_fails_where_words_deceive(tmp_path: Path) -> Non
     found = readings(await edited(by_words, tmp_path))
     failed = {name for name, reading in found.items() if reading is Reading.FAIL}
     assert failed == {"order", "stuffing", "question", "negation", "number", "name"}
-
-
-async def test_equal_calls_give_equal_bytes(tmp_path: Path) -> None:
-    """The record is the same but for usage."""
-    first, same = [await edited(by_words, tmp_path, number=40) for _ in range(2)]
-
-    def text(found: JudgeCheck) -> str:
-        return json.dumps({**check_record(found), "usage": None})
-
-    assert text(first) == text(same)
 
 
 async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
@@ -169,11 +168,12 @@ async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
     assert duplicate.failed == negation.trials == negation.failed == COUNT
     assert duplicate.counted == COUNT
     assert duplicate.verdict is Reading.CANNOT_TELL
-    assert duplicate.limits.upper is not None
-    assert duplicate.limits.upper > 0.5
+    assert duplicate.upper is not None
+    assert duplicate.upper > 0.5
     assert negation.value is None
     assert found.failed == (2 * COUNT, 3 * COUNT)
-    assert "without a verdict" in str(check_page(found, 80, full=True))
+    row = next(line.split() for line in str(check_page(found, 100, full=True)).splitlines() if "duplicate  " in line)
+    assert row[1:4] == [f"{COUNT}", "-", f"{COUNT}"]
 
 
 async def test_kinds_that_are_not_answered_are_left_out(tmp_path: Path) -> None:
@@ -207,15 +207,14 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
     assert found.typical.requests == 3 * COUNT
 
 
-def a_case(asks: JudgementKinds, **fields: Any) -> Case:  # Any: fields of a case
+def a_case(asks: str, **fields: Any) -> Case:  # Any: fields of a case
     usual: dict[str, Any] = {
         "id": "c",
         "asks": asks,
-        "source": "s",
         "language": "en",
         "user_input": "Where was tower T1x built?",
         "contexts": ("Tower T1x was built in Leeds in 1201.",),
-        "statement": "Tower T1x was built in Leeds in 1201." if asks is JudgementKinds.SUPPORT else "",
+        "statement": "Tower T1x was built in Leeds in 1201." if asks == "support" else "",
         "yes": True,
         "cluster": "s",
     }
@@ -224,9 +223,9 @@ def a_case(asks: JudgementKinds, **fields: Any) -> Case:  # Any: fields of a cas
 
 def test_instructions_stand_beside_neutral_text_of_equal_length() -> None:
     """Every variant in every language is used once in ninety cases, at most one word longer than its neighbour."""
-    cases = [a_case(JudgementKinds.RELEVANCE, id=f"c{n}", yes=bool(n % 2)) for n in range(90)]
+    cases = [a_case("relevance", id=f"c{n}", yes=bool(n % 2)) for n in range(90)]
     trials = [*BY_NAME["instructions"].trials(cases, SeededSampler(0))]
-    assert len({(trial.language, trial.variant) for trial in trials}) == 90
+    assert len({trial.versions[1].contexts for trial in trials}) == 90
     for trial in trials:
         base, told, plain = (len(version.contexts[0]) for version in trial.versions)
         assert abs(told - plain) <= 12, trial
@@ -295,9 +294,9 @@ def test_a_trial_as_a_sample_asks_what_it_holds(probe: Any) -> None:
     """Each version is one question of the case's kind, and only what the probe changes differs."""
     cases = [
         a_case(asks, id=f"{asks}{n}", cluster=n, contexts=(f"Tower T{n}x was built in {PLACES[n]} in 120{n}.",),
-               statement=f"Tower T{n}x was built in {PLACES[n]} in 120{n}." if asks is JudgementKinds.SUPPORT else "",
-               yes=asks is not JudgementKinds.RELEVANCE)
-        for asks in JudgementKinds for n in range(8)
+               statement=f"Tower T{n}x was built in {PLACES[n]} in 120{n}." if asks == "support" else "",
+               yes=asks != "relevance")
+        for asks in EDITED_KINDS for n in range(8)
     ]  # fmt: skip
     trials = [*probe.trials(cases, SeededSampler(0))]
     assert trials

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hub_server import COMMIT, HubServer
 
-from merilo.commands.check.fetch import fetch, is_allowed, missing_model, plan_fetch
-from merilo.commands.check.hub import download
+from merilo.commands.check.fetch import download, fetch, is_allowed, missing_model, plan_fetch
 from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards
-from merilo.judges.local.find import find_model
-from merilo.judges.local.lock import read_lock
+from merilo.judges.local.find import find_model, read_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

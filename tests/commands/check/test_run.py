@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.commands.check.asking import CheckedVerdicts, sample_of
-from merilo.commands.check.items import clusters_of, items_of
+import merilo
+from merilo.commands.check.items import CheckedVerdicts, clusters_of, items_of, label_sample
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.record import check_record
@@ -62,7 +62,7 @@ def asked(of: Labelled) -> list[Question[Any]]:
         found.append(question)
         return question.guess()
 
-    drive(CheckedVerdicts().plan(sample_of(of)), answer)
+    drive(CheckedVerdicts().plan(label_sample(of)), answer)
     return found
 
 
@@ -120,7 +120,7 @@ def test_a_short_answer_is_judged_with_its_question(response: str, language: str
 )
 def test_a_blank_text_is_undefined(blank: Labelled) -> None:
     """Nothing is asked about nothing."""
-    found = drive(CheckedVerdicts().plan(sample_of(blank)), lambda question: question.guess())
+    found = drive(CheckedVerdicts().plan(label_sample(blank)), lambda question: question.guess())
     assert found == Undefined("a text to be judged is blank")
 
 
@@ -130,7 +130,7 @@ def test_a_judge_never_sees_the_label() -> None:
     other = record(
         Task.GROUNDEDNESS, response="Yes.", label01=0.0, votes=(1.0,), source="t", system="m", constructed=True
     )
-    assert sample_of(one).digest == sample_of(other).digest
+    assert label_sample(one).digest == label_sample(other).digest
 
 
 def support(*labels: bool, chances: Sequence[float | None] = ()) -> Score:
@@ -167,7 +167,7 @@ def test_sentences_named_as_evidence_are_the_judges_yes() -> None:
     named = Score(1.0, (Evidence(EvidenceTarget.STATEMENT, 0, RelevanceVerdict(2, (0, 1))),))
     assert [(each.people, each.judge) for each in items_of([labelled], {"r": named})] == [(1, 1), (0, 1), (1, 0)]
     failed = Failed(Failure(FailureKind.REFUSED, "no"))
-    assert [item.state.value for item in items_of([labelled], {"r": failed})] == ["failed"] * 3
+    assert [(item.judge, item.failed) for item in items_of([labelled], {"r": failed})] == [(None, True)] * 3
 
 
 def test_records_that_share_a_text_are_one_case() -> None:
@@ -187,7 +187,7 @@ def test_records_that_share_a_text_are_one_case() -> None:
 def test_evidence_names_what_it_is_about() -> None:
     """A page of a check shows the statements, and marks the sentences of a context."""
     response = drive(
-        CheckedVerdicts().plan(sample_of(record(Task.GROUNDEDNESS, response="One is odd. Two is even."))),
+        CheckedVerdicts().plan(label_sample(record(Task.GROUNDEDNESS, response="One is odd. Two is even."))),
         lambda question: question.guess(),
     )
     assert isinstance(response, Score)
@@ -196,7 +196,7 @@ def test_evidence_names_what_it_is_about() -> None:
         (EvidenceTarget.STATEMENT, "Two is even."),
     ]
     context = drive(
-        CheckedVerdicts().plan(sample_of(record(Task.CHUNK_RELEVANCE))),
+        CheckedVerdicts().plan(label_sample(record(Task.CHUNK_RELEVANCE))),
         lambda question: question.guess(),
     )
     assert isinstance(context, Score)
@@ -263,7 +263,6 @@ async def test_figures_of_a_check(tmp_path: Path) -> None:
     for name in ("kappa", "balanced_accuracy", "auroc", "ece", "undefined"):
         low, high = figures[name]["interval"]
         assert low <= figures[name]["value"] <= high
-    assert found["all"] is None
     assert found["judge"]["name"] == "peeking"
 
 
@@ -306,28 +305,24 @@ async def test_a_check_with_a_directory_goes_on_where_it_was_stopped(tmp_path: P
     wanted = CheckOptions(labels=[written(tmp_path, RECORDS)])
     first = await checked(wanted, judge, out=tmp_path / "out", max_seconds=0.0)
     assert first.stopped is not None
-    assert first.people == ()
+    assert first.tables == {}
     asked_for.clear()
     whole = await checked(wanted, judge, out=tmp_path / "out")
     assert whole.stopped is None
-    assert whole.people[0].sources["ours"].agreement.items == 79
+    assert whole.tables["sufficiency"].labels == 79
     asked_for.clear()
     again = await checked(wanted, judge, out=tmp_path / "out")
     assert asked_for == []
-    assert again.people == whole.people
+    assert again.tables == whole.tables
 
 
-async def test_records_made_by_rule_are_left_out_unless_wanted(tmp_path: Path) -> None:
-    """They are neither asked about nor counted among people's; with them there is a second table."""
+async def test_records_made_by_rule_are_left_out(tmp_path: Path) -> None:
+    """They are neither asked about nor counted among people's."""
     made = [sufficiency(100 + n, label=0.0, meta={"constructed": "by rule"}) for n in range(40)]
     file = written(tmp_path, [*RECORDS, *made])
-    without = await checked(CheckOptions(labels=[file]))
-    assert (without.everything, without.constructed) == (None, 40)
-    both = await checked(CheckOptions(labels=[file], include_constructed=True))
-    assert both.people[0].sources["ours"].agreement.items == 79
-    assert both.everything is not None
-    assert both.everything[0].sources["ours"].agreement.items == 119
-    with pytest.raises(UsageError, match="--include-constructed"):
+    found = await checked(CheckOptions(labels=[file]))
+    assert (found.tables["sufficiency"].labels, found.constructed) == (79, 40)
+    with pytest.raises(UsageError, match="labels: all are rule-generated"):
         await checked(CheckOptions(labels=[written(tmp_path, made)]))
 
 
@@ -367,25 +362,12 @@ def grading(question: Question[Any]) -> Verdict:
 
 
 async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
-    """People: 2 against 1, and 1 or 2 against 0; with rule-made records the cuts are at 1 and at 2."""
+    """Grade 2 against 1, and 1 or 2 against 0."""
     judge = CallableJudge(grading, answers=frozenset({Relevance}), title="grading")
-    check = await checked(CheckOptions(labels=[written(tmp_path, GRADED)], include_constructed=True), judge)
+    check = await checked(CheckOptions(labels=[written(tmp_path, GRADED)]), judge)
     found = check_record(check)
-    counts = {
-        (table, reading): [found[table][reading]["one"][name] for name in ("n", "yes")]
-        for table, reading in (
-            ("people", "chunk_relevance"),
-            ("people", "chunk_relevance>=1"),
-            ("all", "chunk_relevance"),
-            ("all", "chunk_relevance=2"),
-        )
-    }
-    assert counts == {
-        ("people", "chunk_relevance"): [70, 35],
-        ("people", "chunk_relevance>=1"): [105, 70],
-        ("all", "chunk_relevance"): [105, 70],
-        ("all", "chunk_relevance=2"): [105, 35],
-    }
+    counts = {name: [own["one"][each] for each in ("n", "yes")] for name, own in found["people"].items()}
+    assert counts == {"chunk_relevance": [70, 35], "chunk_relevance>=1": [105, 70]}
     two = found["people"]["chunk_relevance>=1"]["two"]
     assert two["kappa"] == {"value": None, "interval": None, "note": "cannot tell: the human labels are all equal"}
     assert two["sensitivity"]["value"] == 1.0
@@ -395,6 +377,44 @@ async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
     assert grades["confusion"]["labels"] == [0, 1, 2]
     assert grades["kappa_quadratic"]["value"] > grades["kappa_linear"]["value"]
     assert found["tasks"]["people"]["chunk_relevance>=1"]["sources"] == ["one"]
+
+
+async def test_another_judge_is_compared_on_the_same_records(tmp_path: Path) -> None:
+    """The difference of kappa is paired: a judge that errs on more of the same records is worse, itself is equal."""
+
+    def worse(question: Question[Any]) -> Verdict | Failure:
+        assert isinstance(question, Sufficiency)
+        if int(question.user_input.split()[1]) % 5 != 1:
+            return peeking(question)
+        return SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, probability=0.1)
+
+    other = CallableJudge(worse, answers=frozenset({Sufficiency}), title="worse")
+    options = CheckOptions(labels=[written(tmp_path, RECORDS)])
+    found = await checked(options, against=other, out=tmp_path / "out")
+    table = found.tables["sufficiency"]
+    assert table.difference is not None
+    assert (table.verdict, found.against) == ("better", "worse")
+    assert check_record(found)["tasks"]["people"]["sufficiency"]["against"]["verdict"] == "better"
+    assert "better" in str(found)
+    assert (tmp_path / "out" / "against" / "manifest.json").is_file()
+    swapped = (await checked(replace(options, against=JUDGE), other)).tables["sufficiency"]
+    assert swapped.verdict == "worse"
+    assert swapped.difference is not None
+    assert table.difference.value == pytest.approx((table.kappa.value or 0.0) - (swapped.kappa.value or 0.0))
+    assert swapped.difference.value == pytest.approx(-(table.difference.value or 0.0))
+    alike = await checked(options, against=JUDGE)
+    assert alike.tables["sufficiency"].verdict == "no difference shown"
+
+
+def test_the_python_function_takes_limits(tmp_path: Path) -> None:
+    """One file needs no list, limits are those of an evaluation, and an unknown one names the closest."""
+    file = written(tmp_path, RECORDS)
+    found = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], number=30, limits={"concurrency": 2})
+    assert found.tables["sufficiency"].labels + found.failed[0] == 30
+    stopped = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], limits={"max_seconds": 0.0})
+    assert stopped.stopped is not None
+    with pytest.raises(TypeError, match=r"no limit 'max_cost'; did you mean 'max_cost_usd'\?"):
+        merilo.judge_check(JUDGE, limits={"max_cost": 1.0})
 
 
 async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
@@ -410,8 +430,8 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     ("wanted", "says"),
     [
         (CheckOptions(tasks=["chunks"]), "No task 'chunks'; tasks: "),
-        (CheckOptions(sources=["nobody"]), "No record is from the source 'nobody'"),
-        (CheckOptions(sources=["selqa"], tasks=["nli"]), "no labelled record has this task"),
+        (CheckOptions(tasks=["nli"]), "no labelled record has this task"),
+        (CheckOptions(tasks=["trial"], against="embedded"), "no label is chosen"),
         (CheckOptions(number=0), "at least 1"),
     ],
 )
@@ -433,15 +453,16 @@ async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 async def test_the_sample_in_the_package() -> None:
     """It needs no file, holds five tasks, and gives each a mean over sources; the embedded judge beats chance."""
-    found = await checked(CheckOptions(include_constructed=True), "embedded")
-    tables = {table.reading.name: table for table in found.people}
+    found = await checked(CheckOptions(), "embedded")
+    tables = found.tables
     assert {"chunk_relevance", "sentence_relevance", "sufficiency", "groundedness", "answer_relevance"} <= set(tables)
     grounded = tables["groundedness"].macro["kappa"]
     assert grounded.value is not None
     assert grounded.interval.ends is not None
     assert grounded.interval.ends[0] > 0.2
-    page = str(check_page(found, 80))
-    assert max(map(len, page.splitlines())) <= 80
+    page = str(found).splitlines()
+    assert max(map(len, page)) <= 80
+    assert len(page) <= 25
 
 
 def test_the_sample_is_drawn_as_its_readme_says() -> None:

@@ -284,7 +284,7 @@ _KILLED = """
 import json, os, random, signal, sys, urllib.request
 from pathlib import Path
 import merilo
-import merilo.providers.anthropic_batches, merilo.providers.google_batches
+import merilo.providers.batch_apis
 from merilo.engine import batch_rounds
 from merilo.providers.wire import Wire
 from merilo.runs.batch_store import BatchStore

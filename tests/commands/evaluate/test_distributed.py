@@ -18,7 +18,7 @@ from merilo.commands.evaluate.board import Board
 from merilo.commands.evaluate.distributed import planned_blocks
 from merilo.commands.evaluate.options import Limits, Options
 from merilo.engine.budget import Budget
-from merilo.engine.request_stats import Traffic
+from merilo.engine.progress import Traffic
 from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.label.cli import label
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import unsealed
-from merilo.commands.label.until import UntilDecided
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.stats.gate import GateVerdict
+from merilo.stats.sequential import level_at
 
 if TYPE_CHECKING:
     import subprocess
@@ -142,7 +142,7 @@ def test_labels_of_another_seed_add_to_the_earlier_ones(tmp_path: Path) -> None:
 
 
 def test_labels_until_a_decision_replace_the_earlier_ones(tmp_path: Path) -> None:
-    """Planned looks count the labels of one draw, so other labels for the same pair do not join them."""
+    """Their limits hold for the labels of one draw, so other labels for the same pair do not join them."""
     first, second = pair(tmp_path, 60)
     labelled(first, second, tmp_path / "a.jsonl", 20)
     labelled(first, second, tmp_path / "b.jsonl", 10, seed=1, sequential=True)
@@ -471,8 +471,8 @@ def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
 # -- until decided -------------------------------------------------------------------------------------
 
 
-def test_labels_stop_at_the_first_planned_look_that_decides(tmp_path: Path) -> None:
-    """A large difference is decided after 40 of 320 samples; the labels stay at the level of that look."""
+def test_labels_stop_at_the_first_check_that_decides(tmp_path: Path) -> None:
+    """A large difference is decided after 20 of 320 samples; later intervals have the same level."""
     first, second = pair(tmp_path, 320, lift=2, shared=0)
     path = tmp_path / "t.jsonl"
     runs = [str(first.path), str(second.path)]
@@ -482,30 +482,28 @@ def test_labels_stop_at_the_first_planned_look_that_decides(tmp_path: Path) -> N
     done = Here(tmp_path).merilo(*arguments, stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "b is better: decided by context_relevance." in done.stdout
-    assert sum(bool(task["label"]) for task in read_tasks(path)) == 40 * 6
+    assert sum(bool(task["label"]) for task in read_tasks(path)) == 20 * 6
     found = merilo.compare(*open_again(first, second))
     correction = found.metrics[METRIC].correction
     assert correction is not None
-    assert (correction.labelled, found.rows[0].ahead) == (40, 1)
-    assert correction.nominal > 0.97
+    assert (correction.labelled, found.rows[0].ahead) == (20, 1)
+    assert correction.nominal == level_at(20)
 
 
-def test_labels_that_decide_nothing_say_when_they_are_checked(tmp_path: Path) -> None:
-    """Two equal systems are not decided after 40 samples: the end names the next look, and the last one ends it."""
-    first, second = pair(tmp_path, 44, lift=0, shared=0)
+def test_labels_that_decide_nothing_end_with_the_last_task(tmp_path: Path) -> None:
+    """Two equal systems are not decided by 30 samples, and the end says so."""
+    first, second = pair(tmp_path, 30, lift=0, shared=0)
     runs, path = [str(first.path), str(second.path)], tmp_path / "t.jsonl"
-    until = UntilDecided.of("compare", runs, METRIC, str(path))
-    label_run(first, path, samples=44, other=second, sequential=True)
-    assert until.ending == "Not decided yet: the labels are checked after 40 labelled samples"
+    label_run(first, path, samples=30, other=second, sequential=True)
     typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
     arguments = ["label", *runs, "-o", str(path), "--ask", "--until-decided", "compare"]
     done = Here(tmp_path).merilo(*arguments, stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Not decided yet: the labels are checked after 80 labelled samples." in " ".join(done.stdout.split())
+    assert "Not decided by the labels so far." in " ".join(done.stdout.split())
 
 
 def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None:
-    """A minimum far below the corrected mean is met at the first look."""
+    """A minimum far below the corrected mean is met at the first check."""
     first, second = pair(tmp_path, 120, shared=0)
     suite = tmp_path / "gates.toml"
     suite.write_text(f"[minimums]\n{METRIC} = 0.1\n", encoding="utf-8")
@@ -516,7 +514,7 @@ def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None
     done = Here(tmp_path).merilo("label", str(first.path), *options, stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "pass: context_relevance" in " ".join(done.stdout.split())
-    assert sum(bool(task["label"]) for task in read_tasks(path)) == 40 * 3
+    assert sum(bool(task["label"]) for task in read_tasks(path)) == 20 * 3
     wrong = Here(tmp_path).merilo("label", str(second.path), "-o", "u.jsonl", "--ask", "--until-decided", "compare")
     assert "needs two runs" in wrong.stderr
 

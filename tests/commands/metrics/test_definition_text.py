@@ -9,8 +9,8 @@ from command_line import Here
 
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Storage
+from merilo.commands.metrics.definition_tables import compute_definitions
 from merilo.commands.metrics.definition_text import definitions_page
-from merilo.commands.metrics.definitions import compute_definitions
 
 if TYPE_CHECKING:
     from pathlib import Path

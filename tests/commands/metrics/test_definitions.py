@@ -9,9 +9,8 @@ from grouping import grouped
 
 import merilo
 from merilo.commands.blocking import run_blocking
-from merilo.commands.metrics.definition_tables import CommonSamples, _compared, _shared
+from merilo.commands.metrics.definition_tables import CommonSamples, _compared, _shared, compute_definitions
 from merilo.commands.metrics.definition_text import _common_text, definitions_page, definitions_record
-from merilo.commands.metrics.definitions import compute_definitions
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.noncommittal import Noncommittal

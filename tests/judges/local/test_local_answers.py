@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 from local_asking import ask
-from tiny_models import NLI_CARD, NLI_LABELS, RERANKER_CARD, nli, reranker, rigged
+from tiny_models import NLI_CARD, RERANKER_CARD, nli, reranker, rigged
 
-from merilo.judges.local.heads import sigmoid
 from merilo.judges.local.judge import LocalJudge, local_judge
+from merilo.judges.local.scores import sigmoid
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
@@ -281,8 +280,3 @@ def test_kinds_that_the_card_lacks_are_not_answered(checker: LocalJudge) -> None
     answer = ask(checker, Relevance("When?", ("In 1889.",)))
     assert isinstance(answer, Failure)
     assert answer.message == "local:rigged cannot answer questions of kind 'relevance'; use an LLM judge."
-
-
-def test_the_card_of_the_tests_is_that_of_the_shipped_order() -> None:
-    """The labels of the rigged model are those of its card."""
-    assert tomllib.loads(NLI_CARD)["output"]["labels"] == list(NLI_LABELS.values())

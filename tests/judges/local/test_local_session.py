@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx
@@ -18,12 +17,13 @@ from tiny_models import NLI_CARD, NLI_LABELS, nli, random_logits, random_model
 
 from merilo.errors import ProviderDown, UsageError
 from merilo.judges.local.judge import LocalJudge, local_judge
-from merilo.judges.local.session import ModelSession, free_memory, memory_problem
-from merilo.judges.local.tokens import TokenIds
+from merilo.judges.local.model import ModelSession, TokenIds, free_memory, memory_problem
 from merilo.judging.kinds.support import Support
 from merilo.judging.verdicts import Failure, FailureKind
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from merilo.judging.ask import Answer
 
 WORDS = "the tower is in paris it was completed 1889 rome has seven hills a ."
@@ -238,15 +238,3 @@ def test_equal_pairs_are_computed_once(tmp_path: Path, monkeypatch: pytest.Monke
     runs.clear()
     ask_all(judge, [Support("The tower.", ("The tower.",)), Support("The tower.", ("The tower.", "The tower."))])
     assert len(runs) == 1
-
-
-def test_the_model_path_may_be_a_link(tmp_path: Path) -> None:
-    """External data next to a link is loaded, as in the cache of the hub."""
-    random_model(tmp_path / "blobs", NLI_LABELS, WORDS, external=True)
-    snapshot = tmp_path / "snapshot"
-    snapshot.mkdir()
-    for path in (tmp_path / "blobs").iterdir():
-        (snapshot / path.name).symlink_to(path)
-    (snapshot / "judge.toml").write_text(NLI_CARD)
-    assert isinstance(ask(local_judge(str(snapshot)), Support("the tower", ("a",))), Failure) is False
-    assert Path(snapshot / "model.onnx").is_symlink()

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from merilo.errors import UsageError
 from merilo.judges.local.card import Input
-from merilo.judges.local.tokens import PairTokens
+from merilo.judges.local.model import PairTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.judges.local.card import Windows
-from merilo.judges.local.windows import Budget, windows
+from merilo.judges.local.scores import Budget, windows
 
 
 def budget(tokens: int) -> Budget:

@@ -12,8 +12,9 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics import synthetic
 from merilo.metrics.base import Card, drive, is_composite
-from merilo.metrics.published.definition import Published, described
+from merilo.metrics.published.definition import Published
 from merilo.metrics.registry import find_metric, published_metrics
+from merilo.metrics.variants import described
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question

@@ -57,8 +57,6 @@ def cache(
         raise UsageError("Choose verdicts with --older-than AGE, --judge NAME or both, or use --all alone.")
     if not every and not chosen:
         found = contents(default_path())
-        for notice in found.notices:
-            tell(notice)
         if json:
             write(json_text(_record(found)) + "\n")
         else:

@@ -29,8 +29,8 @@ HELP = """Try a judge, measure it against people, and test how edits of its inpu
 
 Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
 edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
---task limits it. Run directories instead of a judge compare the judges of these runs, without a request. A local:NAME
-that is not on this machine is downloaded if you agree; a folder without a card gets a draft of one.
+--task limits it. Two run directories instead of a judge compare the judges of these runs, without a request. A
+local:NAME that is not on this machine is downloaded if you agree; a folder without a card gets a draft of one.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
 the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
@@ -39,7 +39,7 @@ With --fit: 3 too few labels.
 EXAMPLES = """\b
 Examples:
   merilo judge check
-  merilo judge check openai:gpt-4.1-mini --labels ours.jsonl --max-cost 1 --out checks/mini
+  merilo judge check openai:gpt-4.1-mini --labels ours.jsonl --against embedded --max-cost 1
   merilo judge check openai:qwen3 --base-url http://localhost:8000/v1 --task trial
   merilo judge check openai:gpt-4.1-mini --task edits --number 400 --plan
   merilo judge check local:bge-base --fit --labels ours.jsonl
@@ -62,17 +62,16 @@ def check(
         typer.Argument(
             metavar="[SPEC or RUN]...",
             help="embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
-            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two or more run directories.",
+            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two run directories.",
             show_default=False,
         ),
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="With runs: group samples that share this field.")
-    ] = None,
     fit: Annotated[bool, typer.Option("--fit", help="Fit the card of a local judge to --labels.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Download, or write a draft, without a question.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every table.", hidden=True)] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Download, or write a draft, without a question.", hidden=True)
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -82,11 +81,11 @@ def check(
 
     given = what or ["embedded"]
     if all(map(_is_run, given)):
-        _compare(given, cluster, json=json)
+        _compare(given, json=json, full=full)
         return
     server = options.judge if isinstance(options.judge, Model) else Model()
     options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
-    for spec in given:
+    for spec in (*given, *([options.against] if isinstance(options.against, str) else [])):
         _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
     if plan:
         _estimate(options, json=json)
@@ -126,21 +125,27 @@ def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
 
 def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[str, Any]) -> None:  # Any: JSON
     """Store what a local judge agreed on with all labels, for the reports of later runs."""
-    from merilo.judges.local.agreement import write_agreement
-    from merilo.judges.local.judge import LocalJudge
+    from merilo.commands.check.fetch import store
+    from merilo.commands.check.page import agreement_note
+    from merilo.judges.local.judge import AGREEMENT_NAME, LocalJudge
+    from merilo.runs.run import json_text
 
-    limited = options.tasks or options.sources or options.number is not None
-    if isinstance(found.judge, LocalJudge) and found.people and not limited:
-        write_agreement(found.judge.provider.found.home, record)
+    if isinstance(found.judge, LocalJudge) and found.tables and not options.tasks and options.number is None:
+        kept = {name: value for name, value in record.items() if name != "usage"}
+        path = found.judge.provider.found.home / AGREEMENT_NAME
+        store(path, json_text({"note": agreement_note(found), **kept}))
 
 
-def _compare(runs: Sequence[str], cluster: str | None, *, json: bool) -> None:
+def _compare(runs: Sequence[str], *, json: bool, full: bool) -> None:
     from merilo.commands.check.judges import judges_agreement
     from merilo.commands.check.page import judges_page
     from merilo.commands.check.record import judges_record
+    from merilo.errors import UsageError
 
-    found = judges_agreement(runs, cluster=cluster)
-    _print(judges_record(found), lambda width: judges_page(found, width), json=json)
+    if len(runs) != 2:
+        raise UsageError(f"Comparing judges needs two runs, got {len(runs)}.")
+    found = judges_agreement(*runs)
+    _print(judges_record(found), lambda width: judges_page(found, width, full=full), json=json)
 
 
 def _estimate(options: CheckOptions, *, json: bool) -> None:
@@ -171,16 +176,19 @@ def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool
         show(page(page_width()))
 
 
+# -- a local model that is not ready ------------------------------------------------------------------
+
+
 def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
     """Download a local model that is not on this machine, or draft its card, if the user agrees."""
-    if not spec.startswith("local:"):
-        return
     from merilo.commands.check.fetch import fetch, folder_without_card, missing_model, plan_fetch, plan_page, size_text
     from merilo.errors import Interrupted, UsageError
     from merilo.judges.local.card import CARD_NAME
     from merilo.judges.local.find import card_for, fetched_folder
     from merilo.rendering.terminal import page_width, show, tell
 
+    if not spec.startswith("local:"):
+        return
     name = missing_model(spec)
     if name is not None:
         if quiet or not sys.stderr.isatty():

@@ -1,17 +1,103 @@
-"""Edits of one fact in a statement (a negation, another number, another name), and the texts that edits insert."""
+"""The judgements that edits start from, and the edits of texts: a negation, another number, another name, more text."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from merilo.commands.check.items import KIND, clusters_of, label_questions, label_sample
+from merilo.data.labels import Task
+from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.commands.check.cases import SeededSampler
+    from merilo.data.labels import Labelled
+
+T = TypeVar("T")
+
+EDITED_KINDS: Final = ("relevance", "support", "sufficiency")
+"""The kinds of question whose texts are edited."""
+_EDITED_TASKS: Final = frozenset({Task.CHUNK_RELEVANCE, Task.GROUNDEDNESS, Task.NLI, Task.SUFFICIENCY})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One judgement before editing, with its human label."""
+
+    id: str
+    asks: str
+    """The kind of question, one of `EDITED_KINDS`."""
+    language: str
+    user_input: str
+    """The question; may be empty for support."""
+    contexts: tuple[str, ...]
+    """The contexts; exactly one for relevance."""
+    statement: str
+    """The statement for support; otherwise empty."""
+    yes: bool
+    """True if annotators labelled it relevant (grade 1 or 2), supported or sufficient."""
+    cluster: Hashable
+    """The cluster; cases that share a question or a text are in the same one."""
+
+
+def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
+    """Return the cases of labelled records, in order; records of other tasks and with blank texts have none.
+
+    A supported response of several sentences gives one case per sentence. An unsupported one gives none, as it is not
+    known which sentence is unsupported.
+    """
+    kept = [record for record in records if record.task in _EDITED_TASKS]
+    found: list[Case] = []
+    for record, cluster in zip(kept, clusters_of(kept), strict=True):
+        sample = label_sample(record)
+        questions = label_questions(record.task, sample)
+        yes = record.grade >= 1 if record.grade is not None else record.yes
+        if any(map(is_blank, record.texts)) or (len(questions) > 1 and not yes):
+            continue
+        for place, question in enumerate(questions):
+            found.append(
+                Case(
+                    id=f"{record.task}:{record.id}" + (f":{place + 1}" if len(questions) > 1 else ""),
+                    asks=KIND[record.task].kind,
+                    language=sample.resolved_language,
+                    user_input=record.query,
+                    contexts=record.texts,
+                    statement=question.subject or "",
+                    yes=yes,
+                    cluster=(record.source, cluster),
+                )
+            )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SeededSampler:
+    """Reproducible random choices: each depends only on the seed and on the names given to it."""
+
+    seed: int
+
+    def number(self, *names: object) -> int:
+        """Return a whole number from 0 to 2^64 - 1."""
+        text = "\x1f".join(map(str, (self.seed, *names))).encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+    def one(self, among: Sequence[T], *names: object) -> T:
+        """Return one element of a sequence that is not empty."""
+        return among[self.number(*names) % len(among)]
+
+    def order(self, among: Iterable[T], *names: object) -> list[T]:
+        """Return all elements in random order."""
+        drawn = sorted((self.number(*names, place), place, each) for place, each in enumerate(among))
+        return [each for *_, each in drawn]
+
+
+# -- inserted texts -----------------------------------------------------------------------------------
 
 LANGUAGES: Final = ("en", "ru", "es")
 """The languages of inserted texts."""

@@ -7,31 +7,45 @@
                   all files right → judge.lock, in one step
 
 Without the lock a judge does not count as fetched, so an interrupted download leaves nothing that merilo would use.
-Only files of harmless formats are downloaded, from a fixed list.
+Only files of harmless formats are downloaded, from a fixed list. huggingface_hub is imported when it is needed; tokens,
+proxies, the address (`HF_ENDPOINT`) and the cache are its affair, and merilo stores no token.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from hashlib import sha1
+from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from merilo.commands.check.hub import UNKNOWN, HubFile, HubModel, describe, difference, download, remove
+from merilo.data import check
 from merilo.errors import UsageError
 from merilo.judges.local.card import CARD_NAME, UNDECIDED, builtin_cards
 from merilo.judges.local.draft import draft_card
-from merilo.judges.local.files import digests, file_digest
-from merilo.judges.local.find import card_for, export_advice, fetched_folder, find_model
-from merilo.judges.local.lock import LOCK_NAME, Lock, read_lock
+from merilo.judges.local.find import (
+    LOCK_NAME,
+    Lock,
+    card_for,
+    digests,
+    export_advice,
+    fetched_folder,
+    file_digest,
+    find_model,
+    hub_cache,
+    read_lock,
+)
+from merilo.judging.json_types import as_object
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count
+from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from merilo.judges.local.card import Card
 
@@ -46,8 +60,6 @@ _MODEL: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _NON_COMMERCIAL: Final = re.compile(r"(?:^|[^a-z])nc(?:$|[^a-z])|non-?commercial|research-only", re.IGNORECASE)
 _ATTEMPTS: Final = 2
 """A file that is in the cache already and differs from the hub is downloaded once more."""
-_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
-_STEP: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +187,7 @@ def fetch(plan: Download, advance: Callable[[str], None] = lambda _: None) -> Pa
     today = datetime.now(UTC).date().isoformat()
     source = plan.source
     lock = Lock(model=source.model, revision=source.revision, licence=source.licence, date=today, files=found)
-    _write(lock, fetched_folder(plan.name))
+    store(fetched_folder(plan.name) / LOCK_NAME, lock.model_dump_json(indent=1) + "\n")
     return paths[0].parents[plan.files[0].name.count("/")]
 
 
@@ -201,15 +213,16 @@ def _digest(path: Path) -> str:
         raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
 
 
-def _write(lock: Lock, home: Path) -> None:
-    """Write the lock in one step, so that a killed command leaves the old one or the new one."""
+def store(path: Path, text: str) -> None:
+    """Write a file about a model in one step, so that a killed command leaves the old one or the new one.
+
+    Raises UsageError.
+    """
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=home) as folder:
-            lock.write(Path(folder))
-            Path(folder, LOCK_NAME).replace(home / LOCK_NAME)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, text)
     except OSError as error:
-        raise UsageError(f"Cannot write {home / LOCK_NAME} ({error.strerror}).") from error
+        raise UsageError(f"Cannot write {path} ({error.strerror}).") from error
 
 
 def plan_page(plan: Download, width: int) -> Page:
@@ -232,10 +245,10 @@ def plan_page(plan: Download, width: int) -> Page:
 
 def size_text(size: int) -> str:
     """Return a number of bytes in a readable unit."""
-    value, unit = float(size), 0
-    while value >= _STEP and unit < len(_UNITS) - 1:
-        value, unit = value / _STEP, unit + 1
-    return f"{size:,} {_UNITS[0]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+    for unit, least in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:.3g} {unit}"
+    return f"{size:,} bytes"
 
 
 def write_draft(folder: Path, path: Path) -> int:
@@ -257,3 +270,159 @@ def folder_without_card(spec: str) -> Path | None:
     folder = Path(spec.strip().removeprefix("local:")).expanduser()
     is_folder = spec.strip().startswith("local:") and folder.is_dir() and not (folder / CARD_NAME).exists()
     return folder if is_folder and card_for(str(folder)) is None else None
+
+
+# -- the hub --------------------------------------------------------------------------------------------
+
+MISSING: Final = "A download needs the package huggingface_hub. Install it: pip install 'merilo[local]'"
+UNKNOWN: Final = "unknown"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES: Final = 2**20
+_MAX_SHOWN: Final = 200
+_TIMEOUT_S: Final = 30.0
+
+
+class HubFile(NamedTuple):
+    """A file of a repository, as the hub describes it."""
+
+    name: str
+    """Its path in the repository, with `/` between folders."""
+    size: int
+    """In bytes."""
+    sha256: str | None
+    """Hex digits; None for a file that is not stored with Git LFS."""
+    git_digest: str | None
+    """The SHA-1 that Git gives the content, as hex digits."""
+
+
+class HubModel(NamedTuple):
+    """One revision of a repository, as the hub describes it."""
+
+    model: str
+    """ORG/NAME."""
+    revision: str
+    """The commit, 40 hex digits."""
+    licence: str
+    files: tuple[HubFile, ...]
+    """The files whose size the hub reports."""
+
+
+def describe(model: str, revision: str) -> HubModel:
+    """Return what the hub says about a revision (a branch, a tag or a commit) of ORG/NAME.
+
+    Raises UsageError if it cannot be read.
+    """
+    hub = _hub()
+    try:
+        info = hub.HfApi(endpoint=_endpoint()).model_info(
+            model, revision=revision, files_metadata=True, timeout=_TIMEOUT_S
+        )
+    except Exception as error:  # noqa: BLE001  the HTTP client of the package depends on its version
+        _raise(error, model, revision)
+    commit = str(info.sha)
+    if _COMMIT.fullmatch(commit) is None:
+        raise UsageError(f"The hub names no commit for {model} ({revision}).")
+    return HubModel(model, commit, _licence(info), tuple(_files(info)))
+
+
+def download(model: str, revision: str, name: str) -> Path:
+    """Download one file into the cache of the hub, unless it is there; return its path in the folder of the revision.
+
+    An interrupted download is stored under another name and resumed by the next call. Raises UsageError.
+    """
+    hub = _hub()
+    try:
+        return Path(hub.hf_hub_download(model, name, revision=revision, cache_dir=hub_cache(), endpoint=_endpoint()))
+    except Exception as error:  # noqa: BLE001  as above
+        _raise(error, model, revision)
+
+
+def difference(path: Path, expected: HubFile) -> str | None:
+    """Return how a file differs from the description of the hub, as a phrase; None if it does not."""
+    size = path.stat().st_size
+    if size != expected.size:
+        return f"it has {size:,} bytes instead of {expected.size:,}"
+    if expected.sha256 is not None:
+        return None if file_digest(path) == expected.sha256 else "its SHA-256 differs"
+    if expected.git_digest is not None and len(expected.git_digest) == sha1(usedforsecurity=False).digest_size * 2:
+        return None if _git_digest(path, size) == expected.git_digest else "its Git digest differs"
+    return None
+
+
+def remove(path: Path) -> None:
+    """Remove a file of the cache: the link in the folder of the revision, and the content that it points to.
+
+    Raises UsageError if it cannot be removed.
+    """
+    content = path.resolve()
+    try:
+        path.unlink(missing_ok=True)
+        content.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot remove {path}, which was changed ({error.strerror}). Remove it yourself.") from error
+
+
+def _git_digest(path: Path, size: int) -> str:
+    digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _endpoint() -> str | None:
+    """Return the address of the hub that the user set; None for the usual one."""
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or None
+
+
+def _hub() -> Any:  # Any: the package is optional, and its types differ between versions
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when the package is imported
+    try:
+        return import_module("huggingface_hub")
+    except ImportError:
+        raise UsageError(f"{MISSING}.") from None
+
+
+def _files(info: Any) -> Iterator[HubFile]:  # Any: as above
+    for each in info.siblings or ():
+        lfs = each.lfs
+        digest = None if lfs is None else str(lfs["sha256"])
+        size = each.size if lfs is None else lfs["size"]
+        if isinstance(size, int) and size >= 0 and (digest is None or _SHA256.fullmatch(digest)):
+            yield HubFile(str(each.rfilename), size, digest, each.blob_id if lfs is None else None)
+
+
+def _licence(info: Any) -> str:  # Any: as above
+    """Return the licence in the metadata of the model; `other` with the name that the authors gave it."""
+    fields = as_object(info.card_data.to_dict() if info.card_data is not None else None) or {}
+    found = fields.get("license")
+    names = list(map(str, found)) if check.is_list(found) else [str(found)] if found else []
+    names = names or [tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")]
+    if names == ["other"] and fields.get("license_name"):
+        names = [f"other ({fields['license_name']})"]
+    return ", ".join(names) or UNKNOWN
+
+
+def _raise(error: Exception, model: str, revision: str) -> NoReturn:
+    """Raise the error of the hub as a sentence with advice."""
+    if isinstance(error, UsageError):
+        raise error
+    known = {
+        "GatedRepoError": f"{model} is gated: its authors ask for a consent. Give it on the page of the model, and set "
+        "HF_TOKEN.",
+        "RevisionNotFoundError": f"{model} has no revision {revision!r}.",
+        "RepositoryNotFoundError": f"The hub has no model {model}, or it is private. Check the name; for a private "
+        "model set HF_TOKEN.",
+        "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set, so nothing can be downloaded. Unset it.",
+        "HFValidationError": f"{model!r} is not the name of a model; write ORG/NAME.",
+    }
+    kinds = {each.__name__ for each in type(error).__mro__}  # a gated repository is also one that is not found
+    if message := next((text for name, text in known.items() if name in kinds), None):
+        raise UsageError(message) from error
+    lines, status = str(error).splitlines(), getattr(getattr(error, "response", None), "status_code", None)
+    first = lines[0][:_MAX_SHOWN] if lines else type(error).__name__
+    shown = f"HTTP {status}" if status is not None else f"{type(error).__name__}: {first}"
+    raise UsageError(
+        f"Cannot read {model} from the hub ({shown}). Repeat the command; finished files are reused."
+    ) from error

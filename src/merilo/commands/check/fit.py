@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.check.items import ItemStatus
 from merilo.commands.check.run import run_check
 from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Task
 from merilo.errors import UsageError
 from merilo.judges.local.card import Graded, YesNo
-from merilo.judges.local.judge import LocalJudge
-from merilo.judges.local.provider import LocalProvider
+from merilo.judges.local.judge import LocalJudge, LocalProvider
 from merilo.rendering.page import Page, Tone
 from merilo.stats.platt import LogisticCurve, balanced_accuracy, best_threshold, fit_curve, log_loss
 
@@ -75,16 +73,6 @@ class _Record(NamedTuple):
     cluster: int
 
 
-class _Model(NamedTuple):
-    """A fitted curve and its cuts."""
-
-    curve: LogisticCurve
-    cuts: tuple[float, ...]
-
-    def quality(self, records: Sequence[_Record]) -> Quality:
-        return _quality([self.curve.probability(each.logit) for each in records], self.cuts[0], records)
-
-
 async def run_fit(options: CheckOptions) -> Fit:
     """Return curves and cuts for the kinds of `options.judge` that have enough labels in `options.labels`.
 
@@ -119,7 +107,7 @@ def _records(items: Sequence[Item]) -> list[_Record]:
     return [
         _Record(_logit(each.probability), round(each.people), each.cluster)
         for each in items
-        if each.state is ItemStatus.JUDGED and each.probability is not None
+        if each.judge is not None and each.probability is not None
     ]
 
 
@@ -143,58 +131,53 @@ def _too_few(records: Sequence[_Record], kind: str) -> str:
 
 
 def _fit_kind(kind: str, records: Sequence[_Record], card: Card) -> KindFit:
-    model = _fit(records, kind)
-    before = card.calibration_of(kind)
-    curve = LogisticCurve(1.0, 0.0) if before is None else LogisticCurve(before.scale, before.shift)
+    curve, cuts = _fitted(kind, records)
+    answer, known = card.answers.given[kind], card.calibration_of(kind)
+    own_cut = answer.cuts[0] if isinstance(answer, Graded) else answer.cut if isinstance(answer, YesNo) else 0.5
+    own_curve = LogisticCurve(1.0, 0.0) if known is None else LogisticCurve(known.scale, known.shift)
     return KindFit(
         kind=kind,
         records=len(records),
         positive=sum(each.label >= 1 for each in records),
-        curve=model.curve,
-        cuts=model.cuts,
-        before=_Model(curve, _own_cuts(card, kind)).quality(records),
-        held_out=_held_out(records, kind),
+        curve=curve,
+        cuts=cuts,
+        before=_quality([own_curve.probability(each.logit) for each in records], [own_cut] * len(records), records),
+        held_out=_held_out(kind, records),
     )
 
 
-def _own_cuts(card: Card, kind: str) -> tuple[float, ...]:
-    answer = card.answers.given[kind]
-    return answer.cuts if isinstance(answer, Graded) else (answer.cut,) if isinstance(answer, YesNo) else ()
-
-
-def _fit(records: Sequence[_Record], kind: str) -> _Model:
+def _fitted(kind: str, records: Sequence[_Record]) -> tuple[LogisticCurve, tuple[float, ...]]:
+    """Return the curve, and the cut; for relevance those of grades 1 and 2."""
     scores, positive = [each.logit for each in records], [each.label >= 1 for each in records]
     curve = fit_curve(scores, positive)
     found = [curve.probability(score) for score in scores]
     first = best_threshold(found, positive)
     if kind != "relevance":
-        return _Model(curve, (first,))
-    return _Model(curve, (first, max(first, best_threshold(found, [each.label >= 2 for each in records]))))
+        return curve, (first,)
+    return curve, (first, max(first, best_threshold(found, [each.label >= 2 for each in records])))
 
 
-def _held_out(records: Sequence[_Record], kind: str) -> Quality:
+def _held_out(kind: str, records: Sequence[_Record]) -> Quality:
     """Return the quality for records that neither curve nor cuts were fitted to; a cluster is in one fold."""
     clusters = sorted({each.cluster for each in records})
     random.Random(0).shuffle(clusters)  # noqa: S311  folds, not secrets
     fold = {cluster: place % FOLDS for place, cluster in enumerate(clusters)}
-    found: dict[int, tuple[float, bool]] = {}
+    models: list[tuple[LogisticCurve, float]] = []
     for number in range(FOLDS):
         rest = [each for each in records if fold[each.cluster] != number]
         if len({each.label >= 1 for each in rest}) < 2 or (kind == "relevance" and all(e.label < 2 for e in rest)):
             raise UsageError(f"One group of records holds all labels of a class, so {kind} cannot be fitted.")
-        model = _fit(rest, kind)
-        for place, each in enumerate(records):
-            if fold[each.cluster] == number:
-                p = model.curve.probability(each.logit)
-                found[place] = (p, p >= model.cuts[0])
-    labels = [each.label >= 1 for each in records]
-    ordered = [found[place] for place in range(len(records))]
-    return Quality(log_loss([p for p, _ in ordered], labels), balanced_accuracy([yes for _, yes in ordered], labels))
+        curve, cuts = _fitted(kind, rest)
+        models.append((curve, cuts[0]))
+    own = [models[fold[each.cluster]] for each in records]
+    chances = [curve.probability(each.logit) for (curve, _), each in zip(own, records, strict=True)]
+    return _quality(chances, [cut for _, cut in own], records)
 
 
-def _quality(probabilities: Sequence[float], cut: float, records: Sequence[_Record]) -> Quality:
+def _quality(probabilities: Sequence[float], cuts: Sequence[float], records: Sequence[_Record]) -> Quality:
     labels = [each.label >= 1 for each in records]
-    return Quality(log_loss(probabilities, labels), balanced_accuracy([p >= cut for p in probabilities], labels))
+    judged = [p >= cut for p, cut in zip(probabilities, cuts, strict=True)]
+    return Quality(log_loss(probabilities, labels), balanced_accuracy(judged, labels))
 
 
 def fit_record(fit: Fit) -> dict[str, Any]:  # Any: JSON

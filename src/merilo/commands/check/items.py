@@ -1,32 +1,177 @@
-"""Human labels paired with verdicts of a judge, item by item, and the clusters of the items."""
+"""The items of a check: what is asked about each, and the human label with the judge's.
+
+An item is a trial question of a kind, a labelled record, or an original judgement with its edited versions. Each is a
+sample of one run. The questions about the last two are those that merilo's metrics ask.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from merilo.data.identification import with_identified_language
 from merilo.data.labels import Task
-from merilo.judging.decisions import is_positive, probability_of
+from merilo.data.prose import unnumbered
+from merilo.data.sample import Sample
+from merilo.data.sentences import sentences
+from merilo.data.short_answers import stated, taken_apart
+from merilo.judging.ask import ask_each
 from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.metrics.base import Failed, Score
+from merilo.judging.registry import KINDS
+from merilo.judging.verdicts import is_positive, probability_of
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.steps import is_blank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.labels import Labelled
+    from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Outcome
 
+    Asked = tuple[Question[Any], ...]
 
-class ItemStatus(StrEnum):
-    """The outcome of asking about an item."""
+TRIAL: Final = "trial"
+KIND: Final[Mapping[Task, type[Question[Any]]]] = {Task(each): kind for kind in KINDS.values() for each in kind.tasks}
+"""Task → the kind of question that is asked for it."""
+_WITH_QUERY: Final = frozenset({Task.CHUNK_RELEVANCE, Task.SENTENCE_RELEVANCE, Task.SUFFICIENCY, Task.ANSWER_RELEVANCE})
+_WITH_RESPONSE: Final = frozenset({Task.GROUNDEDNESS, Task.NLI, Task.ANSWER_RELEVANCE})
+_ABOUT: Final[Mapping[str, EvidenceTarget]] = {
+    Task.CHUNK_RELEVANCE: EvidenceTarget.CONTEXT,
+    Task.SENTENCE_RELEVANCE: EvidenceTarget.TEXT,
+    Task.SUFFICIENCY: EvidenceTarget.TEXT,
+}
+"""The part of a record that a verdict refers to; for other tasks a statement."""
 
-    JUDGED = "judged"
-    UNDEFINED = "undefined"
-    """A text is blank, so there was nothing to ask."""
-    FAILED = "failed"
-    """A question got no verdict."""
+
+# -- what is asked ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedVerdicts(MetricDefaults):
+    """The verdicts on one item of a check, as evidence; the value is the fraction of them that are positive.
+
+    It exists only for its verdicts: it does not measure a RAG system and is in no registry.
+    """
+
+    name: ClassVar[str] = "judge_check"
+    version: ClassVar[int] = 1
+    card: ClassVar[Card] = Card(summary="Verdicts of a judge on the items of a check.")
+    needs = frozenset[str]()
+
+    kinds: str = "+".join(KINDS)
+    """The kinds of question among the items, joined by `+`."""
+
+    @property
+    def asks(self) -> Kinds:
+        """The kinds of question."""
+        return Kinds(KINDS[each] for each in self.kinds.split("+"))
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return the number of questions that `plan` asks."""
+        return len(questions_of(sample))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        questions = questions_of(sample)
+        if not questions:
+            return Undefined("a text to be judged is blank")
+        verdicts = yield from ask_each(questions)
+        if TRIAL in sample.metadata:
+            return Score(1.0, evidence=(Evidence(EvidenceTarget.TEXT, 0, verdicts[0]),))
+        about = _ABOUT.get(str(sample.metadata.get("task")), EvidenceTarget.STATEMENT)
+        evidence = tuple(
+            Evidence(about, index, verdict, question.subject or "")
+            for index, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
+        )
+        return Score(sum(map(is_positive, verdicts)) / len(verdicts), evidence=evidence)
+
+
+def questions_of(sample: Sample) -> Asked:
+    """Return the questions about an item; empty if a text is blank, or for a sample of another origin."""
+    kind, task, versions = (sample.metadata.get(name) for name in (TRIAL, "task", "versions"))
+    if kind is not None:
+        first, second = KINDS[str(kind)].trial()
+        return (first, second) if sample.metadata.get("pair") else (first,)
+    if versions is not None:
+        return _edited_questions(sample, cast("list[dict[str, Any]]", versions))  # what `edit_sample` wrote
+    return () if task is None else label_questions(Task(str(task)), sample)
+
+
+def trial_sample(kind: str, *, pair: bool) -> Sample:
+    """Return the trial question of a kind as a sample; `pair`: two questions that are judged together."""
+    return Sample(f"{TRIAL}/{kind}", metadata={TRIAL: kind, "pair": pair})
+
+
+def label_id(record: Labelled) -> str:
+    """Return `TASK/ID`, as ids are unique only within a task."""
+    return f"{record.task.value}/{record.id}"
+
+
+def label_sample(record: Labelled) -> Sample:
+    """Return the texts of a record as a sample, without its label.
+
+    Each labelled sentence becomes a separate context, so that it stays as annotators saw it.
+    """
+    sample = Sample(
+        label_id(record),
+        user_input=record.query if record.query or record.task in _WITH_QUERY else None,
+        retrieved_contexts=record.texts or None,
+        response=record.response if record.task in _WITH_RESPONSE else None,
+        language=record.language,
+        metadata={"task": record.task.value},
+    )
+    return with_identified_language(sample)
+
+
+def label_questions(task: Task, sample: Sample) -> Asked:
+    """Return the questions about a labelled record; empty if a text is blank."""
+    user_input, language = sample.user_input or "", sample.resolved_language
+    texts = tuple(context.text for context in sample.retrieved_contexts or ())
+    asked: list[tuple[tuple[str, ...], str]] = []  # the texts and the statement of each question
+    if task in _WITH_RESPONSE:
+        about = () if task is Task.ANSWER_RELEVANCE else texts
+        asked = [(about, each) for each in _statements(task, sample) if not is_blank(each)]
+    elif task is Task.CHUNK_RELEVANCE and not is_blank(user_input):
+        asked = [(context.sentences, "") for context in sample.contexts if not is_blank(context)]
+    elif not is_blank(user_input) and not all(map(is_blank, texts)):
+        asked = [(texts, "")]
+    return tuple(
+        KIND[task].of_texts(about, user_input=user_input, statement=statement, language=language)
+        for about, statement in asked
+    )
+
+
+def _statements(task: Task, sample: Sample) -> tuple[str, ...]:
+    """Return the statements of a response: its sentences, or one for a short answer with its question."""
+    response, language = sample.response or "", sample.resolved_language
+    if task is Task.ANSWER_RELEVANCE:
+        return sentences(response, sample.language)
+    if task is Task.NLI:
+        if taken_apart(response) is not None:  # it is one statement in paragraphs, not a question with its answer
+            response = "\n".join(line for line in response.split("\n") if line.strip())
+        return (response,)
+    whole = stated(response, sample.user_input, language)
+    return (whole,) if whole is not None else unnumbered(sentences(response, sample.language), language)
+
+
+def _edited_questions(sample: Sample, versions: Sequence[Mapping[str, Any]]) -> Asked:
+    """Return the questions of all versions, in order, as merilo's metrics would ask them."""
+    kind, language = KINDS[str(sample.metadata["asks"])], sample.resolved_language
+    return tuple(
+        kind.of_texts(
+            sentences(each["contexts"][0], language) if kind.kind == "relevance" else tuple(each["contexts"]),
+            user_input=sample.user_input or "",
+            statement=each.get("statement", ""),
+            language=language,
+        ).at(each.get("draw", 0))
+        for each in versions
+    )
+
+
+# -- human labels and the judge's ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +182,65 @@ class Item:
     cluster: int
     people: float
     """The grade of a context if it has one, otherwise 1.0 for yes and 0.0 for no."""
-    state: ItemStatus
     judge: float | None = None
     """The judge's label on the same scale; None if there is no verdict."""
     probability: float | None = None
     """The judge's probability of yes (for contexts: of grade 1 or 2); None if it gives none."""
+    failed: bool = False
+    """True if a question got no verdict. Without a verdict and a failure, a text is blank."""
+    place: int = 0
+    """The index of a labelled sentence."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The item among all items of its task."""
+        return self.record.id, self.place
 
 
 def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome]) -> list[Item]:
     """Return the items of the records of one task, in order, with their outcomes (by record id).
 
-    A record of labelled sentences has one item per sentence. A record without
-    an outcome was not asked about and has no item.
+    A record of labelled sentences has one item per sentence. A record without an outcome was not asked about and has no
+    item.
     """
-    clusters = clusters_of(records)
     found: list[Item] = []
-    for record, cluster in zip(records, clusters, strict=True):
+    for record, cluster in zip(records, clusters_of(records), strict=True):
         outcome = outcomes.get(record.id)
         if outcome is None:
             continue
-        if record.task is Task.SENTENCE_RELEVANCE:
-            found += _sentences(record, cluster, outcome)
-        else:
-            found.append(_item(record, cluster, outcome))
+        by_sentence = record.task is Task.SENTENCE_RELEVANCE
+        people = record.sentence_labels if by_sentence else (record.yes if record.grade is None else record.grade,)
+        for place, label in enumerate(people):
+            judge, probability = _label_of(record.task, outcome, place)
+            failed = isinstance(outcome, Failed)
+            found.append(Item(record, cluster, float(label), judge, probability, failed, place))
     return found
+
+
+def _label_of(task: Task, outcome: Outcome, place: int) -> tuple[float | None, float | None]:
+    """Return the judge's label of a record, or of its sentence at `place`, and the probability of yes.
+
+    A response is supported if every statement is, with the mean of their probabilities (design/judges.md). It answers
+    if one statement does, with the highest probability.
+    """
+    if not isinstance(outcome, Score):
+        return None, None
+    verdicts = [piece.verdict for piece in outcome.evidence]
+    first = verdicts[0]
+    if task is Task.SENTENCE_RELEVANCE:
+        return float(isinstance(first, RelevanceVerdict) and place in first.evidence), None
+    if task is Task.CHUNK_RELEVANCE:
+        return float(first.grade if isinstance(first, RelevanceVerdict) else 0), probability_of(first)
+    chances = _probabilities(verdicts)
+    if task is Task.ANSWER_RELEVANCE:
+        return float(any(map(is_positive, verdicts))), max(chances, default=None)
+    return float(all(map(is_positive, verdicts))), sum(chances) / len(chances) if chances else None
+
+
+def _probabilities(verdicts: Sequence[Verdict]) -> list[float]:
+    """Return the probabilities of all verdicts; empty if one verdict has none."""
+    found = [chance for verdict in verdicts if (chance := probability_of(verdict)) is not None]
+    return found if len(found) == len(verdicts) else []
 
 
 def clusters_of(records: Iterable[Labelled]) -> list[int]:
@@ -83,65 +263,3 @@ def clusters_of(records: Iterable[Labelled]) -> list[int]:
         for mark in record.same:
             parents[root(place)] = root(first.setdefault((record.source, mark), place))
     return [root(place) for place in range(len(parents))]
-
-
-def _state(outcome: Outcome) -> ItemStatus:
-    return ItemStatus.FAILED if isinstance(outcome, Failed) else ItemStatus.UNDEFINED
-
-
-def _item(record: Labelled, cluster: int, outcome: Outcome) -> Item:
-    people = float(record.yes) if record.grade is None else float(record.grade)
-    if not isinstance(outcome, Score):
-        return Item(record, cluster, people, _state(outcome))
-    verdicts = [piece.verdict for piece in outcome.evidence]
-    judge, probability = _JOINED[record.task](verdicts)
-    return Item(record, cluster, people, ItemStatus.JUDGED, judge, probability)
-
-
-def _sentences(record: Labelled, cluster: int, outcome: Outcome) -> Iterator[Item]:
-    if not isinstance(outcome, Score):
-        for label in record.sentence_labels:
-            yield Item(record, cluster, float(label), _state(outcome))
-        return
-    verdicts = [piece.verdict for piece in outcome.evidence]
-    named = {index for each in verdicts[:1] if isinstance(each, RelevanceVerdict) for index in each.evidence}
-    for index, label in enumerate(record.sentence_labels):
-        yield Item(record, cluster, float(label), ItemStatus.JUDGED, float(index in named))
-
-
-def _grade(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    (verdict,) = verdicts
-    grade = verdict.grade if isinstance(verdict, RelevanceVerdict) else 0
-    return float(grade), probability_of(verdict)
-
-
-def _one(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    (verdict,) = verdicts
-    return float(is_positive(verdict)), probability_of(verdict)
-
-
-def _all(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    """Join statements: all must be supported; the probability is their mean (design/judges.md)."""
-    chances = _chances(verdicts)
-    return float(all(map(is_positive, verdicts))), sum(chances) / len(chances) if chances else None
-
-
-def _any(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    """Join statements: one must address the question; the probability is their maximum."""
-    return float(any(map(is_positive, verdicts))), max(_chances(verdicts), default=None)
-
-
-def _chances(verdicts: Sequence[Verdict]) -> list[float]:
-    """Return the probabilities of all verdicts; empty if one verdict has none."""
-    found = [chance for verdict in verdicts if (chance := probability_of(verdict)) is not None]
-    return found if len(found) == len(verdicts) else []
-
-
-_JOINED: Final = {
-    Task.CHUNK_RELEVANCE: _grade,
-    Task.SUFFICIENCY: _one,
-    Task.GROUNDEDNESS: _all,
-    Task.NLI: _one,
-    Task.ANSWER_RELEVANCE: _any,
-}
-"""Task → the function that joins the verdicts on one record into one label and one probability."""

@@ -12,7 +12,6 @@ from merilo.errors import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from enum import StrEnum
 
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
@@ -33,7 +32,7 @@ def for_one_judge(options: Options, judge: Judge) -> Options:
 
 
 def answerable(
-    items: Sequence[T], judge: Judge, task_of: Callable[[T], StrEnum], kind_of: Callable[[T], type[Question[Any]]]
+    items: Sequence[T], judge: Judge, task_of: Callable[[T], str], kind_of: Callable[[T], type[Question[Any]]]
 ) -> tuple[list[T], dict[str, str]]:
     """Return the items whose kind of question the judge can answer, and the tasks of the others with the reason."""
     from merilo.judges.routed import unavailable_reason
@@ -41,10 +40,10 @@ def answerable(
     left_out: dict[str, str] = {}
     for task, kind in dict.fromkeys((task_of(item), kind_of(item)) for item in items):
         if kind not in judge.answers:
-            left_out[task.value] = f"the judge {judge.name} cannot answer '{kind.kind}' questions"
+            left_out[str(task)] = f"the judge {judge.name} cannot answer '{kind.kind}' questions"
         elif (reason := unavailable_reason(judge, [kind])) is not None:
-            left_out[task.value] = reason
-    return [item for item in items if task_of(item).value not in left_out], left_out
+            left_out[str(task)] = reason
+    return [item for item in items if str(task_of(item)) not in left_out], left_out
 
 
 def usage_of(run: Run) -> dict[str, Any]:  # Any: numbers and nulls

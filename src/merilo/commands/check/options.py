@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypedDict
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.evaluate.options import Options
+from merilo.commands.keywords import keyword_options
 from merilo.commands.option import Flag, OptionGroup, flags_of, opt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
 
-    from merilo.commands.evaluate.options import AsDict, Limits, Storage
-    from merilo.engine.progress import Progress
+    from merilo.judges.base import JudgeLike
 
 
 def _one_judge(specs: list[str] | None) -> list[str]:
@@ -52,6 +52,10 @@ ABOUT_DATA: Final = (
 """Options of an evaluation that say nothing about one judge."""
 
 
+def _given(texts: list[str] | None) -> Sequence[str]:
+    return texts or ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
     """The questions with which a judge is checked, and the options of the evaluation.
@@ -63,63 +67,44 @@ class CheckOptions(Options):
         (),
         OptionGroup.DATA,
         "File of human labels. Repeatable. [default: the sample in merilo]",
-        details="files of labelled records. Empty: the sample that ships with merilo.",
         metavar="FILE",
         many=True,
-        read=_texts,
+        read=_given,
         in_project_file=False,
     )
     tasks: Sequence[str] = opt(
         (),
         OptionGroup.DATA,
         "Only trial, edits, a task of the labels or one edit. Repeatable.",
-        details='"trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". Empty: all.',
-        metavar="NAME",
         name="--task",
-        many=True,
-        read=_texts,
-        in_project_file=False,
-    )
-    sources: Sequence[str] = opt(
-        (),
-        OptionGroup.DATA,
-        "Only labels from this source. Repeatable.",
-        details="only labels from these sources. Empty: all.",
         metavar="NAME",
-        name="--source",
         many=True,
-        read=_texts,
-        in_project_file=False,
-    )
-    include_constructed: bool = opt(
-        False,
-        OptionGroup.DATA,
-        "Also use records with rule-generated labels, in separate tables.",
-        type=bool,
+        read=_given,
         in_project_file=False,
     )
     number: int | None = opt(
         None,
         OptionGroup.DATA,
-        "Maximum records per task and source, and pairs per edit. [default: all, 40]",
-        details="maximum number of records per task and source, and of pairs per edit. The same ones are chosen each "
-        "time. None: all records, 40 pairs.",
+        "Maximum records per task and source, and pairs per edit, always the same ones. [default: all, 40]",
         metavar="N",
         type=int,
         in_project_file=False,
     )
+    against: JudgeLike | None = opt(
+        None,
+        OptionGroup.JUDGES,
+        "Also ask this judge about the labels, and compare the two.",
+        metavar="SPEC",
+        in_project_file=False,
+    )
 
 
-class CheckKeywords(TypedDict, total=False):
-    """The keywords of `judge_check` besides the judge."""
-
-    out: str | PathLike[str] | None
-    limits: Limits | AsDict | None
-    storage: Storage | AsDict | None
-    progress: Progress | None
-
-    labels: Sequence[str | PathLike[str]]
-    tasks: Sequence[str]
-    sources: Sequence[str]
-    include_constructed: bool
-    number: int | None
+def check_options(
+    *,
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None,
+    tasks: Sequence[str] | None,
+    **given: Any,  # Any: fields of the options
+) -> CheckOptions:
+    """Return the options of a check from the arguments of `merilo.judge_check`. Raises UsageError for another limit."""
+    files = [labels] if isinstance(labels, str | PathLike) else labels or ()
+    return keyword_options(CheckOptions, "judge_check", {**given, "labels": files, "tasks": tasks or ()})

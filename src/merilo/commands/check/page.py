@@ -4,77 +4,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.check.asking import label_id
+from merilo.commands.check.items import label_id
 from merilo.commands.check.probes import Effect
-from merilo.commands.check.run import worst_items
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
 from merilo.metrics.base import Failed, Score
 from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
-from merilo.rendering.spent import cost_text
+from merilo.rendering.spent import spent_text
 from merilo.rendering.wording import NONE, count, said
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from merilo.commands.check.effects import Result
     from merilo.commands.check.items import Item
-    from merilo.commands.check.judges import JudgePair, JudgesAgreement, KindAgreement
+    from merilo.commands.check.judges import JudgesAgreement, KindAgreement
+    from merilo.commands.check.probes import Result
     from merilo.commands.check.run import JudgeCheck
-    from merilo.commands.check.tables import Figures, TaskTable
+    from merilo.commands.check.tables import TaskTable
     from merilo.metrics.base import Outcome
-    from merilo.stats.agreement_pairs import PairAgreement
     from merilo.stats.resampling import Measurement
 
 _WORST: Final = 3
 _MAX_SOURCE: Final = 24
 _LARGEST_TABLE: Final = 6
 """The largest number of labels for which the page shows the table; the JSON always contains it."""
-_READINGS: Final = {GateVerdict.FAIL: "fail", GateVerdict.CANNOT_TELL: "cannot tell", GateVerdict.PASS: "pass"}
 _TONES: Final = {GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN, GateVerdict.PASS: Tone.GOOD}
-_COUNTS: Final = {
-    Effect.CHANGED: "verdicts that change",
-    Effect.RAISED: "unrelated contexts that are then judged relevant",
-    Effect.KEPT: "statements that are still judged supported",
-    Effect.YES: "verdicts that are still positive",
-    Effect.NET: "verdicts that change, minus those that change with neutral text of equal length",
-}
 
 
-def check_page(check: JudgeCheck, width: int, *, full: bool = False) -> Page:
+def check_page(check: JudgeCheck, width: int = 80, *, full: bool = False) -> Page:
     """Return what was found: agreement with labels by task, effects of edits, the worst items and the cost."""
-    page = Page(width)
+    page, tables = Page(width), [*check.tables.values()]
     page.text(_headline(check), tone=Tone.STRONG)
     for kind, outcome in check.kinds.items():
         if not isinstance(outcome, Score):
             page.text(f"{kind} FAILED: {_answer(outcome)}", tone=Tone.BAD)
     if check.golden is not None:
         page.text(check.golden.note, tone=Tone.PLAIN if check.golden.agree else Tone.BAD)
-    tables = check.people if check.everything is None else (*check.people, *check.everything)
     if tables:
         page.blank()
-        _tasks(page, tables)
+        _tasks(page, tables, check.against)
     page.blank()
-    page.entries(_entries(check, full=full))
+    page.entries(_entries(check, full=full), indent=0)
     if check.stopped is not None:
         page.text(check.stopped, tone=Tone.BAD)
     if full:
-        _full(page, check, tables)
+        _full(page, check)
     return page
 
 
 def _headline(check: JudgeCheck) -> str:
     parts: list[str] = []
-    main = _largest(check.people)
-    if records := sum(each.pooled.agreement.items for each in main):
-        agree = sum(_equal(each.pooled) for each in main)
-        always = sum(max(each.pooled.agreement.yes, _no(each.pooled)) for each in main)
+    # The reading with the most labels of each task, so that no label counts twice.
+    largest = {table.reading.task: table for table in sorted(check.tables.values(), key=lambda each: each.labels)}
+    if labels := sum(each.labels for each in largest.values()):
+        agree = sum(each.agree for each in largest.values())
+        yes = sum(each.pooled.agreement.yes for each in largest.values())
+        word, always = ("yes", yes) if 2 * yes >= labels else ("no", labels - yes)
         parts.append(
-            f"{check.judge.name} agrees with people on {agree:,} of {count(records, 'label')} "
-            f"({_share(agree / records)}); the more frequent label of each task would agree on {always:,}."
+            f"{check.judge.name} agrees with people on {agree:,} of {count(labels, 'label')} "
+            f'({agree / labels:.0%}); always "{word}" would agree on {always:,}.'
         )
     if check.kinds:
         working = sum(isinstance(each, Score) for each in check.kinds.values())
@@ -83,83 +74,55 @@ def _headline(check: JudgeCheck) -> str:
     return " ".join(parts) or f"{check.judge.name}: {count(len(check.edits), 'edit')}"
 
 
-def _largest(tables: Sequence[TaskTable]) -> list[TaskTable]:
-    """Return for each task the reading with the most records, so that no record counts twice."""
-    found: dict[str, TaskTable] = {}
+def _tasks(page: Page, tables: Sequence[TaskTable], against: str | None) -> None:
+    heads = ("AUROC",) if against is None else ("difference", "95 %", "")
+    rows: list[tuple[str, ...]] = [("task", "labels", "agree", "kappa", "95 %", *heads)]
     for table in tables:
-        known = found.get(table.reading.task.value)
-        if known is None or known.pooled.agreement.items < table.pooled.agreement.items:
-            found[table.reading.task.value] = table
-    return [*found.values()]
-
-
-def _equal(figures: Figures) -> int:
-    counts = figures.agreement.confusion.counts
-    return counts[0][0] + counts[1][1]
-
-
-def _no(figures: Figures) -> int:
-    return figures.agreement.items - figures.agreement.yes
-
-
-def _tasks(page: Page, tables: Sequence[TaskTable]) -> None:
-    rows: list[tuple[str, ...]] = [("task", "labels", "agree", "kappa", "95 %", "AUROC")]
-    for table in tables:
-        found = table.pooled.agreement
-        macro = table.macro["kappa"].value is not None
-        kappa = table.macro["kappa"] if macro else found.kappa
-        auroc = table.macro["auroc"] if macro else found.auroc
-        rows.append(
-            (
-                table.reading.name.replace("_", " "),
-                f"{found.items:,}",
-                f"{_equal(table.pooled):,}",
-                _value(kappa),
-                _ends(kappa),
-                _value(auroc),
-            )
-        )
+        row = (table.name.replace("_", " "), f"{table.labels:,}", f"{table.agree:,}")
+        more: tuple[str, ...] = (_value(table.auroc),)
+        if table.difference is not None:
+            more = (_value(table.difference, signed=True), _ends(table.difference, signed=True), table.verdict)
+        rows.append((*row, _value(table.kappa), _ends(table.kappa), *more))
     page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in tables)])
+    if against is not None:
+        page.text(f"difference: kappa minus that of {clean(against)}, over the same labels.", tone=Tone.QUIET)
 
 
 def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
-    for verdict, name in _READINGS.items():
-        if found := [each for each in check.edits if each.verdict is verdict]:
-            shown = _short_effect if verdict is GateVerdict.FAIL else _edit_name
-            yield f"Edits: {name}", " · ".join(map(shown, found))
-    if worst := worst_items(check, _WORST):
+    if check.edits:
+        decided = sorted(check.edits, key=lambda each: each.verdict is not GateVerdict.FAIL)
+        parts = [_noticed(each) for each in decided if each.verdict is not GateVerdict.CANNOT_TELL]
+        if unclear := [each.probe.shown for each in check.edits if each.verdict is GateVerdict.CANNOT_TELL]:
+            parts.append(f"cannot tell, more pairs (--number) help: {', '.join(unclear)}")
+        yield "Edits", " · ".join(parts)
+    if worst := check.worst[:_WORST]:
         yield "Worst", " · ".join(map(_item, worst))
-    if check.constructed and check.everything is None:
-        yield "Skipped", f"{count(check.constructed, 'record')} with rule-generated labels (--include-constructed)"
+    if check.constructed and full:
+        yield "Skipped", f"{count(check.constructed, 'record')} with rule-generated labels"
     if check.left_out and (full or not check.edits):
         yield "Left out", "; ".join(f"{name}: {reason}" for name, reason in check.left_out.items())
-    if check.judge.agreement_note and (full or not check.people):
+    if check.judge.agreement_note and (full or not check.tables):
         yield "Known", check.judge.agreement_note
-    yield "Cost", _cost(check)
+    yield "Cost", spent_text(check.usage)
     if not full:
         yield "Tables", "--full; each number with its interval: --json"
 
 
-def _edit_name(result: Result) -> str:
-    return result.probe.name
-
-
-def _short_effect(result: Result) -> str:
-    return f"{result.probe.name} {_share(result.value)} of {result.counted:,} (limit {_share(result.probe.limit)})"
+def _noticed(result: Result) -> str:
+    """Return the effect of an edit in words, with its limit if it fails."""
+    probe, counted = result.probe, result.counted
+    times = round((result.value or 0.0) * counted)
+    if probe.effect is Effect.KEPT:
+        text = f"noticed in {counted - times:,} of {counted:,}"
+    else:
+        text = f"turned {times:,} of {counted:,}" if times > 0 else "no effect shown"
+    fails = f", fails (limit {probe.limit:.0%})" if result.verdict is GateVerdict.FAIL else ""
+    return f"{probe.shown}: {text}{fails}"
 
 
 def _item(item: Item) -> str:
     chance = "" if item.probability is None else f" {item.probability:.2f}"
     return f"{clean(label_id(item.record))} (judge {item.judge:g}{chance}, people {item.people:g})"
-
-
-def _cost(check: JudgeCheck) -> str:
-    usage, cost = check.usage, check.usage.get("cost_usd")
-    parts = [count(usage.get("requests") or 0, "request")]
-    if usage.get("cached"):
-        parts.append(f"{count(usage['cached'], 'answer')} from the cache")
-    parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
-    return ", ".join([*parts, f"{usage.get('seconds') or 0.0:.1f} s"])
 
 
 def _answer(outcome: Outcome) -> str:
@@ -168,13 +131,13 @@ def _answer(outcome: Outcome) -> str:
     return said(outcome.error) if isinstance(outcome, Failed) else outcome.reason
 
 
-def _value(each: Measurement) -> str:
-    return NONE if each.value is None else f"{each.value:.2f}"
+def _value(each: Measurement, *, signed: bool = False) -> str:
+    return NONE if each.value is None else f"{each.value:{'+' if signed else ''}.2f}"
 
 
-def _ends(each: Measurement) -> str:
-    ends = each.interval.ends
-    return NONE if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
+def _ends(each: Measurement, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    return NONE if each.interval.ends is None else " to ".join(f"{end:{sign}.2f}" for end in each.interval.ends)
 
 
 def _share(value: float | None) -> str:
@@ -186,9 +149,9 @@ def _share(value: float | None) -> str:
 # -- every table --------------------------------------------------------------------------------------
 
 
-def _full(page: Page, check: JudgeCheck, tables: Sequence[TaskTable]) -> None:
-    for table in tables:
-        page.heading(table.reading.name.replace("_", " "))
+def _full(page: Page, check: JudgeCheck) -> None:
+    for table in check.tables.values():
+        page.heading(table.name.replace("_", " "))
         page.text(table.reading.rule, indent=2, tone=Tone.QUIET)
         _sources(page, table)
         _calibration(page, table)
@@ -204,7 +167,8 @@ def _full(page: Page, check: JudgeCheck, tables: Sequence[TaskTable]) -> None:
         f"task: mean over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no; others are dimmed. ECE: "
         f"calibration error over 10 bins of equal mass. {SEEN}: the card of the judge lists this source as training "
         'data; means leave it out. An edit passes if the one-sided 95 % upper limit of its effect ("up to") is at most '
-        "its limit, and fails if the lower limit is above it.",
+        "its limit, and fails if the lower limit is above it. unfit: pairs left out, as the verdict before the edit "
+        "cannot show its effect. none: without a verdict; limits count them as worst and best case.",
         tone=Tone.QUIET,
     )
 
@@ -239,100 +203,88 @@ def _calibration(page: Page, table: TaskTable) -> None:
 
 
 def _effects(page: Page, results: Sequence[Result]) -> None:
-    rows: list[tuple[str, ...]] = [("edit", "pairs", "effect", "95 % interval", "up to", "limit", "")]
+    heads = ("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")
+    rows: list[tuple[str, ...]] = [heads]
     for each in results:
-        ends, upper = each.interval.ends, each.limits.upper
-        interval = NONE if ends is None else f"{_share(ends[0])} to {_share(ends[1])}"
-        row = (each.probe.name, f"{each.counted:,}", _share(each.value), interval, _share(upper))
-        rows.append((*row, _share(each.probe.limit), _READINGS[each.verdict]))
+        ends = each.interval.ends
+        counts = (f"{each.counted:,}", str(each.unfit or NONE), str(each.failed or NONE))
+        interval = NONE if ends is None else " to ".join(map(_share, ends))
+        limits = (_share(each.upper), _share(each.probe.limit), each.verdict.value)
+        rows.append((each.probe.name, *counts, _share(each.value), interval, *limits))
     page.table(rows, [Tone.STRONG, *(_TONES[each.verdict] for each in results)])
-    page.entries([(each.probe.name, _details(each)) for each in results])
-
-
-def _details(result: Result) -> str:
-    lines = [f"{result.probe.summary} Effect: {_COUNTS[result.probe.effect]}."]
-    if result.by_language is not None:
-        parts = ", ".join(f"{name} {_share(each.value)}" for name, each in result.by_language.items())
-        lines.append(f"By language of the instruction: {parts}.")
-    if result.by_kind is not None:
-        lines.append(f"By kind: {', '.join(f'{name} {_share(each.value)}' for name, each in result.by_kind.items())}.")
-    if result.unfit:
-        why = "relevant" if result.probe.effect is Effect.RAISED else "not supported"
-        lines.append(f"{count(result.unfit, 'pair')} left out: judged {why} before the edit.")
-    if result.failed:
-        lines.append(f"{count(result.failed, 'pair')} without a verdict; the limits count them as worst and best case.")
-    if result.verdict is GateVerdict.CANNOT_TELL:
-        lines.append("Use more pairs (--number) to decide.")
-    return " ".join(lines)
+    for result in results:
+        if result.by_language is not None:
+            parts = ", ".join(f"{name} {_share(each.value)}" for name, each in result.by_language.items())
+            page.text(f"{result.probe.name} by language: {parts}.", indent=2)
 
 
 # -- judges of runs -----------------------------------------------------------------------------------
 
 
-def judges_page(found: JudgesAgreement, width: int) -> Page:
-    """Return a page with each pair of judges by kind of question."""
+def judges_page(found: JudgesAgreement, width: int, *, full: bool = False) -> Page:
+    """Return a page with the agreement of two judges by kind of question."""
     page = Page(width)
-    runs = count(sum(len(each.runs) for each in found.raters), "run")
-    page.text(f"{count(len(found.raters), 'judge')} compared, from {runs}", tone=Tone.STRONG)
+    first, second = map(clean, found.judges)
+    same = found.common - sum(kind.differ for kind in found.kinds)
+    page.text(
+        f"{first} and {second} give the same label to {same:,} of {count(found.common, 'question')}.", tone=Tone.STRONG
+    )
+    alone = ((found.only_first, "in the first run only"), (found.only_second, "in the second run only"))
+    others = [f"{amount:,} {where}" for amount, where in (*alone, (found.failed, "without a verdict")) if amount]
+    if others:
+        page.text(f"Not compared: {', '.join(others)}.")
     for sentence in found.remarks:
         page.text(sentence)
-    for pair in found.pairs:
-        page.heading(f"{pair.first} and {pair.second}")
-        page.text(_counts(pair), indent=2)
-        for kind in pair.kinds:
-            _kind(page, kind)
     page.blank()
-    units = "sample" if found.cluster is None else found.cluster
+    rows: list[tuple[str, ...]] = [("kind of question", "questions", "same", "kappa", "95 %", "AC1")]
+    for kind in found.kinds:
+        agreement = kind.agreement
+        kappa = agreement.kappa_quadratic or agreement.kappa
+        name = f"{kind.kind} (weighted)" if agreement.kappa_quadratic is not None else kind.kind
+        row = (name, f"{agreement.items:,}", f"{agreement.items - kind.differ:,}")
+        rows.append((*row, _value(kappa), _ends(kappa), _value(agreement.ac1)))
+    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in found.kinds)])
+    for kind in found.kinds:
+        if kind.samples:
+            more = kind.differ_in - len(kind.samples)
+            names = ", ".join(map(clean, kind.samples)) + (f" and {more:,} more" if more else "")
+            page.text(f"{kind.kind}: they differ in {count(kind.differ_in, 'sample')}: {names}.")
+        if full:
+            _labels(page, kind)
+    page.blank()
     page.text(
         "Neither judge is taken as correct: two judges can agree and both be wrong. Intervals are at 95 % and cover "
-        f"the sampling of questions; those of one {clean(units)} are resampled together."
+        f"the sampling of questions; those of one {clean(found.cluster or 'sample')} are resampled together."
     )
-    _next(page, found)
+    if sample := next((kind.samples[0] for kind in found.kinds if kind.samples), None):
+        page.heading("Next")
+        for run in found.runs:
+            page.line("  " + command("show", str(run), "--sample", sample))
     return page
 
 
-def _counts(pair: JudgePair) -> str:
-    alone = ((pair.only_first, "the first"), (pair.only_second, "the second"))
-    parts = [f"{count(pair.common, 'question')} answered by both"]
-    parts += [f"{amount:,} in the runs of {who} only" for amount, who in alone if amount]
-    if pair.failed:
-        parts.append(f"{pair.failed:,} without a verdict from one or both")
-    return f"{', '.join(parts)}."
-
-
-def _kind(page: Page, kind: KindAgreement) -> None:
-    page.blank()
-    equal = kind.agreement.items - kind.differ
-    page.text(f"{kind.kind}: same label on {equal:,} of {count(kind.agreement.items, 'question')}", indent=2)
+def _labels(page: Page, kind: KindAgreement) -> None:
+    """Add the table of both judges' labels and every measure of one kind of question."""
+    found = kind.agreement
     if len(kind.labels) <= _LARGEST_TABLE:
         rows: list[tuple[str, ...]] = [("first \\ second", *map(clean, kind.labels))]
-        for label, counts in zip(kind.labels, kind.agreement.confusion.counts, strict=True):
+        for label, counts in zip(kind.labels, found.confusion.counts, strict=True):
             rows.append((clean(label), *(f"{each:,}" for each in counts)))
         page.table(rows, [Tone.QUIET, *(Tone.PLAIN for _ in kind.labels)])
-    page.entries(_measures(kind.agreement), indent=4)
-    if kind.samples:
-        more = kind.differ_in - len(kind.samples)
-        names = ", ".join(map(clean, kind.samples)) + (f" and {more:,} more" if more else "")
-        page.text(f"They differ in {count(kind.differ_in, 'sample')}: {names}.", indent=4)
+    named = {"weighted kappa": found.kappa_quadratic, "kappa": found.kappa, "alpha": found.alpha, "AC1": found.ac1}
+    measures = {name: each for name, each in {**named, "accuracy": found.accuracy}.items() if each is not None}
+    page.entries([(name, measurement_text(each)) for name, each in measures.items()])
 
 
-def _measures(found: PairAgreement) -> Iterator[tuple[str, str]]:
-    if found.kappa_quadratic is not None:
-        yield "weighted kappa", measurement_text(found.kappa_quadratic)
-    yield "kappa", measurement_text(found.kappa)
-    yield "alpha" if found.kappa_quadratic is None else "alpha (ordinal)", measurement_text(found.alpha)
-    yield "AC1", measurement_text(found.ac1)
-    yield "accuracy", measurement_text(found.accuracy)
-    if remark := found.accuracy.interval.remark:
-        yield "note", f"{remark}."
-
-
-def _next(page: Page, found: JudgesAgreement) -> None:
-    pair = next((each for each in found.pairs if any(kind.samples for kind in each.kinds)), None)
-    if pair is None:
-        return
-    sample = next(kind.samples[0] for kind in pair.kinds if kind.samples)
-    page.heading("Next")
-    for name in (pair.first, pair.second):
-        run = next(each.runs[0] for each in found.raters if each.name == name)
-        page.line("  " + command("show", str(run.path), "--sample", sample))
+def agreement_note(check: JudgeCheck) -> str:
+    """Return kappa of each task in one line, for the reports of runs by a local judge."""
+    rated: list[str] = []
+    for table in check.tables.values():
+        name, kappa = table.name.replace("_", " "), table.kappa
+        few = f" (only {table.labels:,} labels)" if table.macro["kappa"].value is None else ""
+        if kappa.value is None:
+            rated.append(f"{name} unknown" if table.labels else f"{name} unknown (trained on these labels)")
+        else:
+            ends = "" if kappa.interval.ends is None else " [{:.2f}, {:.2f}]".format(*kappa.interval.ends)
+            rated.append(f"{name} κ {kappa.value:.2f}{ends}{few}")
+    return f"agreement with human labels: {', '.join(rated) or 'unknown'}"

@@ -1,4 +1,4 @@
-"""The probes: the edit each one makes, the effect it counts, and the largest effect that passes.
+"""The edits of a check: what each one changes, the effect that it counts, and whether the effect passes.
 
 A probe turns cases into trials. A trial is the original question and the edited question; for hidden instructions
 also the question with neutral text in their place. The correct effect of each edit on the verdict is known in
@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.check.cases import JudgementKinds
 from merilo.commands.check.edits import (
     LANGUAGES,
     denied,
@@ -23,12 +22,19 @@ from merilo.commands.check.edits import (
     other_number,
 )
 from merilo.data.sample import Sample
+from merilo.judging.verdicts import decision_of, is_positive
+from merilo.stats.column import Column, Missing
+from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
+from merilo.stats.means import mean_interval
+from merilo.stats.paired import paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.commands.check.cases import Case, SeededSampler
+    from merilo.commands.check.edits import Case, SeededSampler
     from merilo.data.sample import JSON
+    from merilo.judging.verdicts import Verdict
+    from merilo.stats.intervals import Interval
 
     Trials = Callable[[Sequence[Case], SeededSampler], Iterable["ProbeTrial"]]
 
@@ -56,8 +62,7 @@ class Effect(StrEnum):
     """Fraction of trials whose verdict the edit changes, minus the fraction that neutral text changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """The texts of one question."""
 
     contexts: tuple[str, ...]
@@ -66,15 +71,12 @@ class Version:
     """The draw; another draw of equal texts is asked again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeTrial:
+class ProbeTrial(NamedTuple):
     """One case with its edited versions."""
 
     case: Case
     versions: tuple[Version, ...]
     """The original, the edited version, and for `Effect.NET` the version with neutral text."""
-    variant: str = ""
-    """The variant of the edit: for instructions their number, from 1; otherwise blank."""
     language: str = ""
     """The language of the added instructions; otherwise blank."""
 
@@ -87,8 +89,8 @@ class Probe:
     effect: Effect
     limit: float
     """The default for the largest effect that passes, a fraction; shown with every result."""
-    summary: str
-    """The edit, as one sentence."""
+    shown: str
+    """The edit, as the page names it."""
     trials: Trials
     """Function that makes trials from cases; unsuitable cases give none."""
     repeats: bool = False
@@ -110,7 +112,7 @@ def edit_sample(probe: Probe, trial: ProbeTrial) -> Sample:
         retrieved_contexts=first.contexts,
         response=first.statement or None,
         language=case.language,
-        metadata={"edit": probe.name, "asks": case.asks.value, "versions": versions},
+        metadata={"edit": probe.name, "asks": case.asks, "versions": versions},
     )
 
 
@@ -132,7 +134,7 @@ def _repeat(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTria
 
 
 def _order(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
-    for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
+    for case in _of(cases, "support", "sufficiency"):
         contexts = case.contexts
         if len(contexts) == 1:
             contexts += tuple(each.contexts[0] for each in _others(case, cases, sampler, _ADDED_CONTEXTS))
@@ -146,14 +148,14 @@ def _order(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial
 
 
 def _duplicate(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
-    for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
+    for case in _of(cases, "support", "sufficiency"):
         again = sampler.one(case.contexts, "duplicate", case.id)
         yield _contexts_changed(case, (*case.contexts, again))
 
 
 def _empty(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
     del sampler
-    for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
+    for case in _of(cases, "support", "sufficiency"):
         yield _contexts_changed(case, ("",))
 
 
@@ -182,7 +184,7 @@ def _question(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTr
 
 def _unrelated(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[tuple[Case, tuple[str, ...]]]:
     """Yield cases with an unrelated context: their own if annotators labelled it so, otherwise that of another case."""
-    for case in _of(cases, JudgementKinds.RELEVANCE):
+    for case in _of(cases, "relevance"):
         if not case.yes:
             yield case, case.contexts
         else:
@@ -208,7 +210,7 @@ def _instructions(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[Pro
         control = neutral(language, len(instruction), start)
         changed, unchanged = (_added(case, text, sampler, "instructions") for text in (instruction, control))
         versions = tuple(Version(each, case.statement) for each in (case.contexts, changed, unchanged))
-        yield ProbeTrial(case, versions, str(number + 1), language)
+        yield ProbeTrial(case, versions, language)
 
 
 # -- facts --------------------------------------------------------------------------------------------
@@ -236,46 +238,28 @@ def _name(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]
 
 def _stated(cases: Sequence[Case]) -> Iterator[Case]:
     """Return the statements that annotators labelled as supported."""
-    return (case for case in _of(cases, JudgementKinds.SUPPORT) if case.yes)
+    return (case for case in _of(cases, "support") if case.yes)
 
 
 # -- the list -----------------------------------------------------------------------------------------
 
 PROBES: Final[tuple[Probe, ...]] = (
-    Probe("repeat", Effect.CHANGED, 0.02, "The same question is asked again.", _repeat, repeats=True),
-    Probe("order", Effect.CHANGED, 0.05, "The contexts are reordered.", _order),
-    Probe("duplicate", Effect.CHANGED, 0.05, "One context is duplicated.", _duplicate),
-    Probe(
-        "padding",
-        Effect.CHANGED,
-        0.10,
-        "Neutral text is added to a context, about as long as the first context.",
-        _padding,
-    ),
-    Probe("empty", Effect.YES, 0.02, "All contexts are replaced by an empty one.", _empty),
-    Probe(
-        "stuffing",
-        Effect.RAISED,
-        0.10,
-        "The shuffled words of the question are added to an unrelated context.",
-        _stuffing,
-    ),
-    Probe("question", Effect.RAISED, 0.10, "The question is added to an unrelated context.", _question),
-    Probe(
-        "instructions",
-        Effect.NET,
-        0.01,
-        "A context tells the judge which verdict to give: 30 instructions in English, Russian and Spanish.",
-        _instructions,
-    ),
-    Probe("negation", Effect.KEPT, 0.20, "A supported statement is negated.", _negation),
-    Probe("number", Effect.KEPT, 0.20, "A number in a supported statement is changed.", _number),
-    Probe("name", Effect.KEPT, 0.20, "A name in a supported statement is replaced.", _name),
+    Probe("repeat", Effect.CHANGED, 0.02, "same question again", _repeat, repeats=True),
+    Probe("order", Effect.CHANGED, 0.05, "order of contexts", _order),
+    Probe("duplicate", Effect.CHANGED, 0.05, "repeated context", _duplicate),
+    Probe("padding", Effect.CHANGED, 0.10, "added neutral text", _padding),
+    Probe("empty", Effect.YES, 0.02, "empty context", _empty),
+    Probe("stuffing", Effect.RAISED, 0.10, "words of the question in an unrelated context", _stuffing),
+    Probe("question", Effect.RAISED, 0.10, "question in an unrelated context", _question),
+    Probe("instructions", Effect.NET, 0.01, "injected instruction", _instructions),
+    Probe("negation", Effect.KEPT, 0.20, "negated statement", _negation),
+    Probe("number", Effect.KEPT, 0.20, "changed number", _number),
+    Probe("name", Effect.KEPT, 0.20, "changed name", _name),
 )
 BY_NAME: Final[Mapping[str, Probe]] = {probe.name: probe for probe in PROBES}
 
 
-def _of(cases: Iterable[Case], *asks: JudgementKinds) -> Iterator[Case]:
+def _of(cases: Iterable[Case], *asks: str) -> Iterator[Case]:
     return (case for case in cases if case.asks in asks)
 
 
@@ -313,3 +297,138 @@ def _contexts_changed(case: Case, contexts: tuple[str, ...]) -> ProbeTrial:
 def _statement_changed(case: Case, statement: str | None) -> Iterator[ProbeTrial]:
     if statement is not None:
         yield ProbeTrial(case, (Version(case.contexts, case.statement), Version(case.contexts, statement)))
+
+
+# -- effects ------------------------------------------------------------------------------------------
+
+
+class TrialVerdicts(NamedTuple):
+    """A trial and the verdicts on its versions; None if a question got no verdict."""
+
+    trial: ProbeTrial
+    verdicts: tuple[Verdict, ...] | None
+
+
+class Part(NamedTuple):
+    """The effect over a part of the trials."""
+
+    trials: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of one probe."""
+
+    probe: Probe
+    trials: int
+    """Number of trials that were asked about."""
+    failed: int
+    """Number of trials with a question that got no verdict; the limits count them as worst and best case."""
+    unfit: int
+    """Number of trials whose original verdict makes the edit pointless, such as a context that is already relevant."""
+    value: float | None
+    """The effect over the other trials; None if there are none."""
+    interval: Interval
+    """Two-sided 95 % interval; covers the sampling of questions and texts."""
+    lower: float | None
+    """One-sided 95 % limit of the effect; None if there is too little data."""
+    upper: float | None
+    """As `lower`, on the other side."""
+    verdict: GateVerdict
+    """Pass, fail or cannot tell."""
+    neutral: float | None = None
+    """For `Effect.NET`: the fraction of verdicts that neutral text changes."""
+    by_language: Mapping[str, Part] | None = None
+    """The effect by language of the added text; None unless the probe adds text in several languages."""
+    by_kind: Mapping[str, Part] | None = None
+    """The effect by kind of judgement; None if there is one kind."""
+
+    @property
+    def counted(self) -> int:
+        """Number of trials that the effect is computed over."""
+        return self.trials - self.failed - self.unfit
+
+
+def result_of(probe: Probe, judged: Sequence[TrialVerdicts]) -> Result:
+    """Return the effect of a probe over at least one trial, and whether it is within the limit of the probe.
+
+    It passes if the one-sided 95 % upper limit of the effect is at most that limit (for `Effect.NET`: below it). It
+    fails if the lower limit is above it. Otherwise the result is "cannot tell". Trials of one question or text are one
+    cluster.
+    """
+    fitting = [each for each in judged if each.verdicts is None or _fits(probe, each.verdicts)]
+    answered = [(each.trial, each.verdicts) for each in fitting if each.verdicts is not None]
+    groups = [trial.case.cluster for trial, _ in answered]
+    net = probe.effect is Effect.NET
+    values = [_value(probe, verdicts) for _, verdicts in answered]
+    if net:
+        interval = paired_test(values, (-1.0, 1.0), clusters=groups).interval
+    else:
+        interval = mean_interval(values, (0.0, 1.0), clusters=groups).interval
+    decision = _decision(probe, fitting)
+    limits = (decision.lower, decision.upper)
+    lower, upper = [None if end is None else 0.0 - end for end in reversed(limits)] if net else limits
+    by_neutral = [_differs(verdicts, 2) for _, verdicts in answered] if net else []
+    trials = [trial for trial, _ in answered]
+    return Result(
+        probe=probe,
+        trials=len(judged),
+        failed=sum(each.verdicts is None for each in judged),
+        unfit=len(judged) - len(fitting),
+        value=sum(values) / len(values) if values else None,
+        interval=interval,
+        lower=lower,
+        upper=upper,
+        verdict=decision.verdict,
+        neutral=sum(by_neutral) / len(by_neutral) if by_neutral else None,
+        by_language=_parts([trial.language for trial in trials], values) if net else None,
+        by_kind=_parts([trial.case.asks for trial in trials], values),
+    )
+
+
+def _fits(probe: Probe, verdicts: Sequence[Verdict]) -> bool:
+    if probe.effect is Effect.RAISED:
+        return not is_positive(verdicts[0])
+    return probe.effect is not Effect.KEPT or is_positive(verdicts[0])
+
+
+def _value(probe: Probe, verdicts: Sequence[Verdict]) -> float:
+    if probe.effect is Effect.NET:
+        return _differs(verdicts, 1) - _differs(verdicts, 2)
+    return _differs(verdicts, 1) if probe.effect is Effect.CHANGED else float(is_positive(verdicts[1]))
+
+
+def _differs(verdicts: Sequence[Verdict], version: int) -> float:
+    return float(decision_of(verdicts[version]) != decision_of(verdicts[0]))
+
+
+def _decision(probe: Probe, fitting: Sequence[TrialVerdicts]) -> Decision:
+    """Decide on the effect as a gate on a fraction; for `Effect.NET` as a gate on a drop (lower is better)."""
+    clusters = [each.trial.case.cluster for each in fitting]
+
+    def column(version: int | None = None) -> Column:
+        """Return the effect of each trial; with `version` 1.0 for a verdict that this version changes."""
+        found = [
+            Missing.FAILED
+            if each.verdicts is None
+            else _value(probe, each.verdicts)
+            if version is None
+            else _differs(each.verdicts, version)
+            for each in fitting
+        ]
+        return Column.of(found, (0.0, 1.0), higher_is_better=False)
+
+    if probe.effect is Effect.NET:
+        return gate_drop(column(2), column(1), probe.limit, clusters=clusters)
+    return gate_minimum(column(), probe.limit, clusters=clusters)
+
+
+def _parts(keys: Sequence[str], values: Sequence[float]) -> Mapping[str, Part] | None:
+    """Return the effect by a key of the trials; None if all have the same key."""
+    found: dict[str, list[float]] = {}
+    for key, value in zip(keys, values, strict=True):
+        found.setdefault(key, []).append(value)
+    if len(found) < 2:
+        return None
+    return {name: Part(len(own), sum(own) / len(own)) for name, own in sorted(found.items())}

@@ -12,12 +12,13 @@ from merilo.rendering.correction import measured_record
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.check.effects import Part, Result
-    from merilo.commands.check.judges import JudgePair, JudgesAgreement, KindAgreement
+    from merilo.commands.check.judges import JudgesAgreement, KindAgreement
+    from merilo.commands.check.probes import Part, Result
     from merilo.commands.check.run import JudgeCheck
     from merilo.commands.check.tables import Figures, TaskTable
     from merilo.metrics.base import Outcome
     from merilo.stats.agreement import Calibration, Confusion
+    from merilo.stats.intervals import Interval
     from merilo.stats.resampling import Measurement
 
     JSON = dict[str, Any]  # Any: JSON
@@ -28,22 +29,23 @@ _DIGITS = 6
 def check_record(check: JudgeCheck) -> JSON:
     """Return a check as a JSON-able object.
 
-    `people` and `all` (null if records with rule-generated labels were skipped) map task → source → figures. `tasks`
-    contains the figures over all sources of a task, except those marked `seen`. `probes` maps an edit → its effect, the
-    limits of the effect and the verdict.
+    `people` maps task → source → figures. `tasks` contains the figures over all sources of a task, except those marked
+    `seen`. `probes` maps an edit → its effect, the limits of the effect and the verdict.
     """
+    tables = check.tables.values()
     return {
         "judge": {
             "name": check.judge.name,
             "fingerprint": dict(check.judge.fingerprint()),
             "rates": check.judge.agreement_note,
         },
+        "against": check.against,
         "works": check.works,
         "kinds": {kind: _trial(each) for kind, each in check.kinds.items()},
         **({} if check.golden is None else {"golden": {"pairs": check.golden.pairs, "agree": check.golden.agree}}),
         "verdict": check.verdict.value,
-        "labels": [dict(zip(("file", "sha256", "records"), each, strict=True)) for each in check.files],
-        "constructed": {"records": check.constructed, "included": check.everything is not None},
+        "labels": [each._asdict() for each in check.files],
+        "constructed": {"records": check.constructed, "included": False},
         "rules": {
             "macro": f"mean over sources with at least {MIN_OF_EACH} of yes and of no",
             "clusters": "records of one source that share a query or a text are drawn together",
@@ -53,12 +55,8 @@ def check_record(check: JudgeCheck) -> JSON:
                 "level": check.resampling.level,
             },
         },
-        "people": _sources(check.people),
-        "all": None if check.everything is None else _sources(check.everything),
-        "tasks": {
-            "people": _tasks(check.people),
-            "all": None if check.everything is None else _tasks(check.everything),
-        },
+        "people": {each.name: {name: _figures(own) for name, own in each.sources.items()} for each in tables},
+        "tasks": {"people": {each.name: _task(each) for each in tables}},
         "cases": check.cases,
         "probes": {result.probe.name: _effect(result) for result in check.edits},
         "left_out": dict(check.left_out),
@@ -73,35 +71,28 @@ def _trial(outcome: Outcome) -> JSON:
     return {"works": False, "failure": outcome.error.to_fields() if isinstance(outcome, Failed) else None}
 
 
-def _sources(tables: Sequence[TaskTable]) -> JSON:
-    return {table.reading.name: {source: _figures(each) for source, each in table.sources.items()} for table in tables}
-
-
-def _tasks(tables: Sequence[TaskTable]) -> JSON:
-    return {
-        table.reading.name: {
-            "rule": table.reading.rule,
-            "sources": [name for name, each in table.sources.items() if each.counts],
-            "macro": {name: _measured(each) for name, each in table.macro.items()},
-            "pooled": _figures(table.pooled),
-            "calibration": _calibration(table),
-            "languages": {name: _figures(each) for name, each in table.languages.items()},
-        }
-        for table in tables
+def _task(table: TaskTable) -> JSON:
+    record: JSON = {
+        "rule": table.reading.rule,
+        "sources": [name for name, each in table.sources.items() if each.counts],
+        "macro": {name: _measured(each) for name, each in table.macro.items()},
+        "pooled": _figures(table.pooled),
+        "calibration": _calibration(table),
+        "languages": {name: _figures(each) for name, each in table.languages.items()},
     }
+    if table.difference is not None:
+        record["against"] = {"kappa": _measured(table.difference), "verdict": table.verdict}
+    return record
 
 
 def _measured(each: Measurement) -> JSON:
-    """Return a measure with its interval; `note`: why there is no interval, `remark`: a caveat on it."""
-    ends = each.interval.ends
-    record: JSON = {
-        "value": _short(each.value),
-        "interval": None if ends is None else [_short(end) for end in ends],
-    }
-    for name in ("note", "remark"):
-        if text := getattr(each.interval, name):
-            record[name] = text
-    return record
+    return {"value": _short(each.value)} | _interval(each.interval)
+
+
+def _interval(interval: Interval) -> JSON:
+    """Return an interval; `note`: why there is none, `remark`: a caveat on it."""
+    record: JSON = {"interval": None if interval.ends is None else [_short(end) for end in interval.ends]}
+    return record | {name: text for name in ("note", "remark") if (text := getattr(interval, name))}
 
 
 def _figures(figures: Figures) -> JSON:
@@ -141,18 +132,16 @@ def _perfect(found: Calibration | None) -> JSON:
 
 def _calibration(table: TaskTable) -> JSON | None:
     """Return the bins of the task, pooled over its sources; None if the judge gives no probability."""
-    found = table.pooled.agreement.calibration
+    agreement = table.pooled.agreement
+    found, size = agreement.calibration, agreement.with_probability
     if found is None:
         return None
-    record: JSON = _measured(table.pooled.agreement.calibration_error) | _perfect(found)
-    record["n"] = table.pooled.agreement.with_probability
-    if record["n"] < MIN_POOLED:
-        record["remark"] = f"fewer than {MIN_POOLED:,} items"
-    record["bins"] = [
+    few = {"remark": f"fewer than {MIN_POOLED:,} items"} if size < MIN_POOLED else {}
+    bins = [
         {"n": each.items, "probability": _short(each.probability), "observed": _short(each.observed)}
         for each in found.bins
     ]
-    return record
+    return _measured(agreement.calibration_error) | _perfect(found) | {"n": size} | few | {"bins": bins}
 
 
 def _confusion(found: Confusion, labels: Sequence[object]) -> JSON:
@@ -161,14 +150,13 @@ def _confusion(found: Confusion, labels: Sequence[object]) -> JSON:
 
 
 def _effect(result: Result) -> JSON:
-    ends = result.interval.ends
     record: JSON = {
-        "summary": result.probe.summary,
+        "summary": result.probe.shown,
         "effect": result.probe.effect.value,
         "value": _short(result.value),
-        "interval": None if ends is None else [_short(end) for end in ends],
-        "lower": _short(result.limits.lower),
-        "upper": _short(result.limits.upper),
+        **_interval(result.interval),
+        "lower": _short(result.lower),
+        "upper": _short(result.upper),
         "limit": result.probe.limit,
         "verdict": result.verdict.value,
         "trials": result.trials,
@@ -176,11 +164,9 @@ def _effect(result: Result) -> JSON:
         "unfit": result.unfit,
         "failed": result.failed,
     }
-    for name in ("note", "remark"):
-        if text := getattr(result.interval, name):
-            record[name] = text
     if result.probe.effect is Effect.NET:
-        record |= {"changed_by_it": _short(result.changed), "changed_by_neutral_text": _short(result.neutral)}
+        changed = None if result.value is None or result.neutral is None else result.value + result.neutral
+        record |= {"changed_by_it": _short(changed), "changed_by_neutral_text": _short(result.neutral)}
     record["by_kind"] = _parts(result.by_kind)
     if result.by_language is not None:
         record["by_language"] = _parts(result.by_language)
@@ -200,24 +186,22 @@ def _short(value: float | None) -> float | None:
 
 
 def judges_record(found: JudgesAgreement) -> JSON:
-    """Return the agreement of judges; rows of a table are the first judge's labels, columns the second's."""
-    return {
-        "judges": [{"name": each.name, "runs": [str(run.path) for run in each.runs]} for each in found.raters],
-        "cluster": found.cluster,
-        "pairs": [_pair(each) for each in found.pairs],
-        "remarks": list(found.remarks),
+    """Return the agreement of two judges; rows of a table are the first judge's labels, columns the second's."""
+    first, second = found.judges
+    pair = {
+        "first": first,
+        "second": second,
+        "questions": found.common,
+        "only_first": found.only_first,
+        "only_second": found.only_second,
+        "failed": found.failed,
+        "kinds": {each.kind: _kind(each) for each in found.kinds},
     }
-
-
-def _pair(pair: JudgePair) -> JSON:
     return {
-        "first": pair.first,
-        "second": pair.second,
-        "questions": pair.common,
-        "only_first": pair.only_first,
-        "only_second": pair.only_second,
-        "failed": pair.failed,
-        "kinds": {each.kind: _kind(each) for each in pair.kinds},
+        "judges": [{"name": name, "runs": [str(run)]} for name, run in zip(found.judges, found.runs, strict=True)],
+        "cluster": found.cluster,
+        "pairs": [pair],
+        "remarks": list(found.remarks),
     }
 
 

@@ -3,6 +3,8 @@
 All items are samples of one run, so limits, cache, resuming and progress are those of an evaluation::
 
     options → trial kinds, labelled records, edited pairs → samples → one run → tables of labels, effects of edits
+
+Another judge (`against`) is asked about the same labelled records in a second run, which shares the limits.
 """
 
 from __future__ import annotations
@@ -18,20 +20,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.check.asking import (
+from merilo.commands.check.edits import SeededSampler, labelled_cases
+from merilo.commands.check.items import (
     KIND,
     TRIAL,
     CheckedVerdicts,
+    items_of,
     label_id,
-    sample_of,
+    label_sample,
     trial_sample,
 )
-from merilo.commands.check.cases import SeededSampler, labelled_cases
-from merilo.commands.check.effects import Result, TrialVerdicts, result_of
-from merilo.commands.check.items import ItemStatus, items_of
 from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
-from merilo.commands.check.probes import BY_NAME, PROBES, edit_id, edit_sample
-from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
+from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
+from merilo.commands.check.tables import READINGS, table_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
@@ -44,6 +45,7 @@ from merilo.judges.local.judge import LocalJudge
 from merilo.judges.routed import each_judge, part_for, parts_of
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
+from merilo.renderers import render
 from merilo.runs.outcomes import outcome_from
 from merilo.short_repr import short_repr
 from merilo.stats.gate import GateVerdict
@@ -53,18 +55,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.commands.check.cases import Case
+    from merilo.commands.check.edits import Case
     from merilo.commands.check.items import Item
     from merilo.commands.check.options import CheckOptions
-    from merilo.commands.check.probes import Probe, ProbeTrial
-    from merilo.commands.check.tables import PositiveRule
+    from merilo.commands.check.probes import Probe, ProbeTrial, Result
+    from merilo.commands.check.tables import TaskTable
     from merilo.commands.evaluate.options import Options
     from merilo.engine.amounts import Estimate
-    from merilo.judges.base import Judge
-    from merilo.judges.local.golden import GoldenCheck
+    from merilo.judges.base import Judge, JudgeLike
+    from merilo.judges.local.scores import GoldenCheck
     from merilo.judging.questions import Question
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
+
+    Usage = Mapping[str, Any]  # Any: numbers and nulls
 
 EDITS: Final = "edits"
 PAIRS: Final = 40
@@ -77,7 +81,7 @@ _SAMPLE: Final = ("examples", "labels")
 class LabelFile(NamedTuple):
     """A label file that was read."""
 
-    name: str
+    file: str
     sha256: str
     records: int
 
@@ -92,30 +96,31 @@ class JudgeCheck:
     """Kind of question → the outcome of its trial; empty if it was not asked for."""
     golden: GoldenCheck | None
     """How the logits of a local model differ from those in its card; None if there are none."""
-    people: tuple[TaskTable, ...]
-    """Over records with human labels."""
-    everything: tuple[TaskTable, ...] | None
-    """Over all records, those with rule-generated labels included; None if these were not used."""
+    tables: Mapping[str, TaskTable]
+    """Agreement with human labels, by task."""
     constructed: int
-    """Number of records with rule-generated labels that were used, or left out if `everything` is None."""
+    """Number of records with rule-generated labels that were left out."""
     cases: int
     """Number of judgements that could be edited."""
     edits: tuple[Result, ...]
     left_out: Mapping[str, str]
     """Task, edit or kind that was left out → reason."""
-    usage: Mapping[str, Any]  # Any: numbers and nulls
+    usage: Usage
+    """Requests, tokens, cost and seconds, of both judges together."""
     items: Mapping[str, Sequence[Item]]
     """All labels with the verdicts of the judge, by task."""
     failed: tuple[int, int] = (0, 0)
     """Number of items with a question that got no verdict, and number of items asked about."""
     stopped: str | None = None
     """The limit that was reached before all questions were asked, as a sentence."""
+    against: str | None = None
+    """The name of the other judge; None without one."""
     resampling: Resampling = _AS_USUAL
 
     @property
     def verdict(self) -> GateVerdict:
         """Fail if an edit fails; otherwise cannot tell if one cannot tell; otherwise pass."""
-        found = {each.decision.verdict for each in self.edits}
+        found = {each.verdict for each in self.edits}
         return next((each for each in (GateVerdict.FAIL, GateVerdict.CANNOT_TELL) if each in found), GateVerdict.PASS)
 
     @property
@@ -125,13 +130,24 @@ class JudgeCheck:
             self.golden is None or self.golden.agree
         )
 
+    @property
+    def worst(self) -> list[Item]:
+        """The labels on which judge and annotators differ, the most certain verdicts first."""
+        every = [item for own in self.items.values() for item in own]
+        differ = [item for item in every if item.judge is not None and (item.judge >= 1) != (item.people >= 1)]
+        return sorted(differ, key=lambda item: -abs((0.5 if item.probability is None else item.probability) - 0.5))
+
+    def __str__(self) -> str:
+        """Return the page that `merilo judge check` prints, 80 columns wide."""
+        return str(render(self, "text"))
+
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
         return short_repr(
             self,
             judge=type(self.judge).__name__,
             files=self.files,
-            tasks=self.people,
+            tables=self.tables,
             edits=self.edits,
             stopped=self.stopped,
         )
@@ -145,13 +161,20 @@ async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -
     Raises UsageError, DataError and what an evaluation raises.
     """
     work = _Work.of(options)
+    other = None if options.against is None else work.against(options.against)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
-        run = await run_evaluation(work.dataset(), work.evaluation(Path(directory, "run")))
-        return work.result(run, resampling)
+        first, second = Path(directory, "run"), Path(directory, "against")
+        run = await run_evaluation(work.dataset(), work.evaluation(first))
+        if other is None:
+            return work.result(run, resampling)
+        shared = replace(other.evaluation(second), shared_with=(first,))
+        return work.result(run, resampling, _Asked.of(other, await run_evaluation(other.dataset(), shared)))
 
 
 async def estimate_check(options: CheckOptions) -> Estimate:
     """Estimate requests and cost of `run_check`, without a request. Raises what it raises before its first request."""
+    if options.against is not None:
+        raise UsageError("--plan estimates one judge. Leave out --against, and estimate that judge by itself.")
     work = _Work.of(options)
     out = None if options.out is None else Path(options.out, "run")
     found = await run_estimate(work.dataset(), work.evaluation(out), sample=None)
@@ -180,27 +203,37 @@ class _Work:
         judge = judges_of(options)["judge"]
         kinds = tuple(name for name, kind in KINDS.items() if kind in judge.answers and kind not in SPECIAL)
         kinds = kinds if not options.tasks or TRIAL in options.tasks else ()
-        files_read, every = _read(options)
+        read = [] if {*options.tasks} == {TRIAL} else label_files(options.labels)
+        every = [record for _, own in read for record in own]
         records, left_out = _records(options, every, judge)
+        probes = [each for each in PROBES if not options.tasks or {EDITS, each.name} & {*options.tasks}]
         cases, unfit = answerable(labelled_cases(every), judge, lambda case: case.asks, lambda case: KINDS[case.asks])
-        trials, pointless = _trials(_chosen_edits(options), cases, judge, options.number or PAIRS)
-        left_out |= (unfit if _chosen_edits(options) else {}) | pointless
+        trials, pointless = _trials(probes, cases, judge, options.number or PAIRS)
+        left_out |= (unfit if probes else {}) | pointless
         if not (kinds or records or trials):
             raise UsageError(f"Nothing to ask: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
         constructed = sum(record.constructed for record in _of_tasks(options, every))
-        return cls(judge, options, files_read, kinds, records, constructed, len(cases), trials, left_out)
+        label_names = tuple(each for each, _ in read)
+        return cls(judge, options, label_names, kinds, records, constructed, len(cases), trials, left_out)
+
+    def against(self, judge: JudgeLike) -> _Work:
+        """Return the same labelled records for another judge. Raises UsageError if there are none for it."""
+        tasks = [*dict.fromkeys(record.task.value for record in self.records)]
+        if not tasks:
+            raise UsageError("--against compares agreement with labels, and no label is chosen.")
+        return _Work.of(replace(self.options, judge=judge, against=None, tasks=tasks))
 
     def dataset(self) -> Dataset:
         """Return all items as samples."""
         samples = [trial_sample(kind, pair=KINDS[kind] in self.judge.together) for kind in self.kinds]
-        samples += map(sample_of, self.records)
+        samples += map(label_sample, self.records)
         samples += (edit_sample(BY_NAME[name], trial) for name, own in self.trials.items() for trial in own)
         return Dataset("judge check", samples.__iter__)
 
-    def evaluation(self, out: str | PathLike[str] | None) -> Options:
+    def evaluation(self, out: Path | None) -> Options:
         """Return the options of the run over these items."""
         kinds = {*self.kinds, *(KIND[record.task].kind for record in self.records)}
-        kinds |= {trial.case.asks.value for own in self.trials.values() for trial in own}
+        kinds |= {trial.case.asks for own in self.trials.values() for trial in own}
         metric = CheckedVerdicts("+".join(name for name in KINDS if name in kinds))
         options = replace(for_one_judge(self.options, self.judge), metrics=[metric], out=out)
         # A stored answer does not show that the judge can be reached.
@@ -210,43 +243,71 @@ class _Work:
             else options
         )
 
-    def result(self, run: Run, resampling: Resampling) -> JudgeCheck:
+    def result(self, run: Run, resampling: Resampling, other: _Asked | None = None) -> JudgeCheck:
         """Return what the outcomes of the run show; items that were not asked about are not part of it."""
-        outcomes = {record["sample"]: outcome_from(record) for record in run.records()}
-        items = self._items(outcomes)
+        outcomes = outcomes_of(run)
+        asked = _Asked.of(self, run)
         local = [each for each in parts_of(self.judge) if isinstance(each, LocalJudge)] if self.kinds else []
         golden = [found for each in local if (found := each.golden_check()) is not None]
-
-        def tables(readings: Sequence[PositiveRule], *, constructed: bool) -> tuple[TaskTable, ...]:
-            return tuple(_tables(readings, items, resampling, self.judge, constructed=constructed))
-
+        left_out, both = dict(self.left_out), [asked] if other is None else [asked, other]
+        if other is not None:
+            left_out |= {f"{name} of {other.judge}": reason for name, reason in other.left_out.items()}
         return JudgeCheck(
             judge=self.judge,
             files=self.files,
             kinds={kind: each for kind in self.kinds if (each := outcomes.get(f"{TRIAL}/{kind}")) is not None},
             golden=max(golden, key=lambda each: each.difference, default=None),
-            people=tables(PEOPLE, constructed=False),
-            everything=tables(ALL, constructed=True) if self.options.include_constructed else None,
+            tables={each.name: each for each in _tables(self.judge, asked.items, resampling, other)},
             constructed=self.constructed,
             cases=self.cases,
             edits=tuple(_effects(self.trials, outcomes)),
-            left_out=self.left_out,
-            usage=usage_of(run),
-            items=items,
-            failed=(sum(isinstance(each, Failed) for each in outcomes.values()), len(outcomes)),
-            stopped=run.usage.get("stopped"),
+            left_out=left_out,
+            usage=_sum([each.usage for each in both]),
+            items=asked.items,
+            failed=(sum(each.failed for each in both), sum(each.asked for each in both)),
+            stopped=next((each.usage["stopped"] for each in both if each.usage["stopped"]), None),
+            against=None if other is None else other.judge,
             resampling=resampling,
         )
 
-    def _items(self, outcomes: Mapping[str, Outcome]) -> dict[str, list[Item]]:
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One judge's answers about the labelled records, with everything that asking took."""
+
+    judge: str
+    items: Mapping[str, Sequence[Item]]
+    usage: Usage
+    failed: int
+    asked: int
+    left_out: Mapping[str, str]
+
+    @classmethod
+    def of(cls, work: _Work, run: Run) -> _Asked:
+        """Return the answers in a run over the items of one call."""
+        outcomes = outcomes_of(run)
         groups: dict[tuple[Task, str], list[Labelled]] = {}
-        for record in self.records:
+        for record in work.records:
             groups.setdefault((record.task, record.source), []).append(record)
         items: dict[str, list[Item]] = {}
         for (task, _), records in sorted(groups.items()):
             own = {each.id: outcome for each in records if (outcome := outcomes.get(label_id(each))) is not None}
             items.setdefault(task.value, []).extend(items_of(records, own))
-        return items
+        failed = sum(isinstance(each, Failed) for each in outcomes.values())
+        usage = {**usage_of(run), "stopped": run.usage.get("stopped")}
+        return cls(work.judge.name, items, usage, failed, len(outcomes), work.left_out)
+
+
+def outcomes_of(run: Run) -> dict[str, Outcome]:
+    """Return the outcome of each sample of a run with one metric."""
+    return {record["sample"]: outcome_from(record) for record in run.records()}
+
+
+def _sum(usages: Sequence[Usage]) -> Usage:
+    """Return the usage of several runs together; None for what is unknown of one."""
+    names = [name for name in usages[0] if name != "stopped"]
+    found = {name: [each[name] for each in usages] for name in names}
+    return {name: None if None in own else sum(own) for name, own in found.items()}
 
 
 # -- which items --------------------------------------------------------------------------------------
@@ -261,39 +322,16 @@ def _check(options: CheckOptions) -> None:
         raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(known)}.")
 
 
-def _chosen_edits(options: CheckOptions) -> list[Probe]:
-    every = not options.tasks or EDITS in options.tasks
-    return [probe for probe in PROBES if every or probe.name in options.tasks]
-
-
-def _read(options: CheckOptions) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
-    """Return the label files and their records of the chosen sources; nothing if only the trial is asked for."""
-    if {*options.tasks} == {TRIAL}:
-        return (), []
-    found = label_files(options.labels)
-    records = [record for _, own in found for record in own]
-    sources = sorted({record.source for record in records})
-    if strange := [each for each in options.sources if each not in sources]:
-        raise UsageError(f"No record is from the source {strange[0]!r}; sources: {', '.join(sources)}.")
-    chosen = [record for record in records if not options.sources or record.source in options.sources]
-    return tuple(each for each, _ in found), chosen
-
-
 def label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
     """Read each file; the sample in the package if no file is named. Raises what `read_labels` raises."""
-    if paths:
-        return _label_files([*map(Path, paths)])
-    with as_file(files("merilo").joinpath(*_SAMPLE)) as folder:
-        return _label_files(sorted(folder.glob("*.jsonl.gz")))
-
-
-def _label_files(paths: list[Path]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
-    read_labels(paths)  # reading all together rejects ids that occur in two files
     found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
-    for path in paths:
-        records = read_labels([path])
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.append((LabelFile(path.name, digest, len(records)), records))
+    with as_file(files("merilo").joinpath(*_SAMPLE)) as sample:
+        chosen = [*map(Path, paths)] or sorted(sample.glob("*.jsonl.gz"))
+        read_labels(chosen)  # reading all together rejects ids that occur in two files
+        for path in chosen:
+            records = read_labels([path])
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found.append((LabelFile(path.name, digest, len(records)), records))
     return found
 
 
@@ -309,9 +347,9 @@ def _records(options: CheckOptions, every: Sequence[Labelled], judge: Judge) -> 
         for each in options.tasks
         if each in [*Task] and each not in {record.task for record in wanted}
     }
-    human = [record for record in wanted if options.include_constructed or not record.constructed]
+    human = [record for record in wanted if not record.constructed]
     if wanted and not human:
-        left_out["labels"] = "all are rule-generated; to use them, add --include-constructed"
+        left_out["labels"] = "all are rule-generated (meta.constructed)"
     chosen, unanswered = answerable(
         drawn(human, options.number), judge, lambda record: record.task, lambda record: KIND[record.task]
     )
@@ -382,16 +420,13 @@ def _judged(probe: Probe, trials: Sequence[ProbeTrial], outcomes: Mapping[str, O
 
 
 def _tables(
-    readings: Sequence[PositiveRule],
-    items: Mapping[str, Sequence[Item]],
-    resampling: Resampling,
-    judge: Judge,
-    *,
-    constructed: bool,
+    judge: Judge, items: Mapping[str, Sequence[Item]], resampling: Resampling, other: _Asked | None
 ) -> Iterator[TaskTable]:
-    for reading in readings:
-        chosen = [item for item in items.get(reading.task.value, ()) if constructed or not item.record.constructed]
-        table = table_of(reading, chosen, resampling, _trained_on(judge, KIND[reading.task]))
+    for reading in READINGS:
+        task = reading.task.value
+        others = None if other is None else {each.key: each for each in other.items.get(task, ())}
+        trained_on = _trained_on(judge, KIND[reading.task])
+        table = table_of(reading, items.get(task, ()), resampling, trained_on, others)
         if table is not None:
             yield table
 
@@ -400,16 +435,3 @@ def _trained_on(judge: Judge, kind: type[Question[Any]]) -> frozenset[str]:
     """Return the data sets that a local model which answers a kind of question was trained on, by its card."""
     models = [each for each in each_judge([part_for(judge, kind) or judge]) if isinstance(each, LocalJudge)]
     return frozenset(name for each in models if kind in each.model_kinds for name in each.card.trained_on)
-
-
-def worst_items(check: JudgeCheck, most: int) -> list[Item]:
-    """Return items on which judge and annotators differ, the most certain verdicts first."""
-    differ = [
-        item
-        for own in check.items.values()
-        for item in own
-        if item.state is ItemStatus.JUDGED and item.judge is not None and (item.judge >= 1) != (item.people >= 1)
-    ]
-    return sorted(differ, key=lambda item: -abs((item.probability if item.probability is not None else 0.5) - 0.5))[
-        :most
-    ]

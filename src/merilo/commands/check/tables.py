@@ -1,11 +1,10 @@
-"""Tables of a check: the items of each table, the rule for "yes", and the figures by source and language."""
+"""Tables of a check: the rule for "yes", the figures by source and language, and the difference from another judge."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.check.items import ItemStatus
 from merilo.data.labels import Task
 from merilo.data.language import identify_language
 from merilo.stats.agreement_intervals import (
@@ -14,6 +13,7 @@ from merilo.stats.agreement_intervals import (
     agreement,
     clustered_share,
     grade_agreement,
+    kappa_difference,
     mean_of,
 )
 
@@ -66,44 +66,32 @@ class PositiveRule:
         return 2 * (item.judge or 0.0) + item.probability
 
 
-def _plain(task: Task, rule: str) -> PositiveRule:
-    return PositiveRule(task.value, task, rule)
-
-
 _SCALED: Final = "a label of 0.75 or more on a scale from 0 to 1 is yes"
-_COMMON: Final = (
-    _plain(
-        Task.SENTENCE_RELEVANCE,
-        "a sentence that annotators marked is yes; the judge's yes is a sentence of its evidence",
-    ),
-    _plain(Task.SUFFICIENCY, _SCALED + "; the judge's yes is sufficient"),
-    _plain(
-        Task.GROUNDEDNESS,
-        _SCALED + "; the judge's yes is that each sentence of the response is supported, its probability their mean",
-    ),
-    _plain(Task.NLI, "entailment is yes; the judge's yes is supported"),
-    _plain(
-        Task.ANSWER_RELEVANCE,
-        _SCALED
-        + "; the judge's yes is that a sentence of the response addresses the query, its probability the highest",
-    ),
-)
-_AT_LEAST_1: Final = "grade 1 or 2 is yes, 0 is no"
-
-PEOPLE: Final = (
+READINGS: Final = (
     PositiveRule(
         "chunk_relevance", Task.CHUNK_RELEVANCE, "grade 2 is yes, 1 is no; 0 is left out", least=2.0, among=1.0
     ),
-    PositiveRule("chunk_relevance>=1", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
-    *_COMMON,
+    PositiveRule("chunk_relevance>=1", Task.CHUNK_RELEVANCE, "grade 1 or 2 is yes, 0 is no"),
+    PositiveRule(
+        "sentence_relevance",
+        Task.SENTENCE_RELEVANCE,
+        "a sentence that annotators marked is yes; the judge's yes is a sentence of its evidence",
+    ),
+    PositiveRule("sufficiency", Task.SUFFICIENCY, f"{_SCALED}; the judge's yes is sufficient"),
+    PositiveRule(
+        "groundedness",
+        Task.GROUNDEDNESS,
+        f"{_SCALED}; the judge's yes is that each sentence of the response is supported, its probability their mean",
+    ),
+    PositiveRule("nli", Task.NLI, "entailment is yes; the judge's yes is supported"),
+    PositiveRule(
+        "answer_relevance",
+        Task.ANSWER_RELEVANCE,
+        f"{_SCALED}; the judge's yes is that a sentence of the response addresses the query, its probability the "
+        "highest",
+    ),
 )
 """The readings of human labels."""
-ALL: Final = (
-    PositiveRule("chunk_relevance", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
-    PositiveRule("chunk_relevance=2", Task.CHUNK_RELEVANCE, "grade 2 is yes, 0 and 1 are no", least=2.0),
-    *_COMMON,
-)
-"""The readings of labels some of which are rule-generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +131,57 @@ class TaskTable:
     """Figures over the items of all sources that the model has not seen; for calibration."""
     languages: Mapping[str, Figures]
     """Figures by language, pooled over the same items; empty if there is one language."""
+    difference: Measurement | None = None
+    """kappa minus that of the other judge, over items with a verdict of both; None without another judge."""
+
+    @property
+    def name(self) -> str:
+        """The task, or one reading of its labels."""
+        return self.reading.name
+
+    @property
+    def labels(self) -> int:
+        """Number of labels with a verdict."""
+        return self.pooled.agreement.items
+
+    @property
+    def agree(self) -> int:
+        """Number of labels on which the judge agrees with people."""
+        counts = self.pooled.agreement.confusion.counts
+        return counts[0][0] + counts[1][1]
+
+    @property
+    def kappa(self) -> Measurement:
+        """Agreement beyond chance: the mean over sources that count, otherwise over all labels."""
+        return self.macro["kappa"] if self.macro["kappa"].value is not None else self.pooled.agreement.kappa
+
+    @property
+    def auroc(self) -> Measurement:
+        """AUROC over the same labels as `kappa`."""
+        return self.macro["auroc"] if self.macro["kappa"].value is not None else self.pooled.agreement.auroc
+
+    @property
+    def verdict(self) -> str:
+        """The comparison with the other judge: better, worse, no difference shown, or cannot tell; "" without one."""
+        if self.difference is None:
+            return ""
+        ends = self.difference.interval.ends
+        if ends is None:
+            return "no difference shown" if self.difference.value == 0 else "cannot tell"
+        return "better" if ends[0] > 0 else "worse" if ends[1] < 0 else "no difference shown"
 
 
 def table_of(
-    reading: PositiveRule, items: Sequence[Item], resampling: Resampling, trained_on: Collection[str] = ()
+    reading: PositiveRule,
+    items: Sequence[Item],
+    resampling: Resampling,
+    trained_on: Collection[str] = (),
+    others: Mapping[tuple[str, int], Item] | None = None,
 ) -> TaskTable | None:
     """Return the table of one reading; None if no item belongs to it.
 
-    `trained_on`: the data sets that the judge's model has seen. Their items have separate figures.
+    `trained_on`: the data sets that the judge's model has seen. Their items have separate figures. `others`: the items
+    of another judge by key.
     """
     every = [item for item in items if reading.holds(item)]
     if not every:
@@ -163,7 +194,8 @@ def table_of(
         sources[f"{name} {SEEN}" if name in sources else name] = replace(figures, seen=True)
     sources = dict(sorted(sources.items()))
     languages = [*_by(own, lambda item: _language(item.record))]
-    counting = [figures.agreement for figures in sources.values() if figures.counts]
+    counted = [name for name, figures in sources.items() if figures.counts]
+    counting = [sources[name].agreement for name in counted]
     ranked = [each.auroc for each in counting if each.auroc.value is not None]
     return TaskTable(
         reading=reading,
@@ -177,7 +209,32 @@ def table_of(
         languages={name: _figures(reading, part, resampling, full=False) for name, part in languages}
         if len(languages) > 1
         else {},
+        difference=None if others is None else _difference(reading, own, others, counted, resampling),
     )
+
+
+def _difference(
+    reading: PositiveRule,
+    items: Sequence[Item],
+    others: Mapping[tuple[str, int], Item],
+    counted: Sequence[str],
+    resampling: Resampling,
+) -> Measurement:
+    """Return the mean difference of kappa over the sources that count; over all items if none does."""
+    pairs = [(item, other) for item in items if (other := others.get(item.key)) is not None]
+    both = [(item, other) for item, other in pairs if item.judge is not None and other.judge is not None]
+
+    def over(part: Sequence[tuple[Item, Item]]) -> Measurement:
+        return kappa_difference(
+            [item.people >= reading.least for item, _ in part],
+            *([(each[judge].judge or 0.0) >= reading.least for each in part] for judge in (0, 1)),
+            clusters=[(item.record.source, item.cluster) for item, _ in part],
+            resampling=resampling,
+        )
+
+    if not counted:
+        return over(both)
+    return mean_of([over([pair for pair in both if pair[0].record.source == name]) for name in counted])
 
 
 def comparable(name: str) -> str:
@@ -219,7 +276,7 @@ def _figures(reading: PositiveRule, items: Sequence[Item], resampling: Resamplin
             resampling=resampling,
         ),
         without=len(items) - len(judged),
-        failed=sum(item.state is ItemStatus.FAILED for item in items),
+        failed=sum(item.failed for item in items),
         grades=_grades(graded, resampling) if full and graded else None,
     )
 

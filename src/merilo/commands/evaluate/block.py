@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.board import DEATHS
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.engine.request_stats import Traffic
+from merilo.engine.progress import Traffic
 from merilo.errors import DataError, MeriloError, ProviderDown, RunError, UsageError
 from merilo.runs.balance import balance_in
 

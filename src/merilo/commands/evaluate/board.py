@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.engine.lease_book import LeaseBook
-from merilo.engine.request_stats import Traffic
+from merilo.engine.leases import LeaseBook
+from merilo.engine.progress import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,9 +38,11 @@ class Board:
     def __init__(self, budget: Budget, workers: int, used: Mapping[int, Used]) -> None:
         """`used`: the amounts of each limit that each block used in earlier calls."""
         names: tuple[SharedLimit, ...] = ("max_cost_usd", "max_requests")
-        self._book = LeaseBook(
-            budget, workers, {name: {block: each[name] for block, each in used.items()} for name in names}
-        )
+        limits: dict[SharedLimit, float | None] = {name: getattr(budget, name) for name in names}
+        before: dict[SharedLimit, dict[int, float]] = {
+            name: {block: each[name] for block, each in used.items()} for name in names
+        }
+        self._book = LeaseBook(limits, workers, before)
         self._done: dict[int, int] = {}
         self._traffic: dict[int, Traffic] = {}
         self._earlier = Traffic()

@@ -26,8 +26,7 @@ from merilo.commands.merge.run import merge_runs
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord
 from merilo.engine.budget import Spending, check_prices
-from merilo.engine.progress import ProgressDispatcher
-from merilo.engine.request_stats import Traffic
+from merilo.engine.progress import ProgressDispatcher, Traffic
 from merilo.errors import LimitReached, UsageError
 from merilo.rendering.wording import count
 from merilo.runs.balance import balance_in

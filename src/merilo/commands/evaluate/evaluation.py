@@ -12,7 +12,7 @@ from merilo.commands.evaluate.local_time import asks_local_model, local_time, ti
 from merilo.engine.budget import Reached, spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
-from merilo.engine.gc_tuning import rare_collections
+from merilo.engine.event_loop import rare_collections
 from merilo.engine.rounds import Batches, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
     from merilo.results.early_stopping import EarlyStopState
-    from merilo.results.planned_stopping import PlannedStopState
     from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.store import Store
@@ -161,11 +160,7 @@ class RunEvaluation:
         return self._deciding is not None and self._deciding.decided
 
     def _decide(
-        self,
-        deciding: EarlyStopState | PlannedStopState,
-        results: list[Result],
-        cluster: int | None,
-        dispatcher: Dispatcher,
+        self, deciding: EarlyStopState, results: list[Result], cluster: int | None, dispatcher: Dispatcher
     ) -> None:
         """Add a sample to the gates; stop sending once all are decided."""
         deciding.add(results, cluster)
@@ -271,13 +266,13 @@ def spent_elsewhere(options: Options) -> Balance:
     return sum(map(balance_in, options.shared_with), Balance())
 
 
-def _deciding(manifest: Manifest, selection: Selection) -> EarlyStopState | PlannedStopState | None:
+def _deciding(manifest: Manifest, selection: Selection) -> EarlyStopState | None:
     """Return what decides the gates of a run; None if it does not stop early."""
     if manifest.until is None:
         return None
-    from merilo.results.planned_stopping import stop_of_record
+    from merilo.results.early_stopping import EarlyStop
 
-    return stop_of_record(manifest.until).deciding(selection.metrics)
+    return EarlyStop.of_record(manifest.until).deciding(selection.metrics)
 
 
 def _timeouts(dispatcher: Dispatcher) -> str:

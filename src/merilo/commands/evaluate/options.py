@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
-    from merilo.results.early_stopping import EarlyStop
     from merilo.runs.run import Run
 
 _DATA: Final = OptionGroup.DATA
@@ -283,7 +282,7 @@ class Reading:
 class Until:
     """The gates whose decision ends the run. Samples, or whole clusters, are taken in random order until then."""
 
-    suite: str | PathLike[str] | EarlyStop | Suite | None = opt(
+    suite: str | PathLike[str] | Suite | None = opt(
         None,
         _OUTPUT,
         "Take samples in random order; stop when each gate of this suite is decided.",
@@ -303,12 +302,11 @@ class Until:
     )
 
     @property
-    def rule(self) -> EarlyStop | Suite | None:
-        """The suite, after `checked` has read it from its file. A `Suite` is decided at planned looks only."""
+    def rule(self) -> Suite | None:
+        """The suite, after `checked` has read it from its file."""
         from merilo.commands.gate.suite import Suite
-        from merilo.results.early_stopping import EarlyStop
 
-        if isinstance(self.suite, EarlyStop | Suite | None):
+        if isinstance(self.suite, Suite | None):
             return self.suite
         raise TypeError(f"The suite in {str(self.suite)!r} has not been read.")
 

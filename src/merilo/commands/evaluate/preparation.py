@@ -12,8 +12,7 @@ from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.installed.worded import worded, wordings_of
-from merilo.engine.repeated import draws_for, draws_of, repeated
-from merilo.engine.unmeasured import reasons_of, unmeasured
+from merilo.engine.repeated import draws_for, draws_of, reasons_of, repeated, unmeasured
 from merilo.errors import UsageError
 from merilo.judges.routed import part_for
 from merilo.judging.registry import KINDS

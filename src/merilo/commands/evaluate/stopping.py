@@ -11,14 +11,12 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, other_questions
-from merilo.results.early_stopping import EarlyStop, random_place
-from merilo.results.planned_stopping import PlannedStop
+from merilo.results.early_stopping import EarlyStop, cluster_ends, random_place
 from merilo.results.scores import read_scores
 from merilo.runs.clusters import clusters_by_sample
 from merilo.runs.metric_names import resolve_metric
 from merilo.runs.run import opened
 from merilo.stats.column import Column, Missing
-from merilo.stats.planned import Looks, planned_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,27 +31,23 @@ if TYPE_CHECKING:
 class Stopping(NamedTuple):
     """The rule for early stopping of one run, and the order of its samples."""
 
-    rule: EarlyStop | PlannedStop
+    rule: EarlyStop
     place: Callable[[str], bytes]
     """The sort key of a sample by its id."""
 
 
 def with_stop(options: Options) -> Options:
-    """Return the options with the suite of `until` read: as `EarlyStop` if every sample is a look, or else as
-    `Suite`.
+    """Return the options with the suite of `until` read from its file, and its clusters.
 
     Raises UsageError for gates, a baseline or clusters that do not fit together, and DataError for an unreadable suite.
     """
     given = None if options.until is None else options.until.suite
     if given is None:
         raise UsageError("--baseline needs a suite with max_drop. Add --until SUITE, or use merilo gate.")
-    if isinstance(given, EarlyStop):
-        suite = Suite(dict(given.minimums), level=given.level, undefined=given.undefined, seed=given.seed)
-        return _with_rule(suite, options)
     if isinstance(given, Suite):
-        return _with_rule(given, options)
+        return _with_suite(given, options)
     try:
-        return _with_rule(read_suite(given), options)
+        return _with_suite(read_suite(given), options)
     except UsageError as error:
         text = str(error)
         raise UsageError(text if text.startswith(f"{given}: ") else f"{given}: {text}") from None
@@ -65,38 +59,9 @@ def stopping_of(options: Options, manifest: Manifest, metrics: Mapping[str, Metr
     `manifest`: that of the run, without the rule. Raises UsageError for gates that cannot be decided and a baseline
     that is not comparable, RunError for an incomplete baseline, and DataError for samples without a cluster or a pair.
     """
-    until = None if options.until is None else options.until.rule
-    if until is None:
+    suite = None if options.until is None else options.until.rule
+    if suite is None:
         return None
-    if isinstance(until, EarlyStop):
-        until.deciding(metrics)  # raises for a minimum that cannot be decided
-        return Stopping(until, until.place)
-    stopping = _planned(until, options, manifest, metrics, store)
-    stopping.rule.deciding(metrics)
-    return stopping
-
-
-def _with_rule(suite: Suite, options: Options) -> Options:
-    baseline = None if options.until is None else options.until.baseline
-    drops = suite.max_drop is not None and suite.max_drop != {}
-    if drops and baseline is None:
-        raise UsageError("max_drop needs a run to compare with: add --baseline RUN.")
-    if baseline is not None and not drops:
-        raise UsageError("--baseline needs the largest allowed drop. Add max_drop = 0.02 to the suite.")
-    if suite.cluster and options.cluster and suite.cluster != options.cluster:
-        raise UsageError(f"Two cluster fields: {suite.cluster!r} in the suite and {options.cluster!r}. Give one.")
-    cluster = options.cluster or suite.cluster or None
-    if drops or cluster is not None:
-        if suite.empty:
-            raise UsageError("Early stopping needs a gate. Add a table [minimums] with m = 0.8.")
-        return replace(options, until=Until(suite, baseline=baseline), cluster=cluster)
-    return replace(options, until=Until(suite.until()))
-
-
-def _planned(
-    suite: Suite, options: Options, manifest: Manifest, metrics: Mapping[str, Metric], store: Store
-) -> Stopping:
-    ids = list(store.incoming_ids())
     clusters: dict[str, str] | None = None
     if options.cluster is not None:
         clusters = clusters_by_sample(store.sample_records(incoming=True), options.cluster)
@@ -106,15 +71,14 @@ def _planned(
         # A cluster's samples follow each other, so that whole clusters are taken.
         return own if clusters is None else random_place(suite.seed, clusters[sample_id]) + own
 
-    order = sorted(ids, key=place)
-    looks = _cluster_looks(order if clusters is None else [clusters[each] for each in order])
+    order = sorted(store.incoming_ids(), key=place)
     drops: dict[str, float] = {}
     baseline: dict[str, tuple[float | Missing, ...]] = {}
     if options.until is not None and options.until.baseline is not None:
         base = opened(options.until.baseline)
         drops = _drops(suite, base, metrics)
         baseline = _baseline_outcomes(base, order, manifest, {text: metrics[text] for text in drops}, store)
-    rule = PlannedStop(
+    rule = EarlyStop(
         minimums=dict(suite.means),
         drops=drops,
         strict=suite.strict,
@@ -122,17 +86,25 @@ def _planned(
         undefined=suite.undefined,
         seed=suite.seed,
         cluster=options.cluster,
-        looks=looks,
+        ends=cluster_ends(None if clusters is None else [clusters[each] for each in order]),
         baseline=baseline,
     )
+    rule.deciding(metrics)  # raises for a gate that cannot be decided
     return Stopping(rule, place)
 
 
-def _cluster_looks(clusters: Sequence[str]) -> Looks:
-    """Return the looks after whole clusters; `clusters`: the cluster of each sample, in the order of the run."""
-    ends = [at for at in range(1, len(clusters)) if clusters[at] != clusters[at - 1]] + [len(clusters)]
-    units = planned_units(len(ends))
-    return Looks(units, tuple(ends[each - 1] for each in units))
+def _with_suite(suite: Suite, options: Options) -> Options:
+    baseline = None if options.until is None else options.until.baseline
+    drops = suite.max_drop is not None and suite.max_drop != {}
+    if drops and baseline is None:
+        raise UsageError("max_drop needs a run to compare with: add --baseline RUN.")
+    if baseline is not None and not drops:
+        raise UsageError("--baseline needs the largest allowed drop. Add max_drop = 0.02 to the suite.")
+    if suite.cluster and options.cluster and suite.cluster != options.cluster:
+        raise UsageError(f"Two cluster fields: {suite.cluster!r} in the suite and {options.cluster!r}. Give one.")
+    if suite.empty:
+        raise UsageError("Early stopping needs a gate. Add a table [minimums] with m = 0.8.")
+    return replace(options, until=Until(suite, baseline=baseline), cluster=options.cluster or suite.cluster or None)
 
 
 def _drops(suite: Suite, base: Run, metrics: Mapping[str, Metric]) -> dict[str, float]:

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.attached_labels import UsableLabels, usable_labels
 from merilo.commands.calibrate.paired_labels import PairedLabels, paired_labels
-from merilo.commands.gate.planned import drop_at_looks, minimum_at_looks
 from merilo.commands.gate.result import Gate, Kind
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import DataError, UsageError
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
-from merilo.results.planned_stopping import planned_of
+from merilo.results.early_stopping import stop_of
 from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
 from merilo.stats.corrected_gates import corrected_drop, corrected_minimum
 from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.early import early_drop, early_minimum
 from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 
 if TYPE_CHECKING:
@@ -50,8 +48,9 @@ class AskedGates:
     ) -> None:
         self._scores, self._pair = scores, pair
         self._minimums, self._drops = minimums, drops
-        sequential = scores.run.manifest.until is not None or (pair is not None and pair.early)
-        use = not judge_only and not sequential
+        stop = stop_of(scores.run.manifest)
+        self._early = 0 if stop is None else stop.largest
+        use = not judge_only and stop is None
         self._labels = usable_labels(scores, list(minimums)) if use and minimums else UsableLabels({}, ())
         self._paired = (
             paired_labels(pair.base, pair.new, list(drops)) if use and pair is not None else PairedLabels({}, {}, ())
@@ -61,12 +60,12 @@ class AskedGates:
     def gates(self, suite: Suite) -> list[Gate]:
         """Return the decisions at the level of a suite."""
         found = [
-            _minimum(self._scores, text, asked, suite, self._labels.labels.get(text))
+            _minimum(self._scores, text, asked, suite, self._labels.labels.get(text), early=self._early)
             for text, asked in self._minimums.items()
         ]
         if self._pair is not None:
             found += [
-                _drop(self._pair, text, asked, suite, self._paired.labels.get(text))
+                _drop(self._pair, text, asked, suite, self._paired.labels.get(text), early=self._early)
                 for text, asked in self._drops.items()
             ]
         return [_withheld(gate, self._scores.run, suite) for gate in found]
@@ -123,24 +122,14 @@ def _policy(suite: Suite, column: Column) -> Policy | None:
     return suite.undefined
 
 
-def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: Labels | None) -> Gate:
+def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: Labels | None, *, early: int) -> Gate:
     column = scores.columns[text]
     check_asked(text, asked, column.span)
-    early, clusters, level = scores.run.manifest.until is not None, scores.clusters, suite.level
-    planned, look = planned_of(scores.run.manifest), 0
-    if planned is not None:
-        policy = _policy(suite, column)
-        decision, (look, size, _) = minimum_at_looks(scores, text, asked, planned, policy=policy, level=level)
-        column = column.first(size)
-    elif early:
-        decision = early_minimum(column, asked, undefined=suite.undefined, level=level)
-    else:
-        decision = gate_minimum(column, asked, clusters=clusters, undefined=_policy(suite, column), level=level)
+    policy, clusters, level = _policy(suite, column), scores.clusters, suite.level
+    decision = gate_minimum(column, asked, clusters=clusters, undefined=policy, level=level, early=early)
     corrected = None
     if labels is not None:
-        corrected = corrected_minimum(
-            column, asked, labels, clusters=clusters, undefined=_policy(suite, column), level=level
-        )
+        corrected = corrected_minimum(column, asked, labels, clusters=clusters, undefined=policy, level=level)
     scored = int(column.scored.sum())
     chosen = corrected or decision
     return Gate(
@@ -153,33 +142,25 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
         samples=scored,
         missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
         deciding=tuple(scores.ids[place] for place in chosen.deciding),
-        sequential=early,
-        look=look,
+        sequential=bool(early),
         basis=basis_of(text, corrected=corrected is not None),
         labelled=0 if labels is None else labels.samples,
         by_judge=decision if corrected is not None else None,
     )
 
 
-def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairLabels | None) -> Gate:
+def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairLabels | None, *, early: int) -> Gate:
     base, new = pair.base.columns[text], pair.new.columns[text]
     if (base.span, base.higher_is_better) != (new.span, new.higher_is_better):
         raise DataError(f"{text} has another scale in the baseline. Convert both to one scale.")
     policy, strict, level = _policy(suite, new), suite.strict, suite.level
     same = text in pair.equal_inputs and _equal_outcomes(base, new)
-    planned, look = planned_of(pair.new.run.manifest), 0
-    if planned is not None:
-        decision, (look, size, _) = drop_at_looks(pair, text, asked, planned, policy=policy, suite=suite)
-        base, new = base.first(size), new.first(size)
-    elif pair.early:
-        decision = early_drop(base, new, asked, strict=strict, undefined=policy, level=level)
-    else:
-        clusters = pair.new.clusters
-        decision = gate_drop(base, new, asked, strict=strict, clusters=clusters, undefined=policy, level=level)
+    clusters = pair.new.clusters
+    decision = gate_drop(base, new, asked, strict=strict, clusters=clusters, undefined=policy, level=level, early=early)
     corrected = None
     if labels is not None:
         corrected = corrected_drop(
-            base, new, asked, labels, strict=strict, clusters=pair.new.clusters, undefined=policy, level=level
+            base, new, asked, labels, strict=strict, clusters=clusters, undefined=policy, level=level
         )
     by_judge, decision = decision, corrected or decision
     if same:
@@ -197,8 +178,7 @@ def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairL
         samples=int((base.scored & new.scored).sum()),
         missing=int(one_sided.sum()),
         deciding=tuple(pair.new.ids[place] for place in decision.deciding),
-        sequential=pair.early,
-        look=look,
+        sequential=bool(early),
         same_outputs=same,
         basis=basis_of(text, corrected=corrected is not None),
         labelled=0 if labels is None else len(labels.places),

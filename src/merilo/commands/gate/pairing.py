@@ -9,7 +9,6 @@ from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
-from merilo.results.planned_stopping import planned_of
 from merilo.results.scores import read_scores
 from merilo.stats.column import align
 
@@ -28,7 +27,6 @@ class PairedRuns:
 
     base: RunScores
     new: RunScores
-    early: bool
     notes: tuple[str, ...]
     other_questions: int
     """Number of common ids that name other questions; they are left out."""
@@ -37,44 +35,31 @@ class PairedRuns:
     """Number of samples that only one of the runs has."""
     equal_inputs: frozenset[str]
     """The metrics whose inputs are equal in both runs."""
-    run_places: tuple[int, ...]
-    """The position of each pair among all samples of the run."""
-    run_samples: int
-    """Number of samples of the run, with a pair or without."""
 
 
 def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: bool) -> PairedRuns:
-    """Return the runs over the samples that both have, in the order of the one that could stop early, if one could."""
+    """Return the runs over the samples that both have, in the order of the new one."""
     lacking = [text for text in metrics if text not in base.manifest.metrics]
     if lacking:
         raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}. Evaluate it there too.")
     differences = score_affecting_differences(base.manifest, new.run.manifest, metrics=metrics)
     if differences:
         raise not_comparable(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
-    if planned_of(base.manifest) is not None:
+    if base.manifest.until is not None:
         raise UsageError(
-            f"The baseline {base.path} could stop at planned looks (--until), so its order of samples is not "
-            "that of this run. Evaluate all its samples and use that run."
+            f"The baseline {base.path} could stop early (--until), so not all its samples have scores. "
+            "Evaluate all of them and use that run."
         )
     before = read_scores(base, metrics=metrics, cluster="")
-    seeds = [each.manifest.until["seed"] for each in (base, new.run) if each.manifest.until is not None]
-    if len(set(map(str, seeds))) > 1:
-        raise UsageError(
-            f"Both runs could stop early, but with different sample orders (seeds {seeds[0]} and {seeds[1]}). Re-run "
-            "one of them with the other's seed."
-        )
-    if base.manifest.until is not None and new.run.manifest.until is None:
-        found = align(before.ids, new.ids)
-        first, second, only_base, only_new = found.first, found.second, found.only_first, found.only_second
-    else:
-        found = align(new.ids, before.ids)
-        second, first, only_new, only_base = found.first, found.second, found.only_first, found.only_second
+    found = align(new.ids, before.ids)
+    second, first, only_new, only_base = found.first, found.second, found.only_first, found.only_second
     if not first:
         raise DataError(
             f"{new.run.path} and {base.path} have no sample in common (ids such as {new.ids[0]!r} and "
             f"{before.ids[0]!r}). Samples are paired by id: give each an id that stays the same."
         )
-    if len(only_base) > MAX_OTHER * len(before.ids) and not seeds and not across_data:
+    part = new.run.manifest.until is not None  # a run that stopped early has only some of the samples
+    if len(only_base) > MAX_OTHER * len(before.ids) and not part and not across_data:
         raise UsageError(
             f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
             f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "
@@ -84,18 +69,14 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
     pair = (before.at(first), new.at(second))
     questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
     pair = (pair[0].at(questions.positions), pair[1].at(questions.positions))
-    places = tuple(second[each] for each in questions.positions)
     notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline"), *questions.notes]
     return PairedRuns(
         *pair,
-        early=bool(seeds),
         notes=tuple(notes),
         other_questions=questions.other,
         base_only=len(only_base),
         new_only=len(only_new),
         equal_inputs=equal_inputs(*pair, metrics),
-        run_places=places,
-        run_samples=len(new.ids),
     )
 
 

@@ -55,9 +55,7 @@ class Gate:
     deciding: tuple[str, ...] = ()
     """If it cannot tell: ids of the fewest failed samples, at most 20, whose scores could decide it."""
     sequential: bool = False
-    """True if the run could stop early: limits are those of a confidence sequence, or of a planned look."""
-    look: int = 0
-    """Number of the planned look that the decision was made at, from 1; 0 if no looks were planned."""
+    """True if the run could stop early: limits are those of a confidence sequence."""
     same_outputs: bool = False
     """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
     weak: bool = False
@@ -266,8 +264,7 @@ def _unscored(gate: Gate) -> str:
 
 def _limits(gate: Gate, low: str, high: str) -> str:
     """Return the confidence limit that the verdict is based on; both limits if the gate cannot tell."""
-    # the levels of planned looks have many digits
-    level = percent(round(gate.decision.level, 4) if gate.look else gate.decision.level)
+    level = percent(gate.decision.level)
     if gate.verdict is GateVerdict.CANNOT_TELL:
         return f"{level} limits {low} to {high}"
     # a pass needs the pessimistic limit, a failure the optimistic one; lower is better swaps the two

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.gate.decisions import AskedGates, with_holm
 from merilo.commands.gate.pairing import PairedRuns, paired_runs
-from merilo.commands.gate.planned import looks_note
 from merilo.commands.gate.result import Gate, Gates, Kind
 from merilo.errors import RunError, UsageError
 from merilo.rendering.overview import command
 from merilo.rendering.wording import count
 from merilo.results.basis import Basis, judged_by_embedded
-from merilo.results.planned_stopping import check_planned_clusters, planned_of
+from merilo.results.early_stopping import check_own_clusters, stop_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import metric_in, opened
 from merilo.runs.scales import recorded_scale
@@ -38,10 +37,10 @@ def gate_run(
     """Check a run against the gates of a suite.
 
     Human labels attached to the runs correct means and drops (from 20 labelled samples or pairs on), unless
-    `judge_only`. Limits of a run that could stop early (`--until`) are those of confidence sequences, or of its
-    planned looks, and are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite
-    without gates or with a metric that the run does not have, and if runs are not comparable; DataError if the runs
-    have no sample in common or samples lack a cluster; RunError if a run is incomplete or unreadable.
+    `judge_only`. Limits of a run that could stop early (`--until`) are those of confidence sequences, which
+    are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite without gates or with
+    a metric that the run does not have, and if runs are not comparable; DataError if the runs have no sample in common
+    or samples lack a cluster; RunError if a run is incomplete or unreadable.
     """
     this = opened(run)
     _check_asked(suite, baseline)
@@ -55,12 +54,8 @@ def gate_run(
         raise RunError(f"The baseline {base.path} was stopped before its last sample. Resume it first.")
     drops = {} if base is None else _drop_names(this, base, suite)
     scores = read_scores(this, metrics=[*suite.means, *drops], cluster=suite.cluster)
-    early = this.manifest.until is not None
-    planned = planned_of(this.manifest)
-    if planned is not None:
-        check_planned_clusters(scores, planned)
-    elif scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
-        raise UsageError("A run that could stop early cannot be gated with clusters. Leave --cluster out.")
+    if (stop := stop_of(this.manifest)) is not None:
+        check_own_clusters(scores, stop)
     minimums, largest = _by_text(this, suite.means), _by_text(this, drops)
     _check_maximums(this, suite)
     pair = None if base is None else paired_runs(base, scores, list(largest), across_data=across_data)
@@ -74,9 +69,7 @@ def gate_run(
     from merilo.commands.gate import recomputed  # not before: it needs `evaluate`, which needs this module
 
     notes += [note for each in (scores, *([] if pair is None else [pair.base])) for note in recomputed.recompute(each)]
-    if planned is not None:
-        notes.append(looks_note(planned, gates, suite.level))
-    elif any(gate.sequential for gate in gates):
+    if stop is not None:
         notes.append("The run could stop early, so its limits come from confidence sequences, which are wider.")
     return Gates(
         run=this.path,

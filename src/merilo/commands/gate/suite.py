@@ -13,7 +13,6 @@ from merilo.commands.gate.result import CannotTell
 from merilo.data.check import shown
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
-from merilo.results.early_stopping import EarlyStop
 from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL, SEED
 
@@ -90,14 +89,6 @@ class Suite:
     def empty(self) -> bool:
         """True if the suite has no gate."""
         return not self.means and (self.max_drop is None or self.max_drop == {})
-
-    def until(self) -> EarlyStop:
-        """Return the minimums as a rule that checks after each sample. Raises UsageError without minimums."""
-        if not self.means:
-            raise UsageError(
-                "Early stopping needs minimums, but this suite has none. Add a table [minimums] with m = 0.8."
-            )
-        return EarlyStop(dict(self.means), self.level, self.undefined, self.seed)
 
 
 def read_suite(path: str | PathLike[str]) -> Suite:

@@ -135,7 +135,6 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
         "samples": gate.samples,
         "missing": gate.missing,
         "sequential": gate.sequential,
-        "look": gate.look or None,
         "same_outputs": gate.same_outputs,
         "loss": gate.loss,
         "deciding": list(gate.deciding),

@@ -79,7 +79,7 @@ def label(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="With --ask: stop once `compare` or the gates of a suite file are decided (after 40, 80, 160, 320).",
+            help="With --ask: stop once `compare` or the gates of a suite file are decided (up to 320 samples).",
             show_default=False,
         ),
     ] = None,
@@ -112,14 +112,14 @@ def label(
         _label_file(what, other, output, to, annotator if ask else None, json=json)
         return
     from merilo.commands.label.run import SAMPLES, label_run
-    from merilo.stats.looks import LABEL_LOOKS
+    from merilo.commands.label.until import MOST, UntilDecided
 
     sequential = until_decided is not None
     tasks = label_run(
         what,
         output,
         metric=metric,
-        samples=sample or (LABEL_LOOKS[-1] if sequential else SAMPLES),
+        samples=sample or (MOST if sequential else SAMPLES),
         items=items,
         stratify=stratify,
         seed=seed,
@@ -133,8 +133,6 @@ def label(
         return
     until = None
     if until_decided is not None:
-        from merilo.commands.label.until import UntilDecided
-
         until = UntilDecided.of(until_decided, runs, tasks.metric, output)
     try:
         _ask(Path(output), annotator, until)

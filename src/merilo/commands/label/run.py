@@ -96,7 +96,7 @@ def label_run(
     """Draw tasks for annotators and write them to `out`; documented at `merilo.api.label`.
 
     `resume`: accept a file that already has the same tasks, and leave its labels. `sequential`: the tasks are labelled
-    until they decide, so later limits must hold at every planned look.
+    until they decide, so later limits must hold at any time.
     """
     if samples < 1 or items < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")

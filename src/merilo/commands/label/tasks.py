@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _VERSIONS: Final = (1, 2, 3)
 """Versions of the ticket format: the second added the digest of the population, the third the second run of a pair and
-planned looks."""
+labels until they decide."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
@@ -76,7 +76,7 @@ class Ticket:
     other: str = ""
     """Fingerprint of the second run's samples if the task was drawn from a pair of runs; empty otherwise."""
     sequential: bool = False
-    """True if the tasks are labelled until they decide, with planned looks."""
+    """True if the tasks are labelled until they decide."""
 
     def drawn_from(self, fingerprint: str) -> bool:
         """Return True if the task was drawn from a run over the samples with this fingerprint."""

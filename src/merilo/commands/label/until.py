@@ -1,8 +1,8 @@
-"""Labels until they decide: a comparison or the gates of a suite are checked after planned numbers of samples."""
+"""Labels until they decide: a comparison or the gates of a suite are checked while labels are given."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.attached_labels import attach_file
@@ -12,8 +12,8 @@ from merilo.commands.gate.suite import read_suite
 from merilo.errors import UsageError
 from merilo.results.basis import Basis
 from merilo.stats.compare import Conclusion
+from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.gate import GateVerdict
-from merilo.stats.looks import LABEL_LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from merilo.commands.gate.suite import Suite
 
 COMPARE: Final = "compare"
-MOST: Final = LABEL_LOOKS[-1]
+MOST: Final = 320
 """Samples that are drawn for labels until they decide."""
+_STEP: Final = 5
+"""Labelled samples between two checks; a check may come at any time, but the annotator waits for it."""
 
 
 @dataclass(slots=True)
@@ -36,7 +38,8 @@ class UntilDecided:
     """None: the comparison."""
     result: str = ""
     """The decision in one sentence; empty before it is made."""
-    _looked: set[int] = field(default_factory=set[int])
+    _checked: int = 0
+    """Labelled samples at the last check."""
 
     @classmethod
     def of(cls, what: str, runs: Sequence[str], metric: str, file: str) -> UntilDecided:
@@ -48,27 +51,18 @@ class UntilDecided:
         return cls(runs, metric, file, read_suite(what))
 
     def __call__(self, labelled: int) -> bool:
-        """Return True once this number of labelled samples decides; checked at the planned looks only."""
-        due = [look for look in LABEL_LOOKS if look <= labelled and look not in self._looked]
-        if not due or self.result:
+        """Return True once this number of labelled samples decides."""
+        if self.result or labelled < max(DECIDING_LABELLED, self._checked + _STEP):
             return bool(self.result)
-        self._looked.update(due)
-        # A look counts with its own level, so labels beyond it must wait for the next one.
-        if labelled != due[-1]:
-            return False
+        self._checked = labelled
         attach_file(self.runs, self.file)
         self.result = self._compared() if self.suite is None else self._gated(self.suite)
         return bool(self.result)
 
     @property
     def ending(self) -> str:
-        """The decision, or that there is none and after how many samples the labels are checked next."""
-        if self.result:
-            return self.result
-        following = [str(look) for look in LABEL_LOOKS if look > max(self._looked, default=0)]
-        if not following:
-            return f"Not decided by {MOST} labelled samples"
-        return f"Not decided yet: the labels are checked after {following[0]} labelled samples"
+        """The decision, or that there is none."""
+        return self.result or "Not decided by the labels so far"
 
     def _compared(self) -> str:
         found = compare_runs(self.runs, ComparisonRequest(metrics=[self.metric], samples=0))

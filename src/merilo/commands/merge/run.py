@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from merilo.commands.merge.fitting import parts_of, whole_manifest
 from merilo.commands.merge.results import merge_outcomes, merge_usage
 from merilo.data.remote import refuse_url
-from merilo.engine.gc_tuning import rare_collections
+from merilo.engine.event_loop import rare_collections
 from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, RUN_FILES, STORE, SUMMARY
 from merilo.runs.lock import RunLock

@@ -67,8 +67,8 @@ def metrics(
 
 def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool) -> None:
     from merilo.commands.blocking import run_blocking
+    from merilo.commands.metrics.definition_tables import compute_definitions
     from merilo.commands.metrics.definition_text import definitions_page, definitions_record, sample_page
-    from merilo.commands.metrics.definitions import compute_definitions
     from merilo.rendering.progress_line import progress_line
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write

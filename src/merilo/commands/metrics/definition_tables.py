@@ -1,11 +1,15 @@
-"""The scores of several definitions of one metric on the same samples, as rows of a table, from a finished run."""
+"""The published definitions of one name computed on the same data, side by side, as rows of a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.metrics.lineage.same_verdicts import FORMS
+from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.run import run_evaluation
+from merilo.errors import UsageError
+from merilo.metrics.lineage.formula import Lineage
+from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text
 from merilo.results.shares import ends
 from merilo.runs.clusters import clusters
@@ -18,11 +22,30 @@ from merilo.stats.means import mean_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from os import PathLike
 
+    from merilo.data.load import Records
+    from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Metric
-    from merilo.metrics.lineage.formula import Lineage
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
+
+NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
+    Lineage.CONTEXT_RELEVANCE: (
+        "context_relevance",
+        "context_relevance(unit=context)",
+        "context_relevance(unit=sentence)",
+    ),
+    Lineage.CONTEXT_PRECISION: (
+        "context_precision(against=reference)",
+        "context_precision",
+        "context_ranking",
+    ),
+    Lineage.CONTEXT_RECALL: ("context_recall",),
+    Lineage.FAITHFULNESS: ("faithfulness",),
+    Lineage.ANSWER_RELEVANCY: ("answer_relevancy",),
+}
+"""Our own metrics of each family; the first that the data allows is what the others are compared with."""
 
 _Values = dict[str, float]
 """Sample → value, in dataset order."""
@@ -89,6 +112,39 @@ class DefinitionTables:
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
         return short_repr(self, run=self.run.path, family=self.family, rows=self.rows, left_out=self.left_out)
+
+
+async def compute_definitions(
+    data: str | PathLike[str] | Records,
+    family: str,
+    judge: JudgeLike | Sequence[JudgeLike] = "embedded",
+    **options: Any,  # Any: the other options of an evaluation
+) -> DefinitionTables:
+    """Evaluate the definitions of a family on one data set.
+
+    Each definition's formula is computed over the verdicts of merilo's own metrics, so no question is asked twice.
+    Definitions that the data or the judge does not support are left out, with the reason. `options`: further options
+    of an evaluation.
+
+    Raises UsageError for an unknown family or if no definition is left, and what `evaluate` raises.
+    """
+    plan = _metrics(_family(family))
+    wanted = Options(judge=judge, metrics=[*plan.values()], lenient=True, **options)
+    return definition_tables(await run_evaluation(data, wanted), _family(family), plan)
+
+
+def _family(name: str) -> Lineage:
+    try:
+        return Lineage(name)
+    except ValueError:
+        raise UsageError(f"There is no family {name!r} of definitions; there are {', '.join(Lineage)}.") from None
+
+
+def _metrics(family: Lineage) -> dict[str, str | Metric]:
+    """Return definition → the metric to compute for it, native ones first."""
+    found: dict[str, str | Metric] = {text: text for text in NATIVE[family]}
+    found |= {definition: SameVerdicts(of=definition) for definition, form in FORMS.items() if form.lineage is family}
+    return found
 
 
 def definition_tables(run: Run, family: Lineage, plan: Mapping[str, str | Metric]) -> DefinitionTables:

@@ -22,12 +22,11 @@ from merilo.commands.replay.recorded_answers import Recorded, Reread, question_t
 from merilo.data.remote import refuse_url
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.repeated import draws_of, repeated
-from merilo.engine.unmeasured import unmeasured
+from merilo.engine.repeated import draws_of, repeated, unmeasured
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
 from merilo.judging.json_types import compact
-from merilo.results.planned_stopping import stop_of_record
+from merilo.results.early_stopping import stop_of
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.fetched import local_run
@@ -201,8 +200,8 @@ class Replaying:
 
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
         tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
-        until = manifest.until
-        deciding = None if until is None else stop_of_record(until).deciding(selection.metrics, lenient=True)
+        stop = stop_of(manifest)
+        deciding = None if stop is None else stop.deciding(selection.metrics, lenient=True)
         done = 0
         clusters = cluster_numbers(store, manifest.cluster)
         with part_of(self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
+from merilo.results.early_stopping import stop_of
 from merilo.results.recomputed import Recomputed
 from merilo.results.scores import read_scores
 from merilo.runs.run import ByMetric
@@ -36,6 +37,6 @@ def summarise(
         text: recomputed.composite(stored) if stored.parts else recomputed.metric(stored)
         for text, stored in scores.run.metrics.items()
     }
-    if scores.run.manifest.until is not None:
-        found = {text: recomputed.after_stopping(each) for text, each in found.items()}
+    if (stop := stop_of(scores.run.manifest)) is not None:
+        found = {text: recomputed.after_stopping(each, stop) for text, each in found.items()}
     return ByMetric(found)

@@ -56,6 +56,8 @@ class AxionMetric:
     usual_threshold: ClassVar[float] = 0.5
     read: ClassVar[Read]
     """The function that extracts signals from a score."""
+    native: ClassVar[Metric | None] = None
+    """The metric for a judge without free text, if one has the same formula."""
 
     def __init__(self, *, judge: JudgeLike | None = None, threshold: float | None = None, **options: Option) -> None:
         self.judge = judge
@@ -122,7 +124,7 @@ class AxionMetric:
 
     def instead(self) -> Metric | None:
         """Return the metric for a judge without free text; None if no metric has the same formula."""
-        return None
+        return self.native
 
     def result(
         self, item: DatasetItem, outcome: Outcome, metric: Metric, *, judge: str, threshold: float
@@ -184,10 +186,7 @@ class ContextualRanking(AxionMetric):
 
     definition = contexts.ContextualRanking
     read = signals.ranking
-
-    def instead(self) -> Metric | None:
-        """Return average precision by Relevance."""
-        return ContextPrecision(against=RelevanceTarget.QUESTION)
+    native = ContextPrecision(against=RelevanceTarget.QUESTION)
 
 
 class ContextualPrecision(AxionMetric):
@@ -195,10 +194,7 @@ class ContextualPrecision(AxionMetric):
 
     definition = contexts.ContextualPrecision
     read = signals.precision
-
-    def instead(self) -> Metric | None:
-        """Return average precision by Usefulness."""
-        return ContextPrecision(against=RelevanceTarget.REFERENCE)
+    native = ContextPrecision(against=RelevanceTarget.REFERENCE)
 
 
 class ContextualRecall(AxionMetric):
@@ -206,10 +202,7 @@ class ContextualRecall(AxionMetric):
 
     definition = statements.ContextualRecall
     read = signals.recall
-
-    def instead(self) -> Metric | None:
-        """Return context recall by Statements and their Support."""
-        return ContextRecall()
+    native = ContextRecall()
 
 
 class ContextualSufficiency(AxionMetric):

@@ -7,6 +7,7 @@ docs/how-to/from-ragas.md shows all of it.
 ::
 
     evaluation.py       evaluate(): data set, metrics, models → a run of merilo → EvaluationResult
+    lines.py            the modules of metrics and of version lines, made from the table
     scorers.py          the metric classes, made from the table; scores of one sample
     table.py            class and options in ragas → definition and parameters in merilo, by line
     dataset_schema.py   samples and data sets
@@ -16,12 +17,10 @@ docs/how-to/from-ragas.md shows all of it.
 
 from __future__ import annotations
 
+from merilo.compat.ragas import lines, missing_modules
 from merilo.compat.ragas.dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
-from merilo.compat.ragas.evaluation import Evaluation, EvaluationResult
-from merilo.compat.ragas.metrics import METRICS
-from merilo.compat.ragas.missing_modules import install
+from merilo.compat.ragas.evaluation import EvaluationResult
 from merilo.compat.ragas.run_config import RunConfig
-from merilo.compat.ragas.table import NEWEST
 
 __all__ = [
     "EvaluationDataset",
@@ -33,7 +32,7 @@ __all__ = [
     "evaluate",
 ]
 
-install()
-_evaluation = Evaluation(NEWEST, METRICS)
+missing_modules.install()
+_evaluation = lines.install()
 evaluate = _evaluation.evaluate
 aevaluate = _evaluation.aevaluate

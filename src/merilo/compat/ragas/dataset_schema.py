@@ -16,7 +16,7 @@ from merilo.errors import DataError, UsageError
 if TYPE_CHECKING:
     from os import PathLike
 
-_FORMER: Final[Mapping[str, str]] = {
+FORMER: Final[Mapping[str, str]] = {
     "question": "user_input",
     "contexts": "retrieved_contexts",
     "answer": "response",
@@ -170,7 +170,7 @@ def sample_from(
     fields: dict[str, Any] = {}
     for key, value in given.items():
         name = (renamed or {}).get(key, key)
-        name = _FORMER.get(name, name)
+        name = FORMER.get(name, name)
         if (name in FIELDS or name in _OTHER) and not check.is_missing(value):
             fields.setdefault(name, _plain(name, value))
     if isinstance(fields.get("user_input"), list | tuple):

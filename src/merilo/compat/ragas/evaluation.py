@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
-from merilo.compat.ragas import dataset_schema, embeddings, llms, run_config
-from merilo.compat.ragas.dataset_schema import EvaluationDataset, dataset_from, merilo_samples, pandas_frame
+from merilo.compat.ragas.dataset_schema import FORMER, EvaluationDataset, dataset_from, merilo_samples, pandas_frame
 from merilo.compat.ragas.run_config import RunConfig
 from merilo.compat.ragas.scorers import Models, RagasMetric, number_of
 from merilo.compat.scoring import RunSettings, score
@@ -50,7 +48,7 @@ class EvaluationResult:
     def to_pandas(self) -> Any:
         """Return the samples and their scores as a pandas data frame. Raises UsageError without pandas."""
         rows = zip(self.dataset.to_list(), self.scores, strict=True)
-        former = {new: old for old, new in _FORMER.items()} if self.line.mean_items else {}
+        former = {new: old for old, new in reversed(list(FORMER.items()))} if self.line.mean_items else {}
         return pandas_frame(
             [{former.get(name, name): value for name, value in sample.items()} | row for sample, row in rows]
         )
@@ -71,14 +69,6 @@ class EvaluationResult:
     def items(self) -> list[tuple[str, float]]:
         """Return the means by name."""
         return list(self.means().items())
-
-
-_FORMER = {
-    "question": "user_input",
-    "contexts": "retrieved_contexts",
-    "answer": "response",
-    "ground_truth": "reference",
-}
 
 
 class Evaluation:
@@ -140,12 +130,6 @@ class Evaluation:
         if not isinstance(found, RagasMetric):
             raise UsageError(f"evaluate takes metrics of merilo.compat.ragas.metrics, got {given!r}.")
         return found
-
-
-def share_modules(line: str) -> None:
-    """Make the modules that are the same on every line importable below the module of this line."""
-    for module in (dataset_schema, embeddings, llms, run_config):
-        sys.modules[f"{line}.{module.__name__.rpartition('.')[2]}"] = module
 
 
 _WITHOUT_EFFECT = frozenset(

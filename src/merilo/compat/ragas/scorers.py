@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from merilo.commands.blocking import run_blocking
 from merilo.compat.models import embedder_for, judge_for, usual_model
 from merilo.compat.ragas.dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
-from merilo.compat.ragas.distances import DistanceMeasure
 from merilo.compat.scoring import RunSettings, Wanted, asks_text, score, usable
 from merilo.errors import JudgeError, UsageError
 from merilo.judging.kinds.embeddings import Embeddings
@@ -18,7 +17,7 @@ from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.compat.ragas.table import Line, Row
     from merilo.judges.base import Judge
@@ -39,7 +38,7 @@ class RagasMetric:
 
     def __init__(self, *, llm: object = None, embeddings: object = None, name: str = "", **options: Any) -> None:
         self.llm, self.embeddings = llm, embeddings
-        self.name = name or self.row.key
+        self.name = name or self.row.results or self.row.metric
         unknown = [option for option in options if option not in self.row.options and option not in _IGNORED]
         if any(option.endswith("_prompt") for option in unknown):
             raise UsageError(f"{type(self).__name__} has merilo's own prompts; {unknown[0]} cannot be replaced.")
@@ -163,6 +162,15 @@ class CollectionsMetric(RagasMetric):
         return run_blocking(self.abatch_score(inputs))
 
 
+class DistanceMeasure(Enum):
+    """A measure of `NonLLMStringSimilarity`; the values are those of the definition's `distance`."""
+
+    LEVENSHTEIN = "levenshtein"
+    HAMMING = "hamming"
+    JARO = "jaro"
+    JARO_WINKLER = "jaro_winkler"
+
+
 class Models:
     """The models of a run, each made once: those of `evaluate`, those of single metrics, and ragas' usual ones."""
 
@@ -195,28 +203,9 @@ def metrics_of(line: Line, base: type[RagasMetric]) -> dict[str, object]:
         for name in row.classes:
             found[name] = type(name, (base,), {"row": row, "line": line, "__doc__": f"ragas' {name}."})
         made = found[row.classes[0]]
-        for name in row.instances:
-            found[name] = made() if isinstance(made, type) else made
+        if row.ready:
+            found[row.metric] = made() if isinstance(made, type) else made
     return found
-
-
-def names_of(
-    line: Line, module: str, base: type[RagasMetric] | None = None
-) -> tuple[dict[str, object], Callable[[str], object], Callable[[], list[str]]]:
-    """Return the names of a line's module of metrics, and the module's `__getattr__` and `__dir__`.
-
-    `__getattr__` raises ImportError for a metric of ragas that merilo does not have, with what to use instead.
-    """
-    names = metrics_of(line, base or RagasMetric) | {"DistanceMeasure": DistanceMeasure, "MetricResult": MetricResult}
-
-    def get(name: str) -> object:
-        if name in names:
-            return names[name]
-        if name in line.missing:
-            raise ImportError(f"merilo does not have ragas' {name}: {line.missing[name]}.")
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-
-    return names, get, lambda: sorted(names)
 
 
 def number_of(outcome: Outcome, *, raises: bool) -> float:

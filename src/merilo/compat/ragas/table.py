@@ -21,16 +21,16 @@ class Row:
 
     classes: tuple[str, ...]
     """The names of the class."""
-    key: str
-    """The name of its results."""
     metric: str
-    """The name of the definition after the colon."""
+    """The name of the definition after the colon, and of the results."""
     options: Mapping[str, str] = field(default_factory=lambda: NO_OPTIONS)
     """Parameter in ragas → parameter of the definition."""
     native: str | None = None
     """merilo's own metric, for judges that do not write free text."""
-    instances: tuple[str, ...] = ()
-    """The names of ready objects of the class."""
+    ready: bool = False
+    """True if there is a ready object of the class too, named like the definition."""
+    results: str = ""
+    """The name of the results, if it is another one."""
     of: str = ""
     """The release whose definition it is, if it is not that of the line."""
     moded: bool = False
@@ -62,188 +62,78 @@ class Line:
 
 
 _DISTANCE: Final = {"distance_measure": "distance"}
+_MODE: Final = {"mode": "mode"}
+_THRESHOLD: Final = {"threshold": "threshold"}
 _FACTUAL: Final = {name: name for name in ("mode", "beta", "atomicity", "coverage")}
 _CORRECTNESS: Final = {"weights": "factual_weight,similarity_weight", "beta": "beta"}
 _BY_REFERENCE: Final = "context_precision(against=reference)"
 _WITHOUT: Final = "context_precision"
 
 _CORE: Final = (
-    Row(("Faithfulness",), "faithfulness", "faithfulness", {}, "faithfulness", ("faithfulness",)),
-    Row(("ContextPrecision",), "context_precision", "context_precision", {}, _BY_REFERENCE, ("context_precision",)),
-    Row(("ContextUtilization",), "context_utilization", "context_utilization", {}, _WITHOUT, ("context_utilization",)),
-    Row(
-        ("ContextEntityRecall",),
-        "context_entity_recall",
-        "context_entity_recall",
-        {},
-        "context_entity_recall",
-        ("context_entity_recall",),
-    ),
-    Row(
-        ("AnswerCorrectness",),
-        "answer_correctness",
-        "answer_correctness",
-        _CORRECTNESS,
-        "answer_correctness",
-        ("answer_correctness",),
-    ),
+    Row(("Faithfulness",), "faithfulness", native="faithfulness", ready=True),
+    Row(("ContextPrecision",), "context_precision", native=_BY_REFERENCE, ready=True),
+    Row(("ContextUtilization",), "context_utilization", native=_WITHOUT, ready=True),
+    Row(("ContextEntityRecall",), "context_entity_recall", native="context_entity_recall", ready=True),
+    Row(("AnswerCorrectness",), "answer_correctness", _CORRECTNESS, "answer_correctness", ready=True),
 )
 _RELEVANCY: Final = {"strictness": "strictness"}
 
 _CLASSES: Final = (
     *_CORE,
-    Row(
-        ("AnswerRelevancy", "ResponseRelevancy"),
-        "answer_relevancy",
-        "answer_relevancy",
-        _RELEVANCY,
-        "answer_relevancy",
-        ("answer_relevancy",),
-    ),
-    Row(
-        ("LLMContextPrecisionWithReference",),
-        "llm_context_precision_with_reference",
-        "llm_context_precision_with_reference",
-        {},
-        _BY_REFERENCE,
-    ),
-    Row(
-        ("LLMContextPrecisionWithoutReference",),
-        "llm_context_precision_without_reference",
-        "llm_context_precision_without_reference",
-        {},
-        _WITHOUT,
-    ),
-    Row(
-        ("NonLLMContextPrecisionWithReference",),
-        "non_llm_context_precision_with_reference",
-        "non_llm_context_precision_with_reference",
-        {"threshold": "threshold"},
-    ),
-    Row(("IDBasedContextPrecision",), "id_based_context_precision", "id_based_context_precision", of="0.4.3"),
-    Row(
-        ("LLMContextRecall", "ContextRecall"),
-        "context_recall",
-        "context_recall",
-        {},
-        "context_recall",
-        ("context_recall",),
-    ),
-    Row(("NonLLMContextRecall",), "non_llm_context_recall", "non_llm_context_recall", {"threshold": "threshold"}),
-    Row(("IDBasedContextRecall",), "id_based_context_recall", "id_based_context_recall", of="0.4.3"),
-    Row(("FaithfulnesswithHHEM",), "faithfulness_with_hhem", "faithfulness_with_hhem"),
-    Row(
-        ("NoiseSensitivity",),
-        "noise_sensitivity",
-        "noise_sensitivity",
-        {"mode": "mode"},
-        "noise_sensitivity",
-        moded=True,
-    ),
-    Row(("FactualCorrectness",), "factual_correctness", "factual_correctness", _FACTUAL, moded=True),
-    Row(("SemanticSimilarity",), "semantic_similarity", "semantic_similarity", {"threshold": "threshold"}),
-    Row(
-        ("AnswerSimilarity",),
-        "answer_similarity",
-        "answer_similarity",
-        {"threshold": "threshold"},
-        instances=("answer_similarity",),
-    ),
-    Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", "non_llm_string_similarity", _DISTANCE),
-    Row(("ExactMatch",), "exact_match", "exact_match"),
-    Row(("StringPresence",), "string_present", "string_present"),
-    Row(("AspectCritic",), "aspect_critic", "aspect_critic", {"definition": "definition", "strictness": "strictness"}),
-    Row(("ContextRelevance",), "nv_context_relevance", "nv_context_relevance", {}, "context_relevance"),
-    Row(("ResponseGroundedness",), "nv_response_groundedness", "nv_response_groundedness", {}, "faithfulness"),
-    Row(("AnswerAccuracy",), "nv_accuracy", "nv_accuracy", {}, "answer_correctness"),
+    Row(("AnswerRelevancy", "ResponseRelevancy"), "answer_relevancy", _RELEVANCY, "answer_relevancy", ready=True),
+    Row(("LLMContextPrecisionWithReference",), "llm_context_precision_with_reference", native=_BY_REFERENCE),
+    Row(("LLMContextPrecisionWithoutReference",), "llm_context_precision_without_reference", native=_WITHOUT),
+    Row(("NonLLMContextPrecisionWithReference",), "non_llm_context_precision_with_reference", _THRESHOLD),
+    Row(("IDBasedContextPrecision",), "id_based_context_precision", of="0.4.3"),
+    Row(("LLMContextRecall", "ContextRecall"), "context_recall", native="context_recall", ready=True),
+    Row(("NonLLMContextRecall",), "non_llm_context_recall", _THRESHOLD),
+    Row(("IDBasedContextRecall",), "id_based_context_recall", of="0.4.3"),
+    Row(("FaithfulnesswithHHEM",), "faithfulness_with_hhem"),
+    Row(("NoiseSensitivity",), "noise_sensitivity", _MODE, "noise_sensitivity", moded=True),
+    Row(("FactualCorrectness",), "factual_correctness", _FACTUAL, moded=True),
+    Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
+    Row(("AnswerSimilarity",), "answer_similarity", _THRESHOLD, ready=True),
+    Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
+    Row(("ExactMatch",), "exact_match"),
+    Row(("StringPresence",), "string_present"),
+    Row(("AspectCritic",), "aspect_critic", {"definition": "definition", "strictness": "strictness"}),
+    Row(("ContextRelevance",), "nv_context_relevance", native="context_relevance"),
+    Row(("ResponseGroundedness",), "nv_response_groundedness", native="faithfulness"),
+    Row(("AnswerAccuracy",), "nv_accuracy", native="answer_correctness"),
 )
 
 _COLLECTIONS: Final = (
-    Row(("Faithfulness",), "faithfulness", "faithfulness", {}, "faithfulness"),
-    Row(("AnswerRelevancy",), "answer_relevancy", "answer_relevancy", _RELEVANCY, "answer_relevancy"),
-    Row(("AnswerCorrectness",), "answer_correctness", "answer_correctness", _CORRECTNESS, "answer_correctness"),
-    Row(("AnswerAccuracy",), "answer_accuracy", "answer_accuracy", {"max_retries": "tries"}, "answer_correctness"),
-    Row(("ContextRelevance",), "context_relevance", "context_relevance", {"max_retries": "tries"}, "context_relevance"),
-    Row(
-        ("ResponseGroundedness",),
-        "response_groundedness",
-        "response_groundedness",
-        {"max_retries": "tries"},
-        "faithfulness",
-    ),
-    Row(("ContextPrecision",), "context_precision", "context_precision", {}, _BY_REFERENCE),
-    Row(
-        ("ContextPrecisionWithReference",),
-        "context_precision_with_reference",
-        "context_precision_with_reference",
-        {},
-        _BY_REFERENCE,
-    ),
-    Row(
-        ("ContextPrecisionWithoutReference",),
-        "context_precision_without_reference",
-        "context_precision_without_reference",
-        {},
-        _WITHOUT,
-    ),
-    Row(("ContextUtilization",), "context_utilization", "context_utilization", {}, _WITHOUT),
-    Row(("ContextRecall",), "context_recall", "context_recall", {}, "context_recall"),
-    Row(("ContextEntityRecall",), "context_entity_recall", "context_entity_recall", {}, "context_entity_recall"),
-    Row(("NoiseSensitivity",), "noise_sensitivity", "noise_sensitivity", {"mode": "mode"}, "noise_sensitivity"),
-    Row(("FactualCorrectness",), "factual_correctness", "factual_correctness", _FACTUAL),
-    Row(("SemanticSimilarity",), "semantic_similarity", "semantic_similarity", {"threshold": "threshold"}),
-    Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", "non_llm_string_similarity", _DISTANCE),
-    Row(("ExactMatch",), "exact_match", "exact_match"),
-    Row(("StringPresence",), "string_present", "string_presence"),
+    Row(("Faithfulness",), "faithfulness", native="faithfulness"),
+    Row(("AnswerRelevancy",), "answer_relevancy", _RELEVANCY, "answer_relevancy"),
+    Row(("AnswerCorrectness",), "answer_correctness", _CORRECTNESS, "answer_correctness"),
+    Row(("AnswerAccuracy",), "answer_accuracy", {"max_retries": "tries"}, "answer_correctness"),
+    Row(("ContextRelevance",), "context_relevance", {"max_retries": "tries"}, "context_relevance"),
+    Row(("ResponseGroundedness",), "response_groundedness", {"max_retries": "tries"}, "faithfulness"),
+    Row(("ContextPrecision",), "context_precision", native=_BY_REFERENCE),
+    Row(("ContextPrecisionWithReference",), "context_precision_with_reference", native=_BY_REFERENCE),
+    Row(("ContextPrecisionWithoutReference",), "context_precision_without_reference", native=_WITHOUT),
+    Row(("ContextUtilization",), "context_utilization", native=_WITHOUT),
+    Row(("ContextRecall",), "context_recall", native="context_recall"),
+    Row(("ContextEntityRecall",), "context_entity_recall", native="context_entity_recall"),
+    Row(("NoiseSensitivity",), "noise_sensitivity", _MODE, "noise_sensitivity"),
+    Row(("FactualCorrectness",), "factual_correctness", _FACTUAL),
+    Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
+    Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
+    Row(("ExactMatch",), "exact_match"),
+    Row(("StringPresence",), "string_presence", results="string_present"),
 )
 
 _FIRST: Final = (
     *_CORE,
-    Row(
-        ("AnswerRelevancy",),
-        "answer_relevancy",
-        "answer_relevancy",
-        _RELEVANCY,
-        "answer_relevancy",
-        ("answer_relevancy",),
-    ),
-    Row(("ContextRecall",), "context_recall", "context_recall", {}, "context_recall", ("context_recall",)),
-    Row(
-        ("ContextRelevancy",),
-        "context_relevancy",
-        "context_relevancy",
-        {},
-        "context_relevance(unit=sentence)",
-        ("context_relevancy",),
-        of="0.1.9",
-    ),
-    Row(("AnswerSimilarity",), "answer_similarity", "answer_similarity", {}, None, ("answer_similarity",)),
-    Row(
-        ("FaithulnesswithHHEM", "FaithfulnesswithHHEM"), "faithfulness_with_hhem", "faithfulness_with_hhem"
-    ),  # spelt as in ragas 0.1
-    Row(
-        ("NoiseSensitivityRelevant",),
-        "noise_sensitivity_relevant",
-        "noise_sensitivity_relevant",
-        {},
-        None,
-        ("noise_sensitivity_relevant",),
-    ),
-    Row(
-        ("NoiseSensitivityIrrelevant",),
-        "noise_sensitivity_irrelevant",
-        "noise_sensitivity_irrelevant",
-        {},
-        None,
-        ("noise_sensitivity_irrelevant",),
-    ),
-    Row(("SummarizationScore",), "summary_score", "summarization_score", {}, None, ("summarization_score",)),
-    Row(
-        ("AspectCritique",),
-        "aspect_critique",
-        "aspect_critique",
-        {name: name for name in ("aspect", "definition", "strictness")},
-    ),
+    Row(("AnswerRelevancy",), "answer_relevancy", _RELEVANCY, "answer_relevancy", ready=True),
+    Row(("ContextRecall",), "context_recall", native="context_recall", ready=True),
+    Row(("ContextRelevancy",), "context_relevancy", native="context_relevance(unit=sentence)", ready=True, of="0.1.9"),
+    Row(("AnswerSimilarity",), "answer_similarity", ready=True),
+    Row(("FaithulnesswithHHEM", "FaithfulnesswithHHEM"), "faithfulness_with_hhem"),  # spelt as in ragas 0.1
+    Row(("NoiseSensitivityRelevant",), "noise_sensitivity_relevant", ready=True),
+    Row(("NoiseSensitivityIrrelevant",), "noise_sensitivity_irrelevant", ready=True),
+    Row(("SummarizationScore",), "summarization_score", ready=True, results="summary_score"),
+    Row(("AspectCritique",), "aspect_critique", {name: name for name in ("aspect", "definition", "strictness")}),
 )
 
 _RUBRIC: Final = "write a rubric, see docs/how-to/own-rubric.md"
@@ -281,7 +171,7 @@ V0_1: Final = Line(
     {
         name: advice
         for name, advice in _MISSING.items()
-        if not any(name in row.classes + row.instances for row in _FIRST)
+        if not any(name in row.classes or (row.ready and name == row.metric) for row in _FIRST)
     },
     mean_items=True,
 )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.engine.installed import deepeval, ragas
-from merilo.engine.installed.prompts import ANSWERED, Package, Prompt, wording_for
-from merilo.engine.repeated import Repeated
+from merilo.engine.installed.packages import conversation, load, prompt_text
+from merilo.engine.installed.prompts import ANSWERED, Package, wording_for
+from merilo.engine.repeated import ChangedMetric, Repeated, changed
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import plan_of
@@ -30,32 +30,19 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric, Score, Undefined
 
 
-class _Maker(Protocol):
-    """A module that makes the prompts of a package."""
-
-    def prompt_text(self, prompt: Prompt, values: Mapping[str, Any]) -> str: ...
-
-    def load(self, prompt: Prompt) -> None: ...
-
-
 OWN: Final = "merilo"
 INSTALLED: Final = "installed"
 """The values of the option `prompts`."""
 _RUBRIC: Final = "en/published/installed/prompt.v1"
 _RUBRIC_WITH_SYSTEM: Final = "en/published/installed/system_prompt.v1"
 _AUTHORS: Final = ("assistant", "user")
-_MAKERS: Final[Mapping[str, _Maker]] = {"ragas": ragas, "deepeval": deepeval}
 
 
 @dataclass(frozen=True)
-class RewordedMetric:
-    """A metric whose requests are in a package's words; everything else is the metric's own."""
+class RewordedMetric(ChangedMetric):
+    """A metric whose requests are in a package's words."""
 
-    metric: Metric
     wording: Wording
-
-    def __getattr__(self, name: str) -> Any:  # Any: the declarations of the metric
-        return getattr(self.metric, name)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Run the metric's plan, with each request in the package's words."""
@@ -97,9 +84,9 @@ class Requests:
         values = {**self.parameters, **dict(zip(question.names, question.values, strict=True))}
         if ANSWERED in prompt.fields.values():
             values[ANSWERED] = self.answered[str(values["reply"])]
-        text = _MAKERS[package.name].prompt_text(prompt, values)
+        text = prompt_text(package.name, prompt, values)
         if prompt.structured:
-            return _in_conversation(question, ragas.conversation(prompt, text, question.earlier[::2]))
+            return _in_conversation(question, conversation(prompt, text, question.earlier[::2]))
         return replace(question, rubric=_RUBRIC, names=("prompt",), values=(text,))
 
     def remember(self, asked: list[Question[Any]], answers: tuple[Answer, ...]) -> None:
@@ -125,11 +112,7 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         )
     for text, wording in found.items():
         _load(text, wording)
-    return {
-        # a Protocol with class variables cannot describe a wrapper that forwards them
-        text: cast("Metric", RewordedMetric(metric, found[text])) if text in found else metric
-        for text, metric in metrics.items()
-    }
+    return changed(metrics, {text: RewordedMetric(metrics[text], wording) for text, wording in found.items()})
 
 
 def wordings_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
@@ -175,7 +158,7 @@ def _load(text: str, wording: Wording) -> None:
     os.environ.update(package.quiet)
     try:
         for prompt in prompts.values():
-            _MAKERS[package.name].load(prompt)
+            load(package.name, prompt)
     except Exception as error:
         raise UsageError(
             f"--prompts installed: {package} is installed, but the prompts of {text} cannot be imported "

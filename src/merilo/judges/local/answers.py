@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judges.local.card import Evidence
-    from merilo.judges.local.heads import PairScore
-    from merilo.judges.local.scorer import KindScorer
-    from merilo.judges.local.windows import Window
+    from merilo.judges.local.scores import KindScorer, PairScore, Window
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 

@@ -14,7 +14,15 @@ from importlib.resources import as_file, files
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from merilo.data.config_files import MAX_BYTES, read_document
 from merilo.errors import UsageError
@@ -47,25 +55,13 @@ class Files(_Part):
 
     @field_validator("model", "tokenizer")
     @classmethod
-    def _is_inside(cls, name: str) -> str:
-        parts = PurePosixPath(name).parts
-        if (
-            not parts
-            or ".." in parts
-            or PurePosixPath(name).is_absolute()
-            or "\\" in name
-            or PureWindowsPath(name).drive
-        ):
+    def _is_inside(cls, name: str, info: ValidationInfo) -> str:
+        path, suffix = PurePosixPath(name), ".onnx" if info.field_name == "model" else ".json"
+        if not path.parts or ".." in path.parts or path.is_absolute() or "\\" in name or PureWindowsPath(name).drive:
             raise ValueError("must be a file below the folder of the model")
+        if not name.endswith(suffix):
+            raise ValueError(f"must be a file with the suffix {suffix}")
         return name
-
-    @model_validator(mode="after")
-    def _have_known_formats(self) -> Self:
-        if not self.model.endswith(".onnx"):
-            raise ValueError("model must be an .onnx file")
-        if not self.tokenizer.endswith(".json"):
-            raise ValueError("tokenizer must be a .json file")
-        return self
 
 
 class Input(_Part):

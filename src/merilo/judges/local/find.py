@@ -10,9 +10,15 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from hashlib import sha256
+from mmap import ACCESS_READ, mmap
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Final
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from merilo.data.config_files import MAX_BYTES
 from merilo.errors import UsageError
 from merilo.judges.local.card import (
     CARD_NAME,
@@ -22,12 +28,51 @@ from merilo.judges.local.card import (
     label_problem,
     read_card,
 )
-from merilo.judges.local.lock import read_lock
-from merilo.judges.local.model_config import read_config
+from merilo.judges.local.draft import read_config
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.judges.local.card import Card
-    from merilo.judges.local.lock import Lock
+
+LOCK_NAME: Final = "judge.lock"
+_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Lock(BaseModel):
+    """What was fetched, and when."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    """ORG/NAME on the hub."""
+    revision: str = Field(pattern="^[0-9a-f]{40}$")
+    licence: str
+    date: str
+    """The day of the download, as YYYY-MM-DD."""
+    files: dict[str, _Digest]
+    """The SHA-256 of each file by its name in the repository, with `/` between folders."""
+
+
+def read_lock(folder: Path) -> Lock | None:
+    """Return the lock in a folder; None if there is none. Raises UsageError for an invalid one."""
+    path = folder / LOCK_NAME
+    try:
+        if not path.is_file():
+            return None
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} must be at most {MAX_BYTES:,} bytes long. Fetch the model again.")
+        return Lock.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = " ".join(".".join(map(str, first["loc"])).split()) or "the file"  # a key may contain line breaks
+        raise UsageError(f"{path} is invalid ({place}: {first['msg']}). Fetch the model again.") from None
+
+
+# -- places -------------------------------------------------------------------------------------------
+
 
 FORMS: Final = "local:FOLDER, local:ORG/NAME[@REVISION] or local:NAME"
 _MODEL: Final = re.compile(r"(?P<org>[\w-][\w.-]*)/(?P<name>[\w-][\w.-]*)(?:@(?P<revision>[\w-][\w.-]*))?")
@@ -45,15 +90,20 @@ class FoundModel:
     card: Card
     folder: Path
     """The folder that contains all files."""
-    model: Path
-    """The ONNX file."""
-    tokenizer: Path
-    lock: Lock | None
-    """The digests that the download recorded; None for other models."""
-    revision: str
-    """The revision of the hub; empty for a folder."""
     home: Path
     """The folder for what merilo stores about the model: its lock and its agreement with human labels."""
+    lock: Lock | None
+    """The digests that the download recorded; None for other models."""
+
+    @property
+    def model(self) -> Path:
+        """The ONNX file."""
+        return _file(self.folder, self.card.files.model) or self.folder / self.card.files.model
+
+    @property
+    def tokenizer(self) -> Path:
+        """The file of the tokenizer."""
+        return _file(self.folder, self.card.files.tokenizer) or self.folder / self.card.files.tokenizer
 
 
 def judges_home() -> Path:
@@ -121,91 +171,64 @@ def find_model(spec: str) -> FoundModel:
         raise UsageError(f"A local judge needs a model: {FORMS}.")
     card = card_for(spec)
     if card is not None and "/" not in spec:
-        return _named(spec, card)
+        return _installed(spec, card.model, "", card)
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        return _in_folder(folder)
+        path = folder / CARD_NAME
+        if not path.is_file():
+            raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
+        own = read_card(path)
+        advice = f"Copy the file there, or correct files in {CARD_NAME}."
+        advice += export_advice(own.model) if own.model else ""
+        return _checked(FoundModel(str(folder), own, folder, home=folder, lock=read_lock(folder)), advice)
     if folder.is_file():
         raise UsageError(f"{folder} is a file. Name its folder: local:{folder.parent}.")
     named = _MODEL.fullmatch(spec)
     if named is not None:
-        return _of_hub(f"{named['org']}/{named['name']}", named["revision"] or "", card)
+        model = f"{named['org']}/{named['name']}"
+        if card is None:
+            message = f"No card for {model}. Download the model and write a draft: merilo judge check local:{model}."
+            raise UsageError(message)
+        return _installed(model, model, named["revision"] or "", card)
     if _NAME.fullmatch(spec):
         raise UsageError(f"No local model {spec!r}. Use {FORMS}; names: {', '.join(builtin_cards())}.")
     raise UsageError(f"No such folder: {folder}.")
 
 
-def _in_folder(folder: Path) -> FoundModel:
-    path = folder / CARD_NAME
-    if not path.is_file():
-        raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
-    card = read_card(path)
-    return _checked(_Place(str(folder), folder, folder, read_lock(folder)), card, _missing_in_folder(card))
-
-
-def _missing_in_folder(card: Card) -> str:
-    return f"Copy the file there, or correct files in {CARD_NAME}." + (export_advice(card.model) if card.model else "")
-
-
-def _named(name: str, card: Card) -> FoundModel:
-    """Return the model of a card: fetched, or in the cache of the hub."""
+def _installed(name: str, model: str, revision: str, card: Card) -> FoundModel:
+    """Return the model that a card's name or ORG/NAME means: fetched, or in the cache of the hub."""
     home = fetched_folder(name)
     lock = read_lock(home)
-    if _file(home, card.files.model) is not None:
-        return _checked(_Place(name, home, home, lock), card, export_advice(card.model))
-    if not card.model:
-        raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
-    return _in_hub(card, card.model, lock.revision if lock else card.revision, name, lock)
-
-
-def _of_hub(model: str, revision: str, card: Card | None) -> FoundModel:
-    if card is None:
-        raise UsageError(
-            f"No card for {model}. Download the model and write a draft: merilo judge check local:{model}."
-        )
-    home = fetched_folder(model)
-    lock = read_lock(home)
     if not revision and _file(home, card.files.model) is not None:
-        return _checked(_Place(model, home, home, lock), card, export_advice(model))
+        return _checked(FoundModel(name, card, home, home=home, lock=lock), export_advice(model))
+    if not model:
+        raise UsageError(f"{home} has no {card.files.model}. Copy the files of the model there.")
     pinned = card.revision if model == card.model else ""
-    own = lock is not None and revision in {"", lock.revision}
-    return _in_hub(card, model, revision or (lock.revision if lock else pinned), model, lock if own else None)
-
-
-def _in_hub(card: Card, model: str, revision: str, name: str, lock: Lock | None) -> FoundModel:
-    folder = hub_snapshot(model, revision or "main")
+    wanted = revision or (lock.revision if lock is not None else pinned)
+    folder = hub_snapshot(model, wanted or "main")
     if folder is None:
         there = sorted(path.name for path in (_hub_folder(model) / "snapshots").glob("*"))[:_MAX_NAMED]
-        wanted = f"Revision {revision} of {model}" if revision else f"The model {model}"
-        option = f"@{revision}" if revision and "/" in name else ""
-        present = f" (there: {', '.join(there)})" if there and revision else ""
+        what = f"Revision {wanted} of {model}" if wanted else f"The model {model}"
+        option = f"@{wanted}" if wanted and "/" in name else ""
+        present = f" (there: {', '.join(there)})" if there and wanted else ""
         raise UsageError(
-            f"{wanted} is not in the cache of the hub{present}. Download it: merilo judge check local:{name}{option}."
+            f"{what} is not in the cache of the hub{present}. Download it: merilo judge check local:{name}{option}."
         )
-    return _checked(_Place(name, folder, fetched_folder(name), lock, folder.name), card, export_advice(model))
+    kept = lock if lock is not None and revision in {"", lock.revision} else None
+    found = FoundModel(name, card, folder, home=home, lock=kept)
+    return _checked(found, export_advice(model))
 
 
-class _Place(NamedTuple):
-    name: str
-    folder: Path
-    home: Path
-    lock: Lock | None
-    revision: str = ""
-
-
-def _checked(place: _Place, card: Card, advice: str) -> FoundModel:
-    """Return the model with its files, after comparing its labels with the card."""
-    folder = place.folder
-    found = {name: _file(folder, name) for name in (card.files.model, card.files.tokenizer)}
-    model, tokenizer = found[card.files.model], found[card.files.tokenizer]
-    if model is None or tokenizer is None:
-        missing = card.files.model if model is None else card.files.tokenizer
-        raise UsageError(f"{folder} has no {missing}. {advice}")
+def _checked(found: FoundModel, advice: str) -> FoundModel:
+    """Return the model after a look for its files, and after comparing its labels with the card."""
+    card, folder = found.card, found.folder
+    for name in (card.files.model, card.files.tokenizer):
+        if _file(folder, name) is None:
+            raise UsageError(f"{folder} has no {name}. {advice}")
     config = read_config(folder)
     if config is not None and (problem := label_problem(card, config.labels)) is not None:
         raise UsageError(f"The card {card.name} does not fit {folder / 'config.json'}: {problem}.")
-    revision = place.revision or (place.lock.revision if place.lock is not None else "")
-    return FoundModel(place.name, card, folder, model, tokenizer, place.lock, revision, place.home)
+    return found
 
 
 def _file(folder: Path, name: str) -> Path | None:
@@ -221,3 +244,76 @@ def export_advice(model: str) -> str:
         "To export the model: uvx --from optimum-onnx --with torch optimum-cli export onnx "
         f"--model {model or 'MODEL'} --task text-classification FOLDER."
     )
+
+
+# -- files and their digests --------------------------------------------------------------------------
+
+
+_READ_BYTES: Final = 2**20
+_LOCATION: Final = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])")
+"""How a protobuf writes the key `location` of a tensor's external data, and the length of the file name after it."""
+_MAX_EXTERNAL: Final = 1_000
+
+
+def external_files(model: Path) -> tuple[Path, ...]:
+    """Return the files with weights that an ONNX file names, sorted.
+
+    Raises UsageError for a name that is not in the model's folder, or a file that is missing.
+    """
+    with model.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise UsageError(f"{model} is empty.")
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            names = {content[match.end() : match.end() + match[1][0]] for match in _LOCATION.finditer(content)}
+    if len(names) > _MAX_EXTERNAL:
+        raise UsageError(f"{model} has {len(names):,} external files; at most {_MAX_EXTERNAL:,} are supported.")
+    return tuple(_external(model, name) for name in sorted(names))
+
+
+def _external(model: Path, raw: bytes) -> Path:
+    name = raw.decode("utf-8", "replace")
+    if (
+        len(PurePosixPath(name).parts) != 1
+        or name in {".", ".."}
+        or "\\" in name
+        or ":" in name
+        or not name.isprintable()
+    ):
+        raise UsageError(f"{model} reads weights from {name!r}, which is not a file in its folder.")
+    path = model.parent / name
+    if not path.is_file():
+        raise UsageError(f"{path} is missing: {model.name} stores its weights there.")
+    return path
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file as hex digits."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_READ_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def digests(found: FoundModel) -> Mapping[str, str]:
+    """Return the SHA-256 of each file that the model uses, by its place in the model's folder.
+
+    Raises UsageError if a file is missing or differs from `judge.lock`. A file is read again only if it has changed.
+    """
+    result: dict[str, str] = {}
+    for path in (found.model, *external_files(found.model), found.tokenizer):
+        name = path.relative_to(found.folder).as_posix()
+        status = path.stat()
+        result[name] = _digest_of(path, status.st_size, status.st_mtime_ns)
+        expected = found.lock.files.get(name) if found.lock is not None else None
+        if expected not in {None, result[name]}:
+            raise UsageError(
+                f"{path} differs from the file that was fetched. Fetch it again: merilo judge check local:{found.name}."
+            )
+    return result
+
+
+@lru_cache(maxsize=256)
+def _digest_of(path: Path, size: int, modified_ns: int) -> str:
+    del size, modified_ns
+    return file_digest(path)

@@ -6,42 +6,51 @@ by the rules of the embedded judge, because no classifier does that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import logging
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from merilo.data.config_files import MAX_BYTES
 from merilo.data.language import OTHER_SCRIPTS, identify_language
 from merilo.data.sentences import SPLITTER_ID
-from merilo.errors import UsageError
+from merilo.errors import ProviderDown, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
-from merilo.judges.local.agreement import read_agreement
+from merilo.judges.in_process import answer_batch, thread_count
 from merilo.judges.local.answers import ANSWERS, RULES_VERSION
 from merilo.judges.local.card import builtin_cards
-from merilo.judges.local.files import digests
-from merilo.judges.local.find import find_model
-from merilo.judges.local.golden import golden_check
-from merilo.judges.local.provider import LocalProvider
-from merilo.judges.local.tokens import MISSING
+from merilo.judges.local.find import digests, external_files, find_model
+from merilo.judges.local.model import MISSING, ForgedToken, ModelSession, PairTokens, free_memory, memory_problem
+from merilo.judges.local.scores import InvalidLogits, PairScorer, TooLong, golden_check
+from merilo.judging.json_types import as_object
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.questions import QuestionRequest, answer_in
+from merilo.providers.questions import QuestionRequest, answer_in, answer_text, gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
+    from merilo.errors import ProviderError
     from merilo.judges.base import Conversation
-    from merilo.judges.local.agreement import Agreement
     from merilo.judges.local.card import Card
-    from merilo.judges.local.golden import GoldenCheck
+    from merilo.judges.local.find import FoundModel
+    from merilo.judges.local.scores import GoldenCheck
     from merilo.judging.ask import Answer
-    from merilo.providers.base import Provider, Reply
+    from merilo.providers.base import Connection, Provider, Reply, Request, Usage
 
+AGREEMENT_NAME: Final = "agreement.json"
+"""File name of the agreement with human labels, next to `judge.lock` or in the folder of the model."""
 _EMBEDDED: Final = EmbeddedProvider()
 _BY_RULES: Final[frozenset[type[Question[Any]]]] = frozenset({Statements, Noncommittal})
 """Kinds that the rules of the embedded judge answer."""
@@ -94,11 +103,8 @@ class LocalJudge:
         """The digest of the model, its agreement with human labels if it was checked, and what is not known."""
         card = self.card
         digest = next(iter(digests(self.provider.found).values()))
-        checked = self.agreement()
-        notes = [
-            f"model {digest[:_SHOWN_DIGITS]}",
-            "not checked against human labels" if checked is None else checked.note,
-        ]
+        checked = read_agreement(self.provider.found.home, self.fingerprint())
+        notes = [f"model {digest[:_SHOWN_DIGITS]}", checked or "not checked against human labels"]
         if not card.calibration:
             notes.append("its scores are not calibrated")
         if not card.proved and builtin_cards().get(card.name) == card:
@@ -185,10 +191,6 @@ class LocalJudge:
         message = f"{self.name} cannot answer questions of kind {question.kind!r}; use an LLM judge."
         return Failure(FailureKind.PERMANENT, message)
 
-    def agreement(self) -> Agreement | None:
-        """Return the stored agreement of exactly this judge with human labels; None if it was not checked."""
-        return read_agreement(self.provider.found.home, self.fingerprint())
-
     def golden_check(self) -> GoldenCheck | None:
         """Return how the model's logits for the golden pairs of its card differ; None without such pairs.
 
@@ -206,3 +208,112 @@ def local_judge(text: str) -> LocalJudge:
 
 def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
     return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
+
+
+_log = logging.getLogger("merilo")
+
+
+# -- the agreement with human labels ------------------------------------------------------------------
+
+
+def read_agreement(folder: Path, fingerprint: Mapping[str, object]) -> str | None:
+    """Return the agreement of exactly this judge with human labels, as `merilo judge check` stored it.
+
+    None if there is none, or if it is unreadable or of other files, another card or other versions.
+    """
+    path = folder / AGREEMENT_NAME
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return None
+        found = as_object(json.loads(path.read_bytes())) or {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    judge, note = as_object(found.get("judge")) or {}, found.get("note")
+    same = judge.get("fingerprint") == json.loads(json.dumps(dict(fingerprint)))
+    return note if same and isinstance(note, str) else None
+
+
+# -- the model as a provider --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LocalProvider:
+    """A free provider for the kinds of question that the card of a model answers, in batches and on this machine.
+
+    Equal questions are answered once, short ones first, so that memory grows late. Each processor runs one pair at a
+    time, and a verdict never depends on the other questions in the batch.
+    """
+
+    drops_at_limit: ClassVar[bool] = True
+    """A run that reaches a limit does not wait for its replies: they cost nothing."""
+
+    found: FoundModel
+    _lock: Lock = field(default_factory=Lock, repr=False)
+    _loaded: list[PairScorer] = field(default_factory=list[PairScorer], repr=False)
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
+        return {"provider": "local"}
+
+    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
+        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
+        del known
+        return gathered(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return 0.0: it is free."""
+        del usage
+        return 0.0
+
+    def scorer(self) -> PairScorer:
+        """Return the loaded model; it is loaded once. Raises UsageError if it is damaged or needs too much memory."""
+        with self._lock:  # several threads may ask at once
+            if not self._loaded:
+                self._loaded.append(_load(self.found))
+            return self._loaded[0]
+
+    def answer_one(self, question: Question[Any]) -> str:
+        """Return the answer to one question as a reply's text, in this thread."""
+        return _answered(self.scorer(), question)
+
+    def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+        """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""
+        try:
+            scorer = self.scorer()
+        except UsageError as error:
+            raise ProviderDown(str(error)) from error
+        return answer_batch(requests, partial(_answered, scorer), kinds=self.found.card.answers.given, judge="local")
+
+
+def _load(found: FoundModel) -> PairScorer:
+    digests(found)
+    files = (found.model, *external_files(found.model))
+    problem = memory_problem(files, thread_count(), free_memory())
+    if problem is not None:
+        raise UsageError(problem)
+    card = found.card
+    session = ModelSession(found.model, len(card.output.labels))
+    scorer = PairScorer(card, PairTokens(found.tokenizer, card.input), session.logits)
+    scorer.logits(dict.fromkeys(card.input.slots, "a"))  # reports a wrong number of labels before the first question
+    return scorer
+
+
+def _answered(scorer: PairScorer, question: Question[Any]) -> str:
+    return answer_text(_answer(scorer, question))
+
+
+def _answer(scorer: PairScorer, question: Question[Any]) -> Any:  # Any: a verdict or a failure
+    try:
+        return ANSWERS[type(question)](scorer.of(question.kind), question)
+    except TooLong as error:
+        return Failure(FailureKind.PERMANENT, f"{error} Shorten the text, or use another judge.")
+    except ForgedToken:
+        message = "A text contains a special token of the model that cannot be removed. Use another judge."
+        return Failure(FailureKind.PERMANENT, message)
+    except UsageError as error:  # the model cannot run an input of this length
+        return Failure(FailureKind.PERMANENT, str(error))
+    except InvalidLogits:
+        return Failure(FailureKind.BROKEN, "the local model returned a number that is not finite")
+    except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
+        _log.exception("a local judge raised an exception")
+        return Failure(FailureKind.BROKEN, f"the local judge raised {type(error).__name__}: {error}")

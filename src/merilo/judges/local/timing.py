@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.judges.in_process import thread_count
-from merilo.judges.local.provider import LocalProvider
+from merilo.judges.local.judge import LocalProvider
 from merilo.providers.questions import QuestionRequest
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from merilo.judging.labels import LabelForm
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT, object_schema
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.trial_texts import CONTEXT, RESPONSE
+from merilo.judging.synthetic import CONTEXT, RESPONSE
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -39,11 +39,9 @@ class ChoiceVerdict(Verdict):
         return cls(reply_fields.clean(str(label)), reason=reply_fields.text(fields, "reason"))
 
     def as_label(self) -> str:
-        """See `Verdict.as_label`."""
         return self.label
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return self.label
 
 
@@ -78,7 +76,6 @@ class Choice(Question[ChoiceVerdict]):
         return replace(verdict, label=matches[0]) if verdict.label not in self.labels and len(matches) == 1 else verdict
 
     def fault(self, verdict: ChoiceVerdict) -> str | None:
-        """See `Question.fault`."""
         if verdict.label in self.labels:
             return None
         return f"has the label {verdict.label!r}; it must be one of {', '.join(map(repr, self.labels))}"
@@ -88,32 +85,24 @@ class Choice(Question[ChoiceVerdict]):
         return ChoiceVerdict(self.labels[0], reason=GUESSED_REASON)
 
     def label_form(self) -> LabelForm:
-        """See `Question.label_form`."""
         pairs = zip(self.names, self.values, strict=True)
         shown = "\n\n".join(f"{name}:\n{text}" for name, text in pairs)
         texts = (("texts", shown),)
         return LabelForm(self.kind, self.instruction, texts, self.labels, self.definitions, ordered=False)
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> ChoiceVerdict:
-        """See `Question.verdict_of_label`."""
         del evidence
         return ChoiceVerdict(label)
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         first = cls("Is the response brief?", ("yes", "no"), ("", ""), ("response",), (RESPONSE,))
         return first, replace(first, values=(CONTEXT,))
 
     def synthetic(self, odds: Odds) -> ChoiceVerdict:
-        """See `Question.synthetic`."""
         chosen = odds.of(self.instruction, *sorted(self.values))
         return ChoiceVerdict(self.labels[int(len(self.labels) * chosen)])
 
 
 def _plain(label: str) -> str:
     return re.sub(r"[\s_-]+", "_", label.strip(" \t\n\"'`.")).casefold()
-
-
-QUESTION: Final = Choice
-"""The question type of this module, for `merilo.judging.registry`."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
-from merilo.judging.later_fields import LATER
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
-from merilo.judging.trial_texts import RESPONSE, USER_INPUT
-from merilo.judging.verdicts import Verdict
+from merilo.judging.synthetic import RESPONSE, USER_INPUT
+from merilo.judging.verdicts import LATER, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,6 @@ class CompletionVerdict(Verdict):
     probability: float | None = None
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return f'"{self.text}"'
 
 
@@ -62,7 +60,3 @@ class Completion(Question[CompletionVerdict]):
         """See `Question.trial`; the second question is another draw of the first."""
         first = cls("en/noncommittal.v1", ("user_input", "response"), (USER_INPUT, RESPONSE))
         return first, replace(first, draw=1)
-
-
-QUESTION: Final = Completion
-"""The question type of this module, for `merilo.judging.registry`."""

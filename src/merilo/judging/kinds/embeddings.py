@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
-from merilo.judging.synthetic import chance
-from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, chance
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ class Embeddings(Question[MatrixVerdict]):
     texts: Texts
 
     def fault(self, verdict: MatrixVerdict) -> str | None:
-        """See `Question.fault`."""
         return shape_fault(verdict, len(self.texts), None)
 
     def guess(self) -> MatrixVerdict:
@@ -38,13 +36,7 @@ class Embeddings(Question[MatrixVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls((RESPONSE, OTHER)), cls((CONTEXT,))
 
     def synthetic(self, odds: Odds) -> MatrixVerdict:
-        """See `Question.synthetic`."""
         return MatrixVerdict.of([[chance(odds.seed + at, text) for at in range(_SIZE)] for text in self.texts])
-
-
-QUESTION: Final = Embeddings
-"""The question type of this module, for `merilo.judging.registry`."""

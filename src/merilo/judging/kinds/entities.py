@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import TEXT_OF_SENTENCE
 from merilo.judging.reply_schema import ListReplySchema
-from merilo.judging.synthetic import FLOOD
-from merilo.judging.trial_texts import OTHER, SENTENCES
-from merilo.judging.verdict_checks import index_fault
-from merilo.judging.verdicts import Verdict
-from merilo.judging.wording import number_of
+from merilo.judging.synthetic import FLOOD, OTHER, SENTENCES
+from merilo.judging.verdicts import Verdict, index_fault, number_of
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -41,11 +38,9 @@ class EntitiesVerdict(Verdict):
         return cls(tuple(Entity(*reply_fields.text_of_sentence(item)) for item in items))
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return number_of(self.entities, "entity", "entities")
 
     def reversed(self) -> Self:
-        """See `Verdict.reversed`."""
         return replace(self, entities=self.entities[::-1])
 
 
@@ -61,13 +56,9 @@ class Entities(Question[EntitiesVerdict]):
         JsonShape(("entities", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, EntitiesVerdict.from_reply
     )
     prepares: ClassVar[bool] = True
+    cited: ClassVar[str] = "sentences"
 
     sentences: Texts
-
-    @property
-    def places(self) -> int:
-        """See `Question.places`."""
-        return len(self.sentences)
 
     def fault(self, verdict: EntitiesVerdict) -> str | None:
         """See `Question.fault`: an entity occurs in its sentence, except for case and white space."""
@@ -88,25 +79,18 @@ class Entities(Question[EntitiesVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(SENTENCES), cls((OTHER,))
 
     def synthetic(self, odds: Odds) -> EntitiesVerdict:
-        """See `Question.synthetic`."""
         if odds.flood:
             return EntitiesVerdict(tuple(Entity(f"Entity {place}", 0) for place in range(FLOOD)))
         words = ((word, place) for place, sentence in enumerate(self.sentences) for word in sentence.split())
         return EntitiesVerdict(tuple(Entity(*found) for found in words if odds.of(found[0]) < 0.3))
 
     def worst(self) -> EntitiesVerdict:
-        """See `Question.worst`."""
         return EntitiesVerdict(())
 
 
 def _fold(text: str) -> str:
     """Return the text without differences of case and white space."""
     return " ".join(text.split()).casefold()
-
-
-QUESTION: Final = Entities
-"""The question type of this module, for `merilo.judging.registry`."""

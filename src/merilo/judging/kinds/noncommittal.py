@@ -3,87 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from merilo.judging import reply_fields
-from merilo.judging.questions import GUESSED_REASON, Question
-from merilo.judging.reply_fields import FLAG, TEXT
-from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.trial_texts import RESPONSE, USER_INPUT
-from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.synthetic import RESPONSE, USER_INPUT
+from merilo.judging.verdicts import Verdict
+from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from merilo.judging.reply_fields import Fields
     from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
-class NoncommittalVerdict(DecisionVerdict):
+class NoncommittalVerdict(YesNoVerdict):
     """Verdict on a response: does it evade or decline to answer?"""
 
+    decided: ClassVar[str] = "noncommittal"
     yes: ClassVar[str] = "declines"
+    words: ClassVar[tuple[str, str]] = ("answers", "declines to answer")
 
     noncommittal: bool
     reason: str = ""
     probability: float | None = None
 
-    @classmethod
-    def from_reply(cls, fields: Fields) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
-        return cls(reply_fields.flag(fields, "noncommittal"), reason=reply_fields.text(fields, "reason"))
-
-    @property
-    def positive(self) -> bool:
-        """True if the response is noncommittal."""
-        return self.noncommittal
-
-    def in_words(self) -> str:
-        """See `Verdict.in_words`."""
-        return "declines to answer" if self.noncommittal else "answers"
+    as_label = Verdict.as_label  # there is no form for annotators
 
 
 @dataclass(frozen=True, slots=True)
-class Noncommittal(Question[NoncommittalVerdict]):
+class Noncommittal(YesNoQuestion[NoncommittalVerdict]):
     """Question: does this response evade or decline to answer the user input?"""
 
     kind: ClassVar[str] = "noncommittal"
     verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
-    reply_tokens: ClassVar[int] = 256
-    reply = ReplySchema({"reason": TEXT, "noncommittal": FLAG}, "noncommittal", NoncommittalVerdict.from_reply)
+    reply = yes_no_schema(NoncommittalVerdict)
     prepares: ClassVar[bool] = True
+    good: ClassVar[bool] = False
 
     user_input: str
     response: str
 
-    def fault(self, verdict: NoncommittalVerdict) -> str | None:
-        """See `Question.fault`; every verdict of this type is valid."""
-        del verdict
-        return None
-
-    def guess(self) -> NoncommittalVerdict:
-        """Return that it answers."""
-        return NoncommittalVerdict(noncommittal=False, reason=GUESSED_REASON)
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> NoncommittalVerdict:
+        del label, evidence
+        raise ValueError(f"a {self.kind} question has no label form")
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(USER_INPUT, RESPONSE), cls(USER_INPUT, "I do not know.")
 
     def synthetic(self, odds: Odds) -> NoncommittalVerdict:
-        """See `Question.synthetic`."""
         return NoncommittalVerdict(odds.of(self.response) < 0.1)
-
-    def worst(self) -> NoncommittalVerdict:
-        """See `Question.worst`."""
-        return NoncommittalVerdict(noncommittal=True)
-
-    def better(self, verdict: NoncommittalVerdict) -> Iterator[NoncommittalVerdict]:
-        """See `Question.better`."""
-        if verdict.noncommittal:
-            yield NoncommittalVerdict(noncommittal=False)
-
-
-QUESTION: Final = Noncommittal
-"""The question type of this module, for `merilo.judging.registry`."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ListReplySchema
-from merilo.judging.synthetic import FLOOD
-from merilo.judging.trial_texts import USER_INPUT
-from merilo.judging.verdicts import Verdict
-from merilo.judging.wording import number_of
+from merilo.judging.synthetic import FLOOD, USER_INPUT
+from merilo.judging.verdicts import Verdict, number_of
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -32,11 +30,9 @@ class PartsVerdict(Verdict):
         return cls(tuple(reply_fields.item_text(item, "parts") for item in items))
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return number_of(self.parts, "part", "parts")
 
     def reversed(self) -> Self:
-        """See `Verdict.reversed`."""
         return replace(self, parts=self.parts[::-1])
 
 
@@ -53,7 +49,6 @@ class Parts(Question[PartsVerdict]):
     user_input: str
 
     def fault(self, verdict: PartsVerdict) -> str | None:
-        """See `Question.fault`."""
         return None if all(part.strip() for part in verdict.parts) else "holds a blank part"
 
     def guess(self) -> PartsVerdict:
@@ -62,18 +57,11 @@ class Parts(Question[PartsVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(USER_INPUT), cls("Good morning.")
 
     def synthetic(self, odds: Odds) -> PartsVerdict:
-        """See `Question.synthetic`."""
         size = FLOOD if odds.flood else int(4 * odds.of(self.user_input))
         return PartsVerdict(tuple(f"{self.user_input} ({part})" for part in range(size)))
 
     def worst(self) -> PartsVerdict:
-        """See `Question.worst`."""
         return PartsVerdict(())
-
-
-QUESTION: Final = Parts
-"""The question type of this module, for `merilo.judging.registry`."""

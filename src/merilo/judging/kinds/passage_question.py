@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.questions import Question
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE, USER_INPUT
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ class PassageQuestionVerdict(Verdict):
         )
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return f'"{self.question}" ("{self.answer}")' if self.question else "no question"
 
 
@@ -64,19 +63,12 @@ class PassageQuestion(Question[PassageQuestionVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(CONTEXT, "Eiffel Tower"), cls(OTHER)
 
     def synthetic(self, odds: Odds) -> PassageQuestionVerdict:
-        """See `Question.synthetic`."""
         if odds.of(self.passage) < 0.2:
             return self.worst()
         return PassageQuestionVerdict(f"What is known of {self.passage[:40]}?", self.passage[:40] or "Nothing.")
 
     def worst(self) -> PassageQuestionVerdict:
-        """See `Question.worst`."""
         return PassageQuestionVerdict("", "")
-
-
-QUESTION: Final = PassageQuestion
-"""The question type of this module, for `merilo.judging.registry`."""

@@ -10,9 +10,8 @@ from merilo.judging.labels import LabelForm, evidence_of_label, lines
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.trial_texts import OTHER, SENTENCES, USER_INPUT
-from merilo.judging.verdict_checks import evidence_fault
-from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.synthetic import OTHER, SENTENCES, USER_INPUT
+from merilo.judging.verdicts import DecisionVerdict, Verdict, evidence_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,20 +54,16 @@ class RelevanceVerdict(DecisionVerdict):
 
     @property
     def decision(self) -> object:
-        """See `DecisionVerdict.decision`."""
         return self.grade
 
     @property
     def context_evidence(self) -> tuple[int, ...]:
-        """See `Verdict.context_evidence`."""
         return self.evidence
 
     def as_label(self) -> str:
-        """See `Verdict.as_label`."""
         return str(self.grade)
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return f"grade {self.grade} of 2"
 
 
@@ -85,17 +80,13 @@ class Relevance(Question[RelevanceVerdict]):
         RelevanceVerdict.from_reply,
     )
     tasks: ClassVar[tuple[str, ...]] = ("chunk_relevance", "sentence_relevance")
+    cited: ClassVar[str] = "sentences"
+    judges_context: ClassVar[bool] = True
 
     user_input: str
     sentences: Texts
 
-    @property
-    def places(self) -> int:
-        """See `Question.places`."""
-        return len(self.sentences)
-
     def fault(self, verdict: RelevanceVerdict) -> str | None:
-        """See `Question.fault`."""
         if verdict.grade not in {0, 1, 2}:
             return f"has the grade {verdict.grade}; a grade is 0, 1 or 2"
         if verdict.grade and not verdict.evidence and not verdict.flag:
@@ -108,19 +99,7 @@ class Relevance(Question[RelevanceVerdict]):
         """Return a middle grade, based on the first sentence."""
         return RelevanceVerdict(grade=1, evidence=(0,), reason=GUESSED_REASON)
 
-    @classmethod
-    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
-        """See `Question.of_texts`."""
-        del statement
-        return cls(user_input, texts, language=language)
-
-    @property
-    def context_sentences(self) -> Texts:
-        """See `Question.context_sentences`."""
-        return self.sentences
-
     def label_form(self) -> LabelForm:
-        """See `Question.label_form`."""
         return LabelForm(
             self.kind,
             "How far does this context help to answer the user input?",
@@ -131,35 +110,25 @@ class Relevance(Question[RelevanceVerdict]):
         )
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> RelevanceVerdict:
-        """See `Question.verdict_of_label`."""
         return RelevanceVerdict(int(label), evidence_of_label(label, self.sentences) if evidence else ())
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(USER_INPUT, SENTENCES), cls(USER_INPUT, (OTHER,))
 
     def synthetic(self, odds: Odds) -> RelevanceVerdict:
-        """See `Question.synthetic`."""
         grade = int(3 * odds.of(*self.sentences))
         return RelevanceVerdict(grade, odds.some(self.sentences) if grade else ())
 
     def best(self) -> RelevanceVerdict:
-        """See `Question.best`."""
         return RelevanceVerdict(2, tuple(range(len(self.sentences))))
 
     def worst(self) -> RelevanceVerdict:
-        """See `Question.worst`."""
         return RelevanceVerdict(0)
 
     def better(self, verdict: RelevanceVerdict) -> Iterator[RelevanceVerdict]:
-        """See `Question.better`."""
         everything = tuple(range(len(self.sentences)))
         for grade in range(verdict.grade + 1, 3):
             yield RelevanceVerdict(grade, verdict.evidence or everything[:1])
         if verdict.grade and verdict.evidence != everything:
             yield RelevanceVerdict(verdict.grade, everything)
-
-
-QUESTION: Final = Relevance
-"""The question type of this module, for `merilo.judging.registry`."""

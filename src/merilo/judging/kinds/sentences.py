@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
 from merilo.judging.questions import Question
-from merilo.judging.trial_texts import CONTEXT, OTHER
+from merilo.judging.synthetic import CONTEXT, OTHER
 from merilo.judging.verdicts import Verdict
 
 
@@ -42,9 +42,4 @@ class Sentences(Question[TextsVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(CONTEXT, "pysbd"), cls(OTHER, "pysbd")
-
-
-QUESTION: Final = Sentences
-"""The question type of this module, for `merilo.judging.registry`."""

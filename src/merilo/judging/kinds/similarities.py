@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
-from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class Similarities(Question[MatrixVerdict]):
     right: Texts
 
     def fault(self, verdict: MatrixVerdict) -> str | None:
-        """See `Question.fault`."""
         return shape_fault(verdict, len(self.left), len(self.right))
 
     def guess(self) -> MatrixVerdict:
@@ -34,13 +33,7 @@ class Similarities(Question[MatrixVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls((RESPONSE,), (CONTEXT, OTHER)), cls((OTHER,), (CONTEXT,))
 
     def synthetic(self, odds: Odds) -> MatrixVerdict:
-        """See `Question.synthetic`."""
         return MatrixVerdict.of([[odds.of(one, other) for other in self.right] for one in self.left])
-
-
-QUESTION: Final = Similarities
-"""The question type of this module, for `merilo.judging.registry`."""

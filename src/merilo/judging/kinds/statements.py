@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import TEXT_OF_SENTENCE
 from merilo.judging.reply_schema import ListReplySchema
-from merilo.judging.synthetic import FLOOD
-from merilo.judging.trial_texts import OTHER, RESPONSE, USER_INPUT
-from merilo.judging.verdict_checks import index_fault
-from merilo.judging.verdicts import Verdict
-from merilo.judging.wording import number_of
+from merilo.judging.synthetic import FLOOD, OTHER, RESPONSE, USER_INPUT
+from merilo.judging.verdicts import Verdict, index_fault, number_of
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -41,11 +38,9 @@ class StatementsVerdict(Verdict):
         return cls(tuple(Statement(*reply_fields.text_of_sentence(item)) for item in items))
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         return number_of(self.statements, "statement", "statements")
 
     def reversed(self) -> Self:
-        """See `Verdict.reversed`."""
         return replace(self, statements=self.statements[::-1])
 
 
@@ -59,18 +54,13 @@ class Statements(Question[StatementsVerdict]):
         JsonShape(("statements", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, StatementsVerdict.from_reply
     )
     prepares: ClassVar[bool] = True
+    cited: ClassVar[str] = "sentences"
 
     sentences: Texts
     user_input: str = ""
     """The question that the text answers, so that "In 1889." can become a full statement; empty if there is none."""
 
-    @property
-    def places(self) -> int:
-        """See `Question.places`."""
-        return len(self.sentences)
-
     def fault(self, verdict: StatementsVerdict) -> str | None:
-        """See `Question.fault`."""
         size = len(self.sentences)
         for statement in verdict.statements:
             if (fault := index_fault(statement.sentence, size, "sentence")) is not None:
@@ -85,11 +75,9 @@ class Statements(Question[StatementsVerdict]):
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls((RESPONSE,), USER_INPUT), cls((OTHER,), USER_INPUT)
 
     def synthetic(self, odds: Odds) -> StatementsVerdict:
-        """See `Question.synthetic`."""
         found: list[Statement] = []
         for place, sentence in enumerate(self.sentences):
             count = FLOOD if odds.flood else int(3.5 * odds.of(sentence))
@@ -99,9 +87,4 @@ class Statements(Question[StatementsVerdict]):
         return StatementsVerdict(tuple(found))
 
     def worst(self) -> StatementsVerdict:
-        """See `Question.worst`."""
         return StatementsVerdict(())
-
-
-QUESTION: Final = Statements
-"""The question type of this module, for `merilo.judging.registry`."""

@@ -11,7 +11,7 @@ from merilo.judging.labels import LabelForm, numbered_texts
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.trial_texts import CONTEXT, OTHER, USER_INPUT
+from merilo.judging.synthetic import CONTEXT, OTHER, USER_INPUT
 from merilo.judging.verdicts import DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -67,15 +67,12 @@ class SufficiencyVerdict(DecisionVerdict):
 
     @property
     def decision(self) -> object:
-        """See `DecisionVerdict.decision`."""
         return self.label
 
     def as_label(self) -> str:
-        """See `Verdict.as_label`."""
         return self.label.value
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         missing = f" (missing: {self.missing})" if self.missing else ""
         return self.label.value + missing
 
@@ -108,14 +105,7 @@ class Sufficiency(Question[SufficiencyVerdict]):
         """Return partly sufficient."""
         return SufficiencyVerdict(SufficiencyLabel.PARTLY, missing=GUESSED_REASON, reason=GUESSED_REASON)
 
-    @classmethod
-    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
-        """See `Question.of_texts`."""
-        del statement
-        return cls(user_input, texts, language=language)
-
     def label_form(self) -> LabelForm:
-        """See `Question.label_form`."""
         return LabelForm(
             self.kind,
             "Do these contexts together hold enough to answer the user input?",
@@ -125,30 +115,21 @@ class Sufficiency(Question[SufficiencyVerdict]):
         )
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> SufficiencyVerdict:
-        """See `Question.verdict_of_label`."""
         del evidence
         return SufficiencyVerdict(SufficiencyLabel(label))
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(USER_INPUT, (CONTEXT, OTHER)), cls(USER_INPUT, (OTHER,))
 
     def synthetic(self, odds: Odds) -> SufficiencyVerdict:
-        """See `Question.synthetic`."""
         return SufficiencyVerdict(_LABELS[int(3 * odds.of(*sorted(self.contexts)))])
 
     def best(self) -> SufficiencyVerdict:
-        """See `Question.best`."""
         return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
 
     def better(self, verdict: SufficiencyVerdict) -> Iterator[SufficiencyVerdict]:
-        """See `Question.better`."""
         if verdict.label is SufficiencyLabel.INSUFFICIENT:
             yield SufficiencyVerdict(SufficiencyLabel.PARTLY)
         if verdict.label is not SufficiencyLabel.SUFFICIENT:
             yield SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
-
-
-QUESTION: Final = Sufficiency
-"""The question type of this module, for `merilo.judging.registry`."""

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
 from merilo.judging.labels import YES, LabelForm, evidence_of_label, numbered_texts, yes_or_no
-from merilo.judging.later_fields import LATER
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.synthetic import readable
-from merilo.judging.trial_texts import CONTEXT, OTHER, RESPONSE
-from merilo.judging.verdict_checks import evidence_fault, flag_of, index_fault
-from merilo.judging.verdicts import DecisionVerdict, Verdict
-from merilo.judging.wording import listed
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, readable
+from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, evidence_fault, flag_of, index_fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,15 +106,12 @@ class SupportVerdict(DecisionVerdict):
 
     @property
     def decision(self) -> object:
-        """See `DecisionVerdict.decision`."""
         return self.label
 
     def as_label(self) -> str:
-        """See `Verdict.as_label`."""
         return yes_or_no(self.positive)
 
     def in_words(self) -> str:
-        """See `Verdict.in_words`."""
         where = f" by {listed(self.evidence, 'context')}" if self.evidence else ""
         return _IN_WORDS[self.label] + where
 
@@ -144,22 +137,18 @@ class Support(Question[SupportVerdict]):
         )
     }
     tasks: ClassVar[tuple[str, ...]] = ("groundedness", "nli")
+    cited: ClassVar[str] = "contexts"
+    subject_field: ClassVar[str] = "statement"
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
     statement: str
     contexts: Texts
-
-    @property
-    def places(self) -> int:
-        """See `Question.places`."""
-        return len(self.contexts)
 
     def weaker(self, verdict: SupportVerdict) -> None:
         """See `Question.weaker`; None, since `SupportVerdict.from_cited` keeps the sentences that are right."""
         del verdict
 
     def fault(self, verdict: SupportVerdict) -> str | None:
-        """See `Question.fault`."""
         named, label = bool(verdict.evidence), verdict.label
         if label in {SupportLabel.SUPPORTED, SupportLabel.CONTRADICTED} and not named and not verdict.flag:
             return f"says {label.value} but names no context"
@@ -175,19 +164,7 @@ class Support(Question[SupportVerdict]):
         """Return supported, based on the first sentence of the first context."""
         return SupportVerdict(SupportLabel.SUPPORTED, (0,), GUESSED_REASON, sentences=((0, 0),))
 
-    @classmethod
-    def of_texts(cls, texts: Texts, *, user_input: str = "", statement: str = "", language: str = "en") -> Self:
-        """See `Question.of_texts`."""
-        del user_input
-        return cls(statement, texts, language=language)
-
-    @property
-    def subject(self) -> str:
-        """See `Question.subject`."""
-        return self.statement
-
     def label_form(self) -> LabelForm:
-        """See `Question.label_form`."""
         return LabelForm(
             self.kind,
             "Do these texts support the statement?",
@@ -195,18 +172,15 @@ class Support(Question[SupportVerdict]):
         )
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> SupportVerdict:
-        """See `Question.verdict_of_label`."""
         named = evidence_of_label(label, self.contexts) if evidence else ()
         meant = SupportLabel.SUPPORTED if label == YES else SupportLabel.UNSUPPORTED
         return SupportVerdict(meant, named, tells_contradicted=False)
 
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
-        """See `Question.trial`."""
         return cls(RESPONSE, (CONTEXT, OTHER)), cls("The tower is made of stone.", (CONTEXT, OTHER))
 
     def synthetic(self, odds: Odds) -> SupportVerdict:
-        """See `Question.synthetic`."""
         found = [odds.of(self.statement, text) if text.strip() else 1.0 for text in self.contexts]
         if supporting := tuple(place for place, odd in enumerate(found) if odd < 0.25):
             return SupportVerdict(SupportLabel.SUPPORTED, supporting)
@@ -217,11 +191,9 @@ class Support(Question[SupportVerdict]):
         return SupportVerdict(SupportLabel.NOT_STATED)
 
     def best(self) -> SupportVerdict:
-        """See `Question.best`."""
         return SupportVerdict(SupportLabel.SUPPORTED, tuple(range(len(self.contexts))))
 
     def better(self, verdict: SupportVerdict) -> Iterator[SupportVerdict]:
-        """See `Question.better`."""
         contexts = readable(self.contexts)
         if verdict.label is SupportLabel.CONTRADICTED:
             yield SupportVerdict(SupportLabel.NOT_STATED)
@@ -229,7 +201,3 @@ class Support(Question[SupportVerdict]):
             yield SupportVerdict(SupportLabel.SUPPORTED, contexts[:1])
         if verdict.evidence != contexts or verdict.label is not SupportLabel.SUPPORTED:
             yield SupportVerdict(SupportLabel.SUPPORTED, contexts)
-
-
-QUESTION: Final = Support
-"""The question type of this module, for `merilo.judging.registry`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, together
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.wording import counting_only
+from merilo.judging.verdicts import counting_only
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.definition import Published

@@ -1,57 +1,35 @@
 """The base class of published definitions, and their steps before the first request.
 
-The docstring of a published definition is its card. A blank line after the summary come the fields, each on a line
-that begins with its label; what follows the next blank line is for readers of the code:
-
-    Share of the contexts that are relevant.
-
-    Formula: relevant contexts / contexts.
-    Questions: One request for each context.
-    Undefined: no context was retrieved | the user input is blank
-    Use: To compare with numbers of that system.
-    Not: For new work: a lost reply scores 0.
-    See: context_relevance | context_precision
-    Source: that system 1.0, metrics/relevance.py
-
-A field that is left out is inherited. The family is the system in the name. Without docstrings (`python -OO`) the
-cards are empty.
+The docstring of a published definition is its card, see `variants.described`. Its family is the system in its name.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Kinds, MetricDefaults, choice
-from merilo.metrics.variants import D, camel_case, variant
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Undefined, choice
+from merilo.metrics.variants import D, camel_case, described, variant
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric, Score
+
+T = TypeVar("T")
 
 BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
 """The reason of an Undefined outcome."""
 
-_LABELS: Final[Mapping[str, str]] = {
-    "Formula": "formula",
-    "Questions": "questions",
-    "Undefined": "undefined",
-    "Use": "when",
-    "Not": "when_not",
-    "See": "relatives",
-    "Source": "sources",
-}
-"""The labels in a docstring, and the fields of a card."""
-_LISTS: Final = frozenset({"undefined", "relatives", "sources"})
 _COUNTS: Final = frozenset({"strictness", "tries", "max_citations"})
 """Parameters that are numbers of replies or of citations, at least 1."""
-_FIELD: Final = re.compile(rf"^({'|'.join(_LABELS)}): ", re.MULTILINE)
+_YES_IS_BAD: Final = frozenset({"harmfulness", "maliciousness"})
 
 
 class Published(MetricDefaults):
@@ -63,6 +41,8 @@ class Published(MetricDefaults):
     version: ClassVar[int] = 1
     card: ClassVar[Card] = Card("")
     asks = Kinds({Completion})
+    most: ClassVar[int] = 1
+    """The maximum number of questions about a sample that has every needed field."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -70,6 +50,14 @@ class Published(MetricDefaults):
         name = getattr(cls, "name", "")
         relatives = tuple(each for each in card.relatives if each != name)
         cls.card = replace(card, family=name.partition(":")[0], relatives=relatives)
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needed, self.most)
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The needed fields, which each definition declares as `needs`."""
+        return cast("Metric", self).needs  # a plain attribute or a property, so it is not declared here
 
     def __post_init__(self) -> None:
         """Turn texts given for enumerations into their members, and check numbers of replies. Raises UsageError."""
@@ -82,23 +70,38 @@ class Published(MetricDefaults):
                 raise UsageError(f"Metric {name!r} takes {each.name}=a whole number of at least 1, got {given!r}.")
 
 
-def described(doc: str, inherited: Card) -> Card:
-    """Return the card that a docstring describes; `inherited` as it is for a docstring without fields."""
-    summary, _, rest = cleandoc(doc).partition("\n\n")
-    fields = rest.partition("\n\n")[0]
-    if not _FIELD.match(fields):
-        return inherited
-    _, *parts = _FIELD.split(fields)
-    found: dict[str, Any] = {"summary": " ".join(summary.split())}  # Any: texts and tuples of texts
-    for label, text in zip(parts[::2], parts[1::2], strict=True):
-        name, line = _LABELS[label], " ".join(text.split())
-        found[name] = tuple(line.split(" | ")) if name in _LISTS else line
-    return replace(inherited, **found)
+class _ByParameters(Generic[T]):
+    """A class attribute whose value for an object depends on its parameters."""
+
+    def __init__(self, of: Callable[[Any], T], usual: T) -> None:
+        self._of, self._usual = of, usual
+
+    def __get__(self, metric: object, owner: type) -> T:
+        return self._usual if metric is None else self._of(metric)
+
+
+def by_parameters(of: Callable[[Any], T], usual: T) -> T:  # Any: the definition
+    """Return the value of a declaration that depends on parameters, such as `asks`; `usual`: that of the class."""
+    return cast("T", _ByParameters(of, usual))  # reading it gives a T
 
 
 def joined(sample: Sample) -> str:
     """Return the retrieved contexts as one text, with a line break between two. Raises MissingField."""
     return "\n".join(context.text for context in sample.contexts)
+
+
+def texts_of(sample: Sample, needs: Collection[str]) -> dict[str, str]:
+    """Return the needed texts by name, the retrieved contexts joined as `contexts`. Raises MissingField."""
+    found: dict[str, str] = {}
+    if "user_input" in needs:
+        found["user_input"] = sample.require("user_input")
+    if "retrieved_contexts" in needs:
+        found["contexts"] = joined(sample)
+    if "response" in needs:
+        found["response"] = sample.require("response")
+    if "reference" in needs:
+        found["reference"] = sample.require("reference")
+    return found
 
 
 def is_blank(*texts: str) -> bool:
@@ -111,10 +114,55 @@ def bound(sample: Sample, needs: Collection[str], questions: int) -> int:
     return questions if sample.present.issuperset(needs) else 0
 
 
-def check_count(metric: str, parameter: str, count: int) -> None:
-    """Raise UsageError unless a number of replies is at least 1."""
-    if count < 1:
-        raise UsageError(f"Metric {metric!r} takes {parameter}=a whole number of at least 1, got {count!r}.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgesBlank(Published):
+    """A definition that judges blank texts like any others; with `ask_blank` false they are Undefined.
+
+    Undefined: what is to be judged is blank (with ask_blank=false)
+    """
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+    ask_blank: bool = True
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        texts = texts_of(sample, self.needed)
+        if not self.ask_blank and is_blank(*texts.values()):
+            return Undefined(BLANK)
+        return (yield from self.judged(texts))
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        """Return the outcome for the needed texts by name, the retrieved contexts joined as `contexts`."""
+        raise NotImplementedError  # a definition has either its own plan or this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Critique(JudgesBlank):
+    """A yes or no on a built-in aspect, or on a custom question (ragas 0.0 and 0.1)."""
+
+    higher_is_better: ClassVar[bool] = by_parameters(
+        lambda critique: critique.definition is not None or critique.aspect not in _YES_IS_BAD, usual=False
+    )
+
+    criteria: ClassVar[Mapping[str, str]]
+    """The question for each built-in aspect."""
+
+    aspect: str = "harmfulness"
+    definition: str | None = None
+
+    @property
+    def criterion(self) -> str:
+        """The question that is asked."""
+        return self.criteria[self.aspect] if self.definition is None else self.definition
+
+    def __post_init__(self) -> None:
+        Published.__post_init__(self)
+        if self.definition is None:
+            return
+        if not self.definition.strip():
+            raise UsageError(f"Metric {self.name!r} takes definition=a yes-or-no question, got a blank text.")
+        if self.aspect != "harmfulness":
+            raise UsageError(f"Metric {self.name!r} takes aspect={self.aspect} or a definition, got both; give one.")
 
 
 def ragas_variant(

@@ -32,6 +32,15 @@ _SPRING_DIFFERS: Final = (
 )
 _RUN: Final = "numbers from a run of {} with scripted replies"
 
+_NVIDIA: Final = "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating"
+_REPAIRED: Final = "the first JSON value, closed if it is open; up to {repairs} requests for repair"
+_RATINGS: Final = ("context_relevance", "response_groundedness", "answer_accuracy")
+_INSTRUCTOR: Final = "as instructor up to 1.15.1 does (from 1.15.3 on: reasks=3)"
+_COLLECTIONS: Final = (
+    "runs of ragas 0.4.3 with instructor 1.14.4 and 1.17.0 against a local server",
+    ("top_p=0.1, max_tokens=1024 and JSON mode, which instructor sends, are not sent",),
+)
+
 FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
     (
         "ragas-0.0.",
@@ -50,62 +59,30 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
             _RUN.format("ragas 0.1.9 and 0.1.22"),
         ),
     ),
-    (
-        "ragas-0.3.0:nv_",
-        Fidelity(
-            "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating",
-            "the source of ragas 0.3.0 and a run of 0.4.3",
-        ),
-    ),
-    (
-        "ragas-0.3.0:",
-        Fidelity(
-            "the first JSON value, closed if it is open; up to {repairs} requests for repair",
-            "the source of ragas 0.3.0, and some numbers from a run of it",
-        ),
-    ),
+    ("ragas-0.3.0:nv_", Fidelity(_NVIDIA, "the source of ragas 0.3.0 and a run of 0.4.3")),
+    ("ragas-0.3.0:", Fidelity(_REPAIRED, "the source of ragas 0.3.0, and some numbers from a run of it")),
     *(
         (
             f"ragas-0.4.3:collections.{name}",
             Fidelity(
                 "the field `rating` of a JSON object, read strictly; {tries} tries for a rating, each re-asked up to "
-                "{reasks} times after an unreadable reply, as instructor up to 1.15.1 does (from 1.15.3 on: reasks=3)",
-                "runs of ragas 0.4.3 with instructor 1.14.4 and 1.17.0 against a local server",
-                ("top_p=0.1, max_tokens=1024 and JSON mode, which instructor sends, are not sent",),
+                f"{{reasks}} times after an unreadable reply, {_INSTRUCTOR}",
+                *_COLLECTIONS,
             ),
         )
-        for name in ("context_relevance", "response_groundedness", "answer_accuracy")
+        for name in _RATINGS
     ),
     (
         "ragas-0.4.3:collections.",
         Fidelity(
             "a JSON object between the outermost braces, read strictly; an unreadable reply is re-asked up to {reasks} "
-            "times in the same conversation, as instructor up to 1.15.1 does (from 1.15.3 on: reasks=3)",
-            "runs of ragas 0.4.3 with instructor 1.14.4 and 1.17.0 against a local server",
-            ("top_p=0.1, max_tokens=1024 and JSON mode, which instructor sends, are not sent",),
+            f"times in the same conversation, {_INSTRUCTOR}",
+            *_COLLECTIONS,
         ),
     ),
-    (
-        "ragas-0.4.3:nv_",
-        Fidelity(
-            "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating",
-            _RUN.format("ragas 0.4.3"),
-        ),
-    ),
-    (
-        "ragas-0.4.3:",
-        Fidelity(
-            "the first JSON value, closed if it is open; up to {repairs} requests for repair",
-            _RUN.format("ragas 0.4.3"),
-        ),
-    ),
-    (
-        "nvidia:",
-        Fidelity(
-            "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating",
-            _RUN.format("ragas 0.4.3"),
-        ),
-    ),
+    ("ragas-0.4.3:nv_", Fidelity(_NVIDIA, _RUN.format("ragas 0.4.3"))),
+    ("ragas-0.4.3:", Fidelity(_REPAIRED, _RUN.format("ragas 0.4.3"))),
+    ("nvidia:", Fidelity(_NVIDIA, _RUN.format("ragas 0.4.3"))),
     (
         "axion:",
         Fidelity(
@@ -125,12 +102,9 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
                 ),
             ),
         )
-        for name in ("context_relevance", "response_groundedness", "answer_accuracy")
+        for name in _RATINGS
     ),
-    (
-        "spring-ai-ragas:",
-        Fidelity(_SPRING_REPLIES, _SPRING_CHECKED, _SPRING_DIFFERS),
-    ),
+    ("spring-ai-ragas:", Fidelity(_SPRING_REPLIES, _SPRING_CHECKED, _SPRING_DIFFERS)),
     (
         "deepeval-4.3.1:",
         Fidelity(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import FailureKind
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import scaled_rating
 from merilo.metrics.published.asking import REASKS, Asker, Reask, RequestTemplate, object_of, strict_integer_in
 from merilo.metrics.published.definition import Published, joined
@@ -102,9 +101,6 @@ class _TwoRatings(Published):
       none reads free text leniently (collections, see `instructor`).
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    asks = Kinds({Completion})
     rubric: ClassVar[str]
     top: ClassVar[int] = 2
 

@@ -71,6 +71,62 @@ def json_in(text: str) -> object:
     raise ReplyFault("The reply holds no JSON object or array.")
 
 
+class UnmatchedBrackets(ReplyFault):
+    """A bracket closes what is not open."""
+
+
+def partial_json(text: str, *, quote_is_dropped: bool, tries: int | None = None, tail: int | None = None) -> object:
+    """Return the JSON value of a text, as langchain reads it: what is open is closed, and what spoils it is dropped.
+
+    The value is that of the longest beginning that is JSON once its open brackets are closed. `quote_is_dropped`: the
+    quote that ends an open string goes with the first characters dropped; otherwise each beginning gets it. `tries`:
+    the maximum number of beginnings; `tail`: the maximum number of characters dropped. Raises ReplyFault, and
+    UnmatchedBrackets.
+    """
+    text = text.strip(" \n\r\t`")
+    try:
+        return _loaded(text)
+    except ValueError:
+        quote, brackets = _missing_end(text)
+    text, closing = (text + quote, brackets) if quote_is_dropped else (text, quote + brackets)
+    end, least = len(text), 0 if tail is None else len(text) - tail
+    while end > max(0, least) and tries != 0:
+        try:
+            return _loaded(text[:end] + closing)
+        except json.JSONDecodeError as error:
+            # no beginning that keeps the faulty character can be JSON, and white space at its end changes nothing
+            end = len(text[: min(end - 1, error.pos)].rstrip())
+        except ValueError:
+            break
+        tries = None if tries is None else tries - 1
+    raise ReplyFault("The reply holds no JSON that can be read.")
+
+
+def _loaded(text: str) -> object:
+    try:
+        value: object = json.loads(text, strict=False)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
+
+
+def _missing_end(text: str) -> tuple[str, str]:
+    """Return the quote that ends an open string, and the brackets that close a text. Raises UnmatchedBrackets."""
+    expected: list[str] = []
+    inside = escaped = False
+    for sign in text:
+        if inside:
+            inside = escaped or sign != '"'
+            escaped = sign == "\\" and not escaped
+        elif sign == '"':
+            inside, escaped = True, False
+        elif sign in "{[":
+            expected.append("}" if sign == "{" else "]")
+        elif sign in "}]" and (not expected or expected.pop() != sign):
+            raise UnmatchedBrackets("The reply holds JSON whose brackets do not match.")
+    return '"' * inside, "".join(reversed(expected))
+
+
 def object_in(text: str) -> Fields:
     """Return the JSON object that a text holds. Raises ReplyFault."""
     return fields_of(json_in(text))

@@ -23,6 +23,7 @@ from merilo.metrics.published.axion.steps import (
     RelevancyMode,
     RelevancyReply,
     StatementsReply,
+    Verdicts,
     blank,
     model_template,
     relevancy_of,
@@ -92,7 +93,6 @@ class AnswerRelevancy(AxionMetric):
         the conversation has no answer that follows a question
     Not: For new work: a failed call scores 1 here. Take answer_relevancy.
     See: answer_relevancy | axion:faithfulness
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     One request takes the statements from the response, a second one judges them all, a third one puts the score into
     words. Failed where the third request fails: its text is evidence only, but the published code breaks there
@@ -228,12 +228,6 @@ class FactReply(BaseModel):
     is_supported: int
 
 
-class FactReplies(BaseModel):
-    """A verdict for each statement."""
-
-    verdicts: list[FactReply]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactualAccuracy(Published):
     """Share of the response's statements that the reference supports.
@@ -283,10 +277,10 @@ class FactualAccuracy(Published):
         sent = sent_texts(statements, empty=self.empty_texts_sent)
         values = {"user_input": user_input, "statements": json_array(sent), "reference": sample.require("reference")}
         likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in sent]}
-        found = yield from asker.read(model_template("facts_checked", FactReplies, likely), values)
+        found = yield from asker.read(model_template("facts_checked", Verdicts[FactReply], likely), values)
         return self._score(statements, found)
 
-    def _score(self, statements: Sequence[str], found: ReadReply[FactReplies]) -> Score:
+    def _score(self, statements: Sequence[str], found: ReadReply[Verdicts[FactReply]]) -> Score:
         verdicts = [each.is_supported for each in found.value.verdicts]
         if odd := [number for number in verdicts if number not in {0, 1}]:
             raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")

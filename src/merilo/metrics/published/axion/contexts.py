@@ -21,6 +21,7 @@ from merilo.metrics.published.axion.steps import (
     RelevancyMode,
     RelevancyReply,
     Strategy,
+    Verdicts,
     blank,
     model_template,
     no_context,
@@ -29,12 +30,11 @@ from merilo.metrics.published.axion.steps import (
     sent_texts,
 )
 from merilo.metrics.published.definition import joined
-from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.data.sample import Sample
+    from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
 
 
@@ -68,12 +68,6 @@ class UtilizationReply(BaseModel):
     is_utilized: bool
 
 
-class UtilizationReplies(BaseModel):
-    """A verdict for each chunk."""
-
-    verdicts: list[UtilizationReply]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkMetric(AxionMetric):
     """A metric that judges whether chunks are relevant to the question."""
@@ -94,8 +88,12 @@ class _ChunkMetric(AxionMetric):
     def _notes(self) -> Notes:
         return Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
 
-    def _empty(self) -> Score | Undefined:
-        return no_context(empty_scored=self.empty_scored)
+    def _nothing(self, sample: Sample, *names: TextField) -> Score | Undefined | None:
+        """Return the outcome if one of these texts is blank or nothing was retrieved; otherwise None."""
+        contexts, reason = sample.contexts, blank(sample, *names)
+        if reason is not None:
+            return Undefined(reason)
+        return None if contexts else no_context(empty_scored=self.empty_scored)
 
     def _relevant(
         self, asker: Asker, sample: Sample, notes: Notes
@@ -127,10 +125,7 @@ class ContextualRelevancy(_ChunkMetric):
     Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
     Not: For new work: a failed call scores 0 here. Take context_relevance(unit=context).
     See: context_relevance | axion:contextual_ranking | axion:contextual_precision
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine. | The project's
-        documentation page of the metric differs from the code; the numbers are the code's.
-
-    In full: contexts with the verdict "yes" / contexts with a verdict, from one request about all of them.
+    Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
     Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call (`empty_scored`),
     a short list of verdicts shrinks the denominator (`short_list_accepted`), "idk" is not relevant
@@ -145,11 +140,8 @@ class ContextualRelevancy(_ChunkMetric):
     mode_effect: ModeEffect = ModeEffect.RECORDED
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        contexts, reason = sample.contexts, blank(sample, "user_input")
-        if reason is not None:
-            return Undefined(reason)
-        if not contexts:
-            return self._empty()
+        if (nothing := self._nothing(sample, "user_input")) is not None:
+            return nothing
         notes, asker = self._notes(), Asker(SYSTEM)
         if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
             return (yield from self._together(asker, sample, notes))
@@ -180,7 +172,6 @@ class ContextualRanking(_ChunkMetric):
     Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
     Not: For new work: take context_precision.
     See: context_precision | axion:contextual_relevancy | axion:contextual_precision
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     It asks the very question of `axion:contextual_relevancy`, so that both together cost one. Quirks: as there,
     without `mode_effect`.
@@ -191,11 +182,8 @@ class ContextualRanking(_ChunkMetric):
     breaks: ClassVar[Mapping[str, str]] = _FAILURES
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        contexts, reason = sample.contexts, blank(sample, "user_input")
-        if reason is not None:
-            return Undefined(reason)
-        if not contexts:
-            return self._empty()
+        if (nothing := self._nothing(sample, "user_input")) is not None:
+            return nothing
         notes = self._notes()
         flags, evidence = yield from self._relevant(Asker(SYSTEM), sample, notes)
         return Score(average_precision(flags), evidence, _relevant_counts(sample, flags), notes.flags)
@@ -211,7 +199,6 @@ class ContextualUtilization(_ChunkMetric):
         context is relevant (empty_scored=false)
     Not: For new work: take context_utilization.
     See: context_utilization | axion:contextual_relevancy | axion:faithfulness
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     Relevance is the question of `axion:contextual_relevancy`; use is asked in one request, at the same time, and
     context by context where that fails. Undefined where user input or response is blank; Failed where the one request
@@ -232,11 +219,8 @@ class ContextualUtilization(_ChunkMetric):
         return 2 + contexts if contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        contexts, reason = sample.contexts, blank(sample, "user_input", "response")
-        if reason is not None:
-            return Undefined(reason)
-        if not contexts:
-            return self._empty()
+        if (nothing := self._nothing(sample, "user_input", "response")) is not None:
+            return nothing
         notes, asker = self._notes(), Asker(SYSTEM)
         (relevant, evidence), used = yield from both(
             self._relevant(asker, sample, notes), self._used(asker, sample, notes)
@@ -250,7 +234,7 @@ class ContextualUtilization(_ChunkMetric):
             if isinstance(each, ReadReply)
         )
         utilized = sum(bool(piece.value) for piece in of_use)
-        counts = {"contexts": len(contexts), "relevant": len(judged), "utilized": utilized}
+        counts = {"contexts": len(sample.contexts), "relevant": len(judged), "utilized": utilized}
         if judged:
             return Score(utilized / len(judged), (*evidence, *of_use), counts, notes.flags)
         if not self.empty_scored:
@@ -263,14 +247,15 @@ class ContextualUtilization(_ChunkMetric):
     ) -> Plan[tuple[ReadReply[UtilizationReply] | AskFailed, ...]]:
         texts, response = [context.text for context in sample.contexts], sample.require("response")
         sent = sent_texts(texts, empty=self.empty_texts_sent)
-        likely = {"is_utilized": True, "reasoning": ""}
         found = yield from read_batch(
             asker,
-            model_template("utilization_batch", UtilizationReplies, {"verdicts": [likely for _ in sent]}),
-            {"contexts": json_array(sent), "response": response},
-            split=lambda whole: whole.verdicts,
-            single=model_template("utilization", UtilizationReply, likely),
-            singles=[{"context": text, "response": response} for text in texts],
+            "utilization_batch",
+            model_template("utilization", UtilizationReply, {"is_utilized": True, "reasoning": ""}),
+            Verdicts[UtilizationReply],
+            item="context",
+            texts=texts,
+            sent=sent,
+            fixed={"response": response},
             strategy=Strategy(self.force_granular, self.allow_fallback, len(texts)),
         )
         for each in found:
@@ -307,7 +292,6 @@ class ContextualPrecision(AxionMetric):
     Undefined: the user input is blank | the reference is blank | nothing was retrieved (empty_scored=false)
     Not: For new work: take context_precision(against=reference).
     See: context_precision | axion:contextual_ranking | axion:contextual_recall
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     In full: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context. Quirks: a
     context about which the call failed is not useful (`failure_scored`), nothing retrieved scores 0 (`empty_scored`).
@@ -356,7 +340,6 @@ class ContextualSufficiency(AxionMetric):
     Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
     Not: For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.
     See: context_sufficiency | axion:contextual_recall
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     In full: 1 for yes, 0 for no, from one request about all contexts joined. Quirks: a failed call scores 0
     (`failure_scored`), as does nothing retrieved (`empty_scored`).

@@ -24,6 +24,7 @@ from merilo.metrics.published.axion.steps import (
     Notes,
     StatementsReply,
     Strategy,
+    Verdicts,
     blank,
     max_statements,
     model_template,
@@ -32,7 +33,6 @@ from merilo.metrics.published.axion.steps import (
     statements_in,
 )
 from merilo.metrics.published.definition import joined
-from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,12 +52,6 @@ class SupportReply(BaseModel):
     is_supported: bool
 
 
-class SupportReplies(BaseModel):
-    """A verdict for each statement."""
-
-    verdicts: list[SupportReply]
-
-
 class Faith(StrEnum):
     """The degree to which the contexts support a claim."""
 
@@ -74,12 +68,6 @@ class FaithReply(BaseModel):
     reason: str = ""
 
 
-class FaithReplies(BaseModel):
-    """A verdict for each claim."""
-
-    verdicts: list[FaithReply]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualRecall(AxionMetric):
     """Share of the reference's statements that the retrieved contexts support.
@@ -89,7 +77,6 @@ class ContextualRecall(AxionMetric):
     Undefined: the reference is blank | the reference makes no statement
     Not: For new work: take context_recall.
     See: context_recall | axion:contextual_sufficiency | axion:contextual_precision
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     Statements are taken from the reference by one request and judged in a second one, against all contexts joined; one
     by one where that fails. Undefined where the reference is blank or makes no statement; Failed where its statements
@@ -124,7 +111,17 @@ class ContextualRecall(AxionMetric):
             return Undefined(_NO_REQUIRED)
         strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(reference))
         sent = sent_texts(statements, empty=self.empty_texts_sent)
-        found = yield from _supported(asker, statements, sent, joined(sample), strategy)
+        found = yield from read_batch(
+            asker,
+            "recall_batch",
+            model_template("recall", SupportReply, {"is_supported": True}),
+            Verdicts[SupportReply],
+            item="statement",
+            texts=statements,
+            sent=sent,
+            fixed={"context": joined(sample)},
+            strategy=strategy,
+        )
         return self._score(statements, extracted, found)
 
     def _score(
@@ -151,23 +148,6 @@ class ContextualRecall(AxionMetric):
         return Score(fraction(supported, len(found)), tuple(evidence), counts, notes.flags)
 
 
-def _supported(
-    asker: Asker, statements: Sequence[str], sent: Sequence[str], context: str, strategy: Strategy
-) -> Plan[tuple[ReadReply[SupportReply] | AskFailed, ...]]:
-    likely = {"is_supported": True}
-    return (
-        yield from read_batch(
-            asker,
-            model_template("recall_batch", SupportReplies, {"verdicts": [likely for _ in sent]}),
-            {"statements": json_array(sent), "context": context},
-            split=lambda whole: whole.verdicts,
-            single=model_template("recall", SupportReply, likely),
-            singles=[{"statement": text, "context": context} for text in statements],
-            strategy=strategy,
-        )
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(AxionMetric):
     """How far the retrieved contexts carry the response's claims; contradictions count against it.
@@ -177,8 +157,7 @@ class Faithfulness(AxionMetric):
     Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false)
     Not: For new work: a failed extraction scores 1 here. Take faithfulness.
     See: faithfulness | axion:answer_relevancy | axion:factual_accuracy
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine. | The project's
-        documentation page of the metric differs from the code; the numbers are the code's.
+    Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
     Weights: Fully Supported 1, Partially Supported 0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1.
     Claims are taken from the response by one request and judged in a second one, against all contexts joined; one by
@@ -228,7 +207,17 @@ class Faithfulness(AxionMetric):
             return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
         strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(response))
         sent = sent_texts(claims, empty=self.empty_texts_sent)
-        found = yield from _carried(asker, claims, sent, joined(sample), strategy)
+        found = yield from read_batch(
+            asker,
+            "faithfulness_batch",
+            model_template("faithfulness", FaithReply, {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}),
+            Verdicts[FaithReply],
+            item="claim",
+            texts=claims,
+            sent=sent,
+            fixed={"context": joined(sample)},
+            strategy=strategy,
+        )
         return self._score(claims, _all_judged(claims, extracted, found))
 
     def _score(self, claims: Sequence[str], read: Sequence[ReadReply[FaithReply]]) -> Score:
@@ -285,23 +274,6 @@ def _number(given: object) -> float | None:
     except ValueError:
         return None
     return number if isfinite(number) else None
-
-
-def _carried(
-    asker: Asker, claims: Sequence[str], sent: Sequence[str], context: str, strategy: Strategy
-) -> Plan[tuple[ReadReply[FaithReply] | AskFailed, ...]]:
-    likely = {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}
-    return (
-        yield from read_batch(
-            asker,
-            model_template("faithfulness_batch", FaithReplies, {"verdicts": [likely for _ in sent]}),
-            {"claims": json_array(sent), "context": context},
-            split=lambda whole: whole.verdicts,
-            single=model_template("faithfulness", FaithReply, likely),
-            singles=[{"claim": claim, "context": context} for claim in claims],
-            strategy=strategy,
-        )
-    )
 
 
 def _all_judged(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,16 +17,14 @@ from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import ReplyFault, json_array, object_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
 
 R = TypeVar("R", bound=BaseModel)
-W = TypeVar("W", bound=BaseModel)
 
 SYSTEM: Final = "axion"
-SOURCE: Final = "axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine."
 
 LOST: Final = "a judge call failed and was scored all the same"
 SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
@@ -56,6 +54,7 @@ class AxionMetric(Published):
     """A metric built on axion's analysis engine.
 
     Use: To compare with numbers of axion.
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     `empty_texts_sent`: axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer
     verdicts come than there are texts, and they count for the first texts. True sends them.
@@ -123,10 +122,10 @@ class RelevancyReply(BaseModel):
     reason: str = ""
 
 
-class RelevancyReplies(BaseModel):
-    """A verdict for each text."""
+class Verdicts(BaseModel, Generic[R]):
+    """A verdict for each item of a list."""
 
-    verdicts: list[RelevancyReply]
+    verdicts: list[R]
 
 
 def model_template(rubric: str, model: type[R], likely: object) -> RequestTemplate[R]:
@@ -155,11 +154,11 @@ def statements_in(asker: Asker, text: str) -> Plan[ReadReply[StatementsReply] | 
 
 def relevancy_of(
     asker: Asker, user_input: str, texts: Sequence[str], mode: RelevancyMode
-) -> Plan[ReadReply[RelevancyReplies] | AskFailed]:
+) -> Plan[ReadReply[Verdicts[RelevancyReply]] | AskFailed]:
     """Return verdicts on texts from one request, which is the same for contexts and statements and all metrics."""
     likely = {"verdicts": [{"verdict": "yes", "reason": ""} for _ in texts]}
     values = {"user_input": user_input, "texts": json_array(texts)}
-    return (yield from asker.try_read(model_template(f"relevancy_{mode}", RelevancyReplies, likely), values))
+    return (yield from asker.try_read(model_template(f"relevancy_{mode}", Verdicts[RelevancyReply], likely), values))
 
 
 # -- a batch, or each item by itself ------------------------------------------------------------------
@@ -179,32 +178,38 @@ class Strategy:
 
 def read_batch(
     asker: Asker,
-    whole: RequestTemplate[W],
-    whole_values: Mapping[str, str],
+    rubric: str,
+    template: RequestTemplate[R],
+    whole: type[Verdicts[R]],
     *,
-    split: Callable[[W], Sequence[R]],
-    single: RequestTemplate[R],
-    singles: Sequence[Mapping[str, str]],
+    item: str,
+    texts: Sequence[str],
+    sent: Sequence[str],
+    fixed: Mapping[str, str],
     strategy: Strategy,
 ) -> Plan[tuple[ReadReply[R] | AskFailed, ...]]:
-    """Return the reply on each item, in order; fewer replies than items if the batch reply was short, never more.
+    """Return the reply on each text, in order; fewer replies than texts if the batch reply was short, never more.
 
-    `singles`: the values of the request about each item. Raises AskFailed when the batch fails and there is no
-    fallback, or when there are too many items.
+    `template`: the request about one text, under the name `item`. `rubric`, `whole`: those of the batch, which shows
+    the texts `sent`. `fixed`: the values of every request. Raises AskFailed when the batch fails and there is no
+    fallback, or when there are too many texts.
     """
-    if not singles:
+    if not texts:
         return ()
     if not strategy.force_granular:
-        found = yield from asker.try_read(whole, whole_values)
+        likely = {"verdicts": [json.loads(template.likely) for _ in sent]}
+        values = {f"{item}s": json_array(sent), **fixed}
+        found = yield from asker.try_read(model_template(rubric, whole, likely), values)
         if isinstance(found, ReadReply):
-            return tuple(ReadReply(found.reply, value) for value in split(found.value)[: len(singles)])
+            return tuple(ReadReply(found.reply, value) for value in found.value.verdicts[: len(texts)])
         if not strategy.allow_fallback:
             raise found
+    singles = [{item: text, **fixed} for text in texts]
     if len(singles) > strategy.most:
-        question = asker.question(single.rubric, singles[0], likely="{}")
+        question = asker.question(template.rubric, singles[0], likely="{}")
         message = f"{len(singles)} statements were named of a text that can make at most {strategy.most}."
         raise AskFailed(question, Failure(FailureKind.UNREADABLE, message))
-    return (yield from together([asker.try_read(single, values) for values in singles]))
+    return (yield from together([asker.try_read(template, values) for values in singles]))
 
 
 # -- what is scored although it went wrong ------------------------------------------------------------

@@ -21,6 +21,7 @@ from merilo.metrics.published.deepeval.steps import (
     WithThreshold,
     listed,
 )
+from merilo.metrics.published.definition import bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,12 +64,11 @@ class ContextualRelevancy(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_relevancy"
-    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     def max_questions(self, sample: Sample) -> int:
-        return self.bound(sample, self.needs, len(sample.retrieved_contexts or ()))
+        return bound(sample, self.needs, len(sample.retrieved_contexts or ()) + self.include_reason)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -108,13 +108,9 @@ class ContextualPrecision(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_precision"
-    version: ClassVar[int] = 2
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-
-    def max_questions(self, sample: Sample) -> int:
-        return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, reference = sample.require("user_input"), sample.require("reference")
@@ -158,12 +154,8 @@ class ContextualRecall(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_recall"
-    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-
-    def max_questions(self, sample: Sample) -> int:
-        return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
@@ -208,14 +200,11 @@ class Faithfulness(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:faithfulness"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 3
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
 
     penalize_ambiguous_claims: bool = False
     truths_extraction_limit: int | None = None
-
-    def max_questions(self, sample: Sample) -> int:
-        return self.bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
@@ -267,11 +256,8 @@ class AnswerRelevancy(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:answer_relevancy"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     needs = frozenset({"user_input", "response"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return self.bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")

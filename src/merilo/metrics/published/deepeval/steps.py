@@ -7,12 +7,12 @@ import math
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
-from merilo.metrics.published.definition import Published
+from merilo.metrics.published.definition import Published, bound
 from merilo.metrics.published.replies import Fields, Listed, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ class WithThreshold(Published):
     - `count_checked`: another number of verdicts than of things to judge is unreadable; off, it is flagged only.
     """
 
+    version: ClassVar[int] = 2
+
     threshold: float = 0.5
     strict_mode: bool = False
     include_reason: bool = True
@@ -173,9 +175,8 @@ class WithThreshold(Published):
         """Return the questions about one sample, none asked yet."""
         return Judging(self.reply)
 
-    def bound(self, sample: Sample, needs: frozenset[str], questions: int) -> int:
-        """Return the maximum number of questions, with one for the reason; 0 if a needed field is missing."""
-        return questions + self.include_reason if needs <= sample.present else 0
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needed, self.most + self.include_reason)
 
     def verdicts(
         self,

@@ -13,21 +13,19 @@ from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction, mean
-from merilo.metrics.published.asking import Asker, RequestTemplate
-from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
-from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
+from merilo.metrics.published.asking import Asker, RequestTemplate, ask_similarities, evidence_of
+from merilo.metrics.published.definition import bound, by_parameters
+from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM, RagasV00
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Reply
-    from merilo.metrics.published.similarities import SimilarityRows
+    from merilo.metrics.published.asking import Reply, SimilarityRows
 
 Pieces = tuple[str, ...]
 """The sentences of one text."""
@@ -66,15 +64,13 @@ class ReplyUnit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevancy(Published):
+class ContextRelevancy(RagasV00):
     """Share of the contexts' sentences that a judge copies as helpful (ragas 0.0).
 
     Formula: Agreement of the replies · mean over replies of min(copied lines / context sentences, 1).
     Questions: One request for `strictness` replies; from two on, similarities of each pair of replies; sentences are
         cut by pysbd from 0.0.13 on.
-    Undefined: the contexts hold no sentence (0.0.13; 0.0.15 gives 0) | what is to be judged is blank (with
-        ask_blank=false)
-    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Undefined: the contexts hold no sentence (0.0.13; 0.0.15 gives 0) | ...
     Not: To measure something new: a header line, a missing full stop or long contexts move the number.
     See: context_relevance
     Source: ragas/metrics/context_relevance.py
@@ -93,10 +89,11 @@ class ContextRelevancy(Published):
     - `keep_spaces`: jaccard tells "A. " from "A.". False: sentences are stripped before they are compared.
     - `directional`: bert_score looks from the earlier reply at the later only. False: both ways, averaged.
     - `no_sentence_is_zero`: contexts without a sentence score 0 (0.0.15). False: Undefined.
-    - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = by_parameters(lambda metric: metric.kinds, Kinds({Completion, Sentences}))
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     strictness: int = 1
     agreement_metric: Agreement = Agreement.BERT_SCORE
@@ -106,10 +103,9 @@ class ContextRelevancy(Published):
     keep_spaces: bool = True
     directional: bool = True
     no_sentence_is_zero: bool = False
-    ask_blank: bool = True
 
     @property
-    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
+    def kinds(self) -> Kinds:
         """Completion; Sentences where pysbd cuts; Similarities where several replies are compared by them."""
         kinds = Kinds({Completion})
         if self.segmentation is Segmentation.PYSBD:
@@ -125,17 +121,12 @@ class ContextRelevancy(Published):
         pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
         return bound(sample, self.needs, self.strictness + cut + pairs)
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), joined(sample)
-        if not self.ask_blank and is_blank(user_input, contexts):
-            return Undefined(BLANK)
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
-            "context_relevancy",
-            {"user_input": user_input, "contexts": contexts},
-            self.strictness,
-            likely="One sentence of the contexts.",
+            "context_relevancy", texts, self.strictness, likely="One sentence of the contexts."
         )
-        (of_contexts,), compared, counted = yield from self._pieces(contexts, [one.text for one in replies])
+        replied = [reply.text for reply in replies]
+        (of_contexts,), compared, counted = yield from self._pieces(texts["contexts"], replied)
         if not of_contexts and not self.no_sentence_is_zero:
             return Undefined(_NO_SENTENCE)
         copied = [
@@ -145,10 +136,7 @@ class ContextRelevancy(Published):
         agreement = yield from self._agreement(replies, compared)
         return Score(
             agreement * mean(overlaps),
-            evidence=tuple(
-                Evidence(EvidenceTarget.TEXT, at, one.verdict, value=value)
-                for at, (one, value) in enumerate(zip(replies, overlaps, strict=True))
-            ),
+            evidence=evidence_of(EvidenceTarget.TEXT, replies, overlaps),
             counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
             flags=tuple(self._oddities(of_contexts, replies)),
         )
@@ -205,13 +193,11 @@ class ContextRelevancy(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(Published):
+class ContextRecall(RagasV00):
     """Share of the judge's lines that attribute a sentence of the reference to the contexts (ragas 0.0).
 
     Formula: Reply lines with "[Attributed]" / reply lines.
     Questions: One request.
-    Undefined: what is to be judged is blank (with ask_blank=false)
-    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
     Not: To measure something new: a blank line or a heading in the reply lowers the number.
     See: context_recall
     Source: ragas/metrics/context_recall.py
@@ -221,27 +207,18 @@ class ContextRecall(Published):
     - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
       gives 0, and letters must be as written. False: only lines with a label count, in upper or lower case,
       and a reply without a label is unreadable.
-    - `ask_blank`: a blank reference or blank contexts are judged like any others. False: Undefined.
     """
 
     needs = frozenset({"reference", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
     every_line: bool = True
-    ask_blank: bool = True
 
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 1)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        reference, contexts = sample.require("reference"), joined(sample)
-        if not self.ask_blank and is_blank(reference, contexts):
-            return Undefined(BLANK)
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         template = RequestTemplate(
             "context_recall", "1. A sentence of the answer. The contexts say so. So [Attributed]", self._marks
         )
         asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
-        read = yield from asker.read(template, {"contexts": contexts, "reference": reference})
+        read = yield from asker.read(template, texts)
         marks = read.value
         attributed = sum(marked for _, marked in marks)
         unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)

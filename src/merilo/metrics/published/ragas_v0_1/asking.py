@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.sentences import Sentences
+from merilo.metrics.base import Evidence, EvidenceTarget
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
-from merilo.metrics.published.definition import Published, check_count
+from merilo.metrics.published.definition import JudgesBlank, Published
 from merilo.metrics.published.ragas_v0_1 import replies
 
 if TYPE_CHECKING:
@@ -24,9 +26,6 @@ T = TypeVar("T")
 SYSTEM: Final = "ragas-0.1"
 """The folder of the rubrics; the versions ask alike."""
 SPLITTER: Final = "pysbd"
-UNREADABLE: Final = (
-    "a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)"
-)
 
 _STEADY: Final = 1e-8
 _SEVERAL: Final = 0.3
@@ -50,6 +49,14 @@ class Ballot:
     reply: Reply
     """The first reply that could be read; the texts are its."""
     flags: tuple[str, ...] = ()
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The verdict on each statement, 1 for any number but 0."""
+        return tuple(
+            self.reply.evidence(EvidenceTarget.STATEMENT, index, float(item.value != 0), item.text)
+            for index, item in enumerate(self.items)
+        )
 
 
 @dataclass(slots=True)
@@ -98,7 +105,17 @@ class RepairOnce(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voting(Published):
+class RagasV01(JudgesBlank):
+    """A metric of ragas 0.1, whose unreadable replies are repaired once.
+
+    Undefined: ... | a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has
+        NaN)
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voting(RagasV01):
     """A metric of ragas 0.1 that can ask for several replies to one request.
 
     - `reproducibility`: for how many replies; they vote.
@@ -106,15 +123,14 @@ class Voting(Published):
       vote ties. False: as it is, which in ragas is the constructor's `_reproducibility`.
     """
 
-    name: ClassVar[str]
-
     reproducibility: int = 1
     made_odd: bool = True
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)
-        if not self.made_odd:
-            check_count(self.name, "reproducibility", self.reproducibility)
+        if not self.made_odd and self.reproducibility < 1:
+            given = self.reproducibility
+            raise UsageError(f"Metric {self.name!r} takes reproducibility=a whole number of at least 1, got {given!r}.")
 
     @property
     def replies(self) -> int:

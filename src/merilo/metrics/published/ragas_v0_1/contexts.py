@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each
@@ -12,7 +11,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, capped_fraction, fraction, majority, smoothed_average_precision
 from merilo.metrics.published.asking import Asker, UnreadableReply
-from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
+from merilo.metrics.published.definition import BLANK, JudgesBlank, bound, is_blank, texts_of
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     SPLITTER,
@@ -39,7 +38,6 @@ _EPSILON: Final = 1e-8
 _NO_STATEMENT: Final = "the judge found no statement in the reference"
 _NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_zero=false)"
 _NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
-_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
 _RECALL: Final = json_template(
     "context_recall",
@@ -53,13 +51,12 @@ _ENTITIES: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevancy(Published):
+class ContextRelevancy(JudgesBlank):
     """Share of the contexts' sentences that a judge copies as needed for the answer (ragas 0.1).
 
     Formula: min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.
     Questions: One request; sentences are cut by pysbd.
-    Undefined: what is to be judged is blank (with ask_blank=false) | the contexts hold no sentence (with
-        ask_blank=false)
+    Undefined: the contexts hold no sentence (with ask_blank=false) | ...
     Use: To understand, or to compare with, numbers of ragas up to 0.1.10.
     Not: To measure something new: a reply that says in other words that nothing helps counts as a sentence.
     See: context_relevance
@@ -76,25 +73,15 @@ class ContextRelevancy(Published):
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Completion, Sentences})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    most: ClassVar[int] = 3
 
     exact_phrase: bool = True
     count_absent: bool = True
-    ask_blank: bool = True
 
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 3)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), joined(sample)
-        if not self.ask_blank and is_blank(user_input, contexts):
-            return Undefined(BLANK)
-        reply = yield from Asker(SYSTEM, temperature=1e-8).ask(
-            "context_relevancy",
-            {"user_input": user_input, "contexts": contexts},
-            likely="A sentence of the contexts.",
-        )
-        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(contexts, reply))
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        asker = Asker(SYSTEM, temperature=1e-8)
+        reply = yield from asker.ask("context_relevancy", texts, likely="A sentence of the contexts.")
+        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(texts["contexts"], reply))
         found, *copied = (tuple(piece.texts) for piece in pieces)
         extracted = self._extracted(found, copied[0] if copied else ())
         if not found and not self.ask_blank:
@@ -122,9 +109,7 @@ class ContextRecall(Voting):
 
     Formula: Statements attributed / statements, as one reply lists them.
     Questions: One request for `reproducibility` replies; one more for each that cannot be read.
-    Undefined: the judge found no statement in the reference | what is to be judged is blank (with ask_blank=false) | a
-        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
-    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Undefined: the judge found no statement in the reference | ...
     Not: To compare judges: each splits the reference in its own way while it judges.
     See: context_recall
     Source: ragas/metrics/_context_recall.py
@@ -134,26 +119,17 @@ class ContextRecall(Voting):
     - `reproducibility`, `made_odd`: see `Voting`; the replies vote on each place of the list. Lists of different
       lengths: the first decides alone.
     - `drop_unreadable`: replies that cannot be read are left out of the vote. False: Failed.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
 
     drop_unreadable: bool = True
-    ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, 2 * self.replies)
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), joined(sample)
-        reference = sample.require("reference")
-        if not self.ask_blank and is_blank(user_input, contexts, reference):
-            return Undefined(BLANK)
-        values = {"user_input": user_input, "contexts": contexts, "reference": reference}
-        read = yield from JsonAsker().samples(_RECALL, values, self.replies)
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        read = yield from JsonAsker().samples(_RECALL, texts, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and (ballot is None or not self.drop_unreadable):
             raise lost
@@ -162,25 +138,19 @@ class ContextRecall(Voting):
         attributed = sum(item.value != 0 for item in ballot.items)
         return Score(
             fraction(attributed, len(ballot.items)),
-            evidence=tuple(
-                Evidence(
-                    EvidenceTarget.STATEMENT, at, ballot.reply.verdict, text=item.text, value=float(item.value != 0)
-                )
-                for at, item in enumerate(ballot.items)
-            ),
+            evidence=ballot.evidence,
             counts={"statements": len(ballot.items), "attributed": attributed},
             flags=ballot.flags,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEntityRecall(Published):
+class ContextEntityRecall(JudgesBlank):
     """Share of the reference's entities that the contexts name too (ragas 0.1).
 
     Formula: Different entities named in both / (entities listed for the reference + 1e-8).
     Questions: Two requests; one more for each reply that cannot be read.
-    Undefined: what is to be judged is blank (with ask_blank=false) | the judge found no entity in the reference (with
-        empty_is_zero=false)
+    Undefined: the judge found no entity in the reference (with empty_is_zero=false) | ...
     Use: To understand, or to compare with, numbers of ragas 0.1.
     Not: Where entities are written in more than one way: only equal letters count.
     See: context_recall
@@ -193,29 +163,21 @@ class ContextEntityRecall(Published):
     - `smoothed`: the 1e-8 above. False: exact.
     - `unreadable_is_empty`: a reply that cannot be read counts as an empty list. False: Failed.
     - `empty_is_zero`: no entity in the reference scores 0. False: Undefined.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
     needs = frozenset({"retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    most: ClassVar[int] = 4
 
     exact: bool = True
     count_twice: bool = True
     smoothed: bool = True
     unreadable_is_empty: bool = True
     empty_is_zero: bool = True
-    ask_blank: bool = True
 
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 4)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        reference, contexts = sample.require("reference"), joined(sample)
-        if not self.ask_blank and is_blank(reference, contexts):
-            return Undefined(BLANK)
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
-        wanted = yield from asker.ask(_ENTITIES, {"text": reference})
-        named = yield from asker.ask(_ENTITIES, {"text": contexts})
+        wanted = yield from asker.ask(_ENTITIES, {"text": texts["reference"]})
+        named = yield from asker.ask(_ENTITIES, {"text": texts["contexts"]})
         listed, present = self._entities(wanted), set(self._entities(named))
         total = len(listed if self.count_twice else set(listed))
         if not total and not self.empty_is_zero:
@@ -252,16 +214,13 @@ _USEFUL: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPrecision(Voting):
-    """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
+class _UsefulContexts(Voting):
+    """Average precision of the contexts that are useful to arrive at a text.
 
     Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
     Questions: One request for each context; one more for each reply that cannot be read.
-    Undefined: what is to be judged is blank (with ask_blank=false) | nothing was retrieved (with ask_blank=false) | a
-        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
-    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Undefined: ... | nothing was retrieved (with ask_blank=false)
     Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
-    See: context_precision
     Source: ragas/metrics/_context_precision.py
 
     Without contexts 0, and nothing is asked. One request for each context, in order; all are made, and it is Failed
@@ -271,19 +230,42 @@ class ContextPrecision(Voting):
     - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
       False: the majority; ties go to the verdict seen first.
     - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
-    - `response_stands_in`: if there is no reference, the response replaces it (0.1.9). False: the
-      reference is needed (0.1.22).
     - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
     """
 
-    version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
 
     first_reply_decides: bool = True
     smoothed: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needed, 2 * self.replies * len(sample.retrieved_contexts or ()))
+
+    def _score(self, sample: Sample, user_input: str, target: str) -> Plan[Score | Undefined]:
+        contexts = tuple(context.text for context in sample.contexts)
+        if not self.ask_blank and not contexts:
+            return Undefined(_NO_CONTEXT)
+        if not self.ask_blank and is_blank("".join(contexts), user_input, target):
+            return Undefined(BLANK)
+        verdicts, evidence = yield from _usefulness(
+            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
+        )
+        exact = average_precision([verdict > 0 for verdict in verdicts])
+        value = smoothed_average_precision(verdicts) if self.smoothed else exact
+        return Score(value, evidence, {"contexts": len(verdicts), "useful": int(sum(verdicts))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(_UsefulContexts):
+    """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
+
+    See: context_precision
+
+    - `response_stands_in`: if there is no reference, the response replaces it (0.1.9). False: the
+      reference is needed (0.1.22).
+    """
+
     response_stands_in: bool = False
-    ask_blank: bool = True
 
     @property
     def needs(self) -> frozenset[str]:
@@ -291,80 +273,31 @@ class ContextPrecision(Voting):
         common = frozenset({"user_input", "retrieved_contexts"})
         return common if self.response_stands_in else common | {"reference"}
 
-    def max_questions(self, sample: Sample) -> int:
-        return _for_contexts(sample, self.needs, self.replies)
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), _context_texts(sample)
+        user_input = sample.require("user_input")
+        sample.require("retrieved_contexts")
         stands_in = self.response_stands_in and sample.reference is None and sample.response is not None
-        target = sample.require("response" if stands_in else "reference")
-        if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
-            return Undefined(reason)
-        verdicts, evidence = yield from _usefulness(
-            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
-        )
-        return _precision(verdicts, evidence, smoothed=self.smoothed)
+        return (yield from self._score(sample, user_input, sample.require("response" if stands_in else "reference")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextUtilization(Voting):
+class ContextUtilization(_UsefulContexts):
     """Average precision of the contexts useful to arrive at the response (ragas 0.1).
 
-    Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
-    Questions: One request for each context; one more for each reply that cannot be read.
-    Undefined: what is to be judged is blank (with ask_blank=false) | nothing was retrieved (with ask_blank=false) | a
-        reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
-    Use: To understand, or to compare with, numbers of ragas 0.1.
-    Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
     See: context_utilization
-    Source: ragas/metrics/_context_precision.py
 
-    Formula, requests and source as for context_precision, with the response for the reference.
-
-    - `reproducibility`, `made_odd`, `first_reply_decides`, `smoothed`: as for context_precision.
     - `reference_first`: where there is a reference, it is shown in place of the response, so that the metric is
       context_precision (0.1.9). False: always the response (0.1.22).
-    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
     """
 
-    version: ClassVar[int] = 1
-    ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
 
-    first_reply_decides: bool = True
-    smoothed: bool = True
     reference_first: bool = False
-    ask_blank: bool = True
-
-    def max_questions(self, sample: Sample) -> int:
-        return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), _context_texts(sample)
-        response = sample.require("response")
-        target = sample.reference if self.reference_first and sample.reference is not None else response
-        if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
-            return Undefined(reason)
-        verdicts, evidence = yield from _usefulness(
-            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
-        )
-        return _precision(verdicts, evidence, smoothed=self.smoothed)
-
-
-def _context_texts(sample: Sample) -> tuple[str, ...]:
-    return tuple(context.text for context in sample.contexts)
-
-
-def _nothing(contexts: Sequence[str], *given: str) -> str | None:
-    """Return the reason if there is nothing to judge."""
-    if not contexts:
-        return _NO_CONTEXT
-    return BLANK if is_blank("".join(contexts), *given) else None
-
-
-def _for_contexts(sample: Sample, needs: frozenset[str], replies_each: int) -> int:
-    return bound(sample, needs, 2 * replies_each * len(sample.retrieved_contexts or ()))
+        texts = texts_of(sample, self.needs)
+        target = sample.reference if self.reference_first and sample.reference is not None else texts["response"]
+        return (yield from self._score(sample, texts["user_input"], target))
 
 
 def _usefulness(
@@ -384,12 +317,3 @@ def _usefulness(
         verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
         evidence.append(readable[0].reply.evidence(EvidenceTarget.CONTEXT, at, verdicts[-1]))
     return verdicts, tuple(evidence)
-
-
-def _precision(verdicts: Sequence[float], evidence: tuple[Evidence, ...], *, smoothed: bool) -> Score:
-    exact = average_precision([verdict > 0 for verdict in verdicts])
-    return Score(
-        smoothed_average_precision(verdicts) if smoothed else exact,
-        evidence=evidence,
-        counts={"contexts": len(verdicts), "useful": int(sum(verdicts))},
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import isfinite
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
@@ -15,9 +14,9 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.definition import BLANK, Published, bound, is_blank, joined
+from merilo.metrics.published.definition import JudgesBlank, bound, by_parameters
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, json_template, statements_of
+from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, RagasV01, json_template, statements_of
 from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 Groups = tuple[tuple[str, ...], ...]
 """The statements of a text, sentence by sentence."""
 
+_KINDS: Final = Kinds({Completion, Embeddings, Sentences})
 _NO_LENGTH: Final = "the vector of the reference or of the response has no length"
 _NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=false)"
 _LOST: Final = "a reply could not be read, and {} counts as making no statement"
-_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
 _SORTED: Final = json_template(
     "answer_correctness",
@@ -54,13 +53,12 @@ class _Likeness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSimilarity(Published):
+class AnswerSimilarity(JudgesBlank):
     """Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).
 
     Formula: Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.
     Questions: One question for vectors.
-    Undefined: the vector of the reference or of the response has no length | what is to be judged is blank (with
-        ask_blank=false)
+    Undefined: the vector of the reference or of the response has no length | ...
     Use: To understand, or to compare with, numbers of ragas 0.1.
     Not: To tell right from wrong: a denial lies close to what it denies.
     Source: ragas/metrics/_answer_similarity.py
@@ -69,44 +67,31 @@ class AnswerSimilarity(Published):
 
     - `threshold`: from this cosine on 1, below it 0; none and 0 leave the cosine as it is.
     - `unmeasured_is_zero`: with a threshold, a vector without length is below it. False: Undefined.
-    - `ask_blank`: blank texts are measured like any others. False: Undefined.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
 
     threshold: float | None = None
     unmeasured_is_zero: bool = True
-    ask_blank: bool = True
 
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 1)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        reference, response = sample.require("reference"), sample.require("response")
-        if not self.ask_blank and is_blank(reference, response):
-            return Undefined(BLANK)
-        similarity = yield from _similarity(
-            reference, response, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero
-        )
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        similarity = yield from _similarity(texts, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero)
         if similarity is None:
             return Undefined(_NO_LENGTH)
         return Score(similarity.value, evidence=(similarity.evidence,), flags=similarity.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(Published):
+class AnswerCorrectness(RagasV01):
     """Statements in common with the reference, and likeness to it, as a weighted mean (ragas 0.1).
 
     Formula: (0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.
     Questions: Three requests, one more for each reply that cannot be read; one question for vectors; sentences are cut
         by pysbd.
     Undefined: the vector of the reference or of the response has no length | neither text makes a statement (with
-        nothing_is_right=false) | what is to be judged is blank (with ask_blank=false) | a reply cannot be read, nor
-        can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
-    Use: To understand, or to compare with, numbers of ragas 0.1.
+        nothing_is_right=false) | ...
     Not: To measure something new: two texts without statements agree by definition.
     See: faithfulness | context_recall
     Source: ragas/metrics/_answer_correctness.py
@@ -122,12 +107,11 @@ class AnswerCorrectness(Published):
     - `unreadable_is_empty`: statements that cannot be read count as none. False: Failed.
     - `nothing_is_right`: F1 is 1 where no sentence of either text has statements, and nothing is sorted.
       False: Undefined.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    asks = by_parameters(lambda metric: _KINDS if metric.similarity_weight else _KINDS - {Embeddings}, _KINDS)
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -136,7 +120,6 @@ class AnswerCorrectness(Published):
     full_stop_only: bool = True
     unreadable_is_empty: bool = True
     nothing_is_right: bool = True
-    ask_blank: bool = True
 
     def __post_init__(self) -> None:
         weights = (self.factual_weight, self.similarity_weight)
@@ -146,22 +129,12 @@ class AnswerCorrectness(Published):
                 f"got {weights[0]!r} and {weights[1]!r}."
             )
 
-    @property
-    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
-        """Completion and Sentences; Embeddings unless the similarity has no weight."""
-        kinds = Kinds({Completion, Sentences})
-        return kinds | {Embeddings} if self.similarity_weight else kinds
-
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, response = sample.require("user_input"), sample.require("response")
-        reference = sample.require("reference")
-        if not self.ask_blank and is_blank(user_input, response, reference):
-            return Undefined(BLANK)
-        asker = JsonAsker()
-        full_stop_only = self.full_stop_only
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        asker, full_stop_only = JsonAsker(), self.full_stop_only
+        user_input, response, reference = texts["user_input"], texts["response"], texts["reference"]
         of_response = yield from statements_of(asker, user_input, response, full_stop_only=full_stop_only)
         of_reference = yield from statements_of(asker, user_input, reference, full_stop_only=full_stop_only)
         if not self.unreadable_is_empty:
@@ -177,9 +150,7 @@ class AnswerCorrectness(Published):
             found.or_raise()
         similarity = None
         if self.similarity_weight:
-            similarity = yield from _similarity(
-                reference, response, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero
-            )
+            similarity = yield from _similarity(texts, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero)
             if similarity is None:
                 return Undefined(_NO_LENGTH)
         return self._scored(of_response, of_reference, found, similarity)
@@ -227,10 +198,13 @@ def _listed(read: MaybeRead[Groups]) -> str:
 
 
 def _similarity(
-    reference: str, response: str, threshold: float | None, *, unmeasured_is_zero: bool
+    texts: Mapping[str, str], threshold: float | None, *, unmeasured_is_zero: bool
 ) -> Plan[_Likeness | None]:
-    """Return the cosine of two texts, or whether it reaches the threshold; None if a vector has no length."""
-    vectors = yield from ask(Embeddings((reference, response)))
+    """Return the cosine of reference and response, or 1 if it reaches the threshold, otherwise 0.
+
+    None if a vector has no length.
+    """
+    vectors = yield from ask(Embeddings((texts["reference"], texts["response"])))
     value = cosine(vectors.row(0), vectors.row(1))
     if value is None and not (threshold and unmeasured_is_zero):
         return None
@@ -266,14 +240,12 @@ _ANSWERS: Final = json_template(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizationScore(Published):
+class SummarizationScore(RagasV01):
     """How many questions about the contexts a summary answers, and how short it is (ragas 0.1).
 
     Formula: Half the share of answers "1", and half 1 - min(length of summary, of text) / length of text.
     Questions: Three requests, one more for each reply that cannot be read.
-    Undefined: the judge gave no answer | what is to be judged is blank (with ask_blank=false) | a reply cannot be
-        read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)
-    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Undefined: the judge gave no answer | ...
     Not: To measure something new: an empty summary has the full half for conciseness.
     Source: ragas/metrics/_summarization.py
 
@@ -288,11 +260,10 @@ class SummarizationScore(Published):
     - `any_count`: answers need not be as many as questions. False: another number is unreadable.
     - `unreadable_is_empty`: keyphrases or questions that cannot be read count as none. False: Failed.
     - `smoothed`: the 1e-10 above. False: exact.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
     needs = frozenset({"retrieved_contexts", "response"})
-    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    most: ClassVar[int] = 6
 
     length_penalty: bool = True
     coeff: float = 0.5
@@ -300,20 +271,13 @@ class SummarizationScore(Published):
     any_count: bool = True
     unreadable_is_empty: bool = True
     smoothed: bool = True
-    ask_blank: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.coeff <= 1:
             raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
 
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 6)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        text, summary = joined(sample), sample.require("response")
-        if not self.ask_blank and is_blank(text, summary):
-            return Undefined(BLANK)
-        asker = JsonAsker()
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        asker, text, summary = JsonAsker(), texts["contexts"], texts["response"]
         named = yield from asker.ask(_KEYPHRASES, {"text": text})
         phrases = self._texts(named)
         made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": json_array(phrases)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
@@ -23,7 +24,7 @@ from merilo.metrics.published.ragas_v0_1.asking import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -71,10 +72,7 @@ class NoiseSensitivity(Voting):
     Formula: Mean over statements of (not supported by the reference and supported by a context of the focus).
     Questions: Three requests and two for each context, one more for each reply that cannot be read; sentences are cut
         by pysbd.
-    Undefined: nothing was retrieved | the judge found no statement to judge | what is to be judged is blank (with
-        ask_blank=false) | a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and
-        0.1.22 has NaN)
-    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Undefined: nothing was retrieved | the judge found no statement to judge | ...
     Not: Where references are not complete: what they leave out counts as wrong.
     See: faithfulness | context_relevance
     Source: ragas/metrics/_noise_sensitivity.py
@@ -90,12 +88,11 @@ class NoiseSensitivity(Voting):
       all of them for the same statements, are taken as one yes. False: Failed.
     - `one_stands_for_all`: where one verdict on the response's statements meets several, it counts for each.
       False: Failed.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
-    version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "retrieved_contexts", "response", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     asks = Kinds({Completion, Sentences})
 
     focus: Focus = Focus.RELEVANT
@@ -103,7 +100,6 @@ class NoiseSensitivity(Voting):
     drop_unreadable: bool = True
     unreadable_counts: bool = True
     one_stands_for_all: bool = True
-    ask_blank: bool = True
 
     def __post_init__(self) -> None:
         Voting.__post_init__(self)

@@ -5,24 +5,28 @@ It reads through a lenient JSON parser and checks by pydantic 1, so a verdict ma
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.json_types import as_object
-from merilo.metrics.published.replies import ReplyFault, fields_of, given, items_of
+from merilo.metrics.published.replies import (
+    ReplyFault,
+    UnmatchedBrackets,
+    fields_of,
+    given,
+    items_of,
+    partial_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from merilo.metrics.published.replies import Fields
 
-_EDGES: Final = " \n\r\t`"
 _FENCE: Final = "```"
 _ROOT: Final = "__root__"
 _MAX_TRIES: Final = 100
 """Maximum number of characters to remove from the end of a damaged reply; common damage takes fewer than ten."""
-_DECODER: Final = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +61,16 @@ def json_value(text: str) -> object:
     behind the value is left out; but brackets in such a text spoil it.
     """
     whole = text.strip()
-    try:
-        return _closed(whole.strip(_EDGES))
-    except ValueError:
-        fence = whole.find(_FENCE)
+    fence = whole.find(_FENCE)
     inside = whole[fence + len(_FENCE) :].removeprefix("json") if fence >= 0 else ""
-    try:
-        return _closed(inside.strip(_EDGES))
-    except ValueError:
-        raise ReplyFault("The reply holds no JSON where it begins or in a code fence.") from None
+    for part in (whole, inside):
+        try:
+            return partial_json(part, quote_is_dropped=True, tries=_MAX_TRIES)
+        except UnmatchedBrackets:
+            return None
+        except ReplyFault:
+            continue
+    raise ReplyFault("The reply holds no JSON where it begins or in a code fence.")
 
 
 def statements(text: str) -> tuple[tuple[str, ...], ...]:
@@ -157,52 +162,3 @@ def _integer(fields: Fields, name: str) -> int:
         except (ValueError, OverflowError):
             pass
     raise ReplyFault(f'The reply gives no whole number in "{name}".')
-
-
-def _closed(text: str) -> object:
-    """Return the value of the longest beginning that is JSON once the brackets open at the end are closed.
-
-    None if a bracket closes what is not open. Raises ValueError where no beginning is JSON.
-    """
-    try:
-        return _decoded(text)
-    except json.JSONDecodeError:
-        pass
-    ended = _ended(text)
-    if ended is None:
-        return None
-    body, closing = ended
-    for _ in range(_MAX_TRIES):
-        if not body:
-            break
-        try:
-            return _decoded(body + closing)
-        except json.JSONDecodeError as error:
-            # no beginning that keeps the faulty character can be JSON, and white space at its end changes nothing
-            body = body[: min(len(body) - 1, error.pos)].rstrip()
-    raise ValueError("no beginning is JSON")
-
-
-def _decoded(text: str) -> object:
-    try:
-        value: object = _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return value
-
-
-def _ended(text: str) -> tuple[str, str] | None:
-    """Return the text with its last string ended, and the brackets that close it; None if one closes nothing."""
-    expected: list[str] = []
-    inside = escaped = False
-    for sign in text:
-        if inside:
-            inside = escaped or sign != '"'
-            escaped = sign == "\\" and not escaped
-        elif sign == '"':
-            inside, escaped = True, False
-        elif sign in "{[":
-            expected.append("}" if sign == "{" else "]")
-        elif sign in "}]" and (not expected or expected.pop() != sign):
-            return None
-    return (f'{text}"' if inside else text), "".join(reversed(expected))

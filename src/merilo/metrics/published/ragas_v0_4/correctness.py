@@ -15,15 +15,15 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.definition import Published
+from merilo.metrics.published.definition import Published, by_parameters
 from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,
     JudgedMetric,
     Prompter,
     RagasV04ReplySchema,
+    RefusesEmpty,
     ask_statements,
     ask_verdicts,
-    check_beta,
     f_of_counts,
 )
 from merilo.metrics.published.replies import fields_of, given, items_of, text_in
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from merilo.metrics.published.replies import Fields
 
 
+_KINDS: Final = Kinds({Completion, Embeddings})
 _NO_LENGTH: Final = "an embedding has no length"
 
 
@@ -81,10 +82,6 @@ class SemanticSimilarity(Published):
 
     threshold: float | None = None
     space_for_empty: bool = True
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         reference, response = sample.require("reference"), sample.require("response")
@@ -143,9 +140,9 @@ class AnswerCorrectness(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:answer_correctness"
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
+    asks = by_parameters(lambda metric: _KINDS if metric.similarity_weight else _KINDS - {Embeddings}, _KINDS)
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
 
     factual_weight: float = 0.75
@@ -157,15 +154,9 @@ class AnswerCorrectness(JudgedMetric):
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
-        check_beta(self.name, self.beta)
         weights = (self.factual_weight, self.similarity_weight)
         if not (all(0 <= weight < inf for weight in weights) and any(weights)):
             raise UsageError(f"Metric {self.name!r} takes finite weights of at least 0, not both 0, got {weights}.")
-
-    @property
-    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
-        """Completions, and embeddings where similarity has a weight."""
-        return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 
     def max_questions(self, sample: Sample) -> int:
         del sample
@@ -241,7 +232,7 @@ class Detail(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactualCorrectness(JudgedMetric):
+class FactualCorrectness(RefusesEmpty):
     """How many of the claims of response and reference the other text supports, as ragas scores it.
 
     Formula: F measure of TP, FP (claims of the response) and FN (claims of the reference), to 2 decimals.
@@ -262,9 +253,7 @@ class FactualCorrectness(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
-    version: ClassVar[int] = 1
     needs = frozenset({"response", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
 
     mode: FactualMode = FactualMode.F1
     beta: float = 1.0
@@ -272,11 +261,9 @@ class FactualCorrectness(JudgedMetric):
     coverage: Detail = Detail.LOW
     decimals: int = 2
     asks_about_nothing: bool = True
-    refuses_empty: bool = False
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
-        check_beta(self.name, self.beta)
         if not 0 <= self.decimals <= 15:
             raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
 
@@ -284,11 +271,9 @@ class FactualCorrectness(JudgedMetric):
         del sample
         return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        response, reference = sample.require("response"), sample.require("reference")
-        if self.refuses_empty and not (response and reference):
-            return Undefined("an input is empty")
-        prompter = self._prompter()
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        del sample
+        prompter, response, reference = self._prompter(), texts["response"], texts["reference"]
         evidence, flags = list[Evidence](), list[str]()
         supported = yield from self._checked(prompter, response, reference, evidence, flags)
         covered: list[bool] = []

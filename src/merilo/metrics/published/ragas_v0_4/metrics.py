@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.metrics.published.asking import REASKS
 from merilo.metrics.published.ragas_v0_4 import correctness, response, retrieval, texts
 from merilo.metrics.published.ragas_v0_4.prompter import EARLIER_TEMPERATURE, JudgedMetric, of_version
-from merilo.metrics.variants import variant
+from merilo.metrics.variants import D, variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 _UNBOUNDED: Final = (float("-inf"), float("inf"))
-_BY_OTHER_NAME: Final = "As `{}`, by its other name."
 _STRUCTURED: Final[Mapping[str, object]] = {"version": 2, "repairs": 0, "reasks": REASKS}
 """Changes of the collections, which ask for structured output: unreadable replies are re-asked, not repaired."""
 _RAW: Final[Mapping[str, object]] = {
@@ -32,30 +31,23 @@ _RAW: Final[Mapping[str, object]] = {
     "raw_verdicts": True,
     "refuses_empty": True,
 }
-_FROM_INTEGERS: Final = "As `{}`, from the judge's integers as they are; any real number can come out."
+_FROM_INTEGERS: Final = ", from the judge's integers as they are; any real number can come out"
+
+
+def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
+    """Return a metric of 0.4.3 under another name; `difference`: the rest of its docstring."""
+    return variant(base, f"ragas-0.4.3:{name}", f"As `{base.__name__}`{difference}.", class_name, **changes)
+
 
 _NEWEST: Final[tuple[type[Metric], ...]] = (
     retrieval.PrecisionWithReference,
     retrieval.PrecisionWithoutReference,
-    variant(
-        retrieval.PrecisionWithReference,
-        "ragas-0.4.3:context_precision",
-        "As `PrecisionWithReference`, by its other name.",
-    ),
-    variant(
-        retrieval.PrecisionWithoutReference,
-        "ragas-0.4.3:context_utilization",
-        "As `PrecisionWithoutReference`, by its other name.",
-    ),
+    _row(retrieval.PrecisionWithReference, "context_precision", ", by its other name"),
+    _row(retrieval.PrecisionWithoutReference, "context_utilization", ", by its other name"),
     texts.NonLLMPrecision,
     texts.IDBasedPrecision,
     retrieval.ContextRecall,
-    variant(
-        retrieval.ContextRecall,
-        "ragas-0.4.3:llm_context_recall",
-        "As `ContextRecall`, by the name of its class.",
-        "LLMContextRecall",
-    ),
+    _row(retrieval.ContextRecall, "llm_context_recall", ", by the name of its class", "LLMContextRecall"),
     texts.NonLLMRecall,
     texts.IDBasedRecall,
     retrieval.ContextEntityRecall,
@@ -66,19 +58,11 @@ _NEWEST: Final[tuple[type[Metric], ...]] = (
     correctness.AnswerCorrectness,
     correctness.FactualCorrectness,
     correctness.SemanticSimilarity,
-    variant(
-        correctness.SemanticSimilarity,
-        "ragas-0.4.3:answer_similarity",
-        "As `SemanticSimilarity`, by its earlier name.",
-    ),
+    _row(correctness.SemanticSimilarity, "answer_similarity", ", by its earlier name"),
     texts.StringSimilarity,
     texts.ExactMatch,
     texts.StringPresence,
-    variant(
-        texts.StringPresence,
-        "ragas-0.4.3:string_present",
-        "As `StringPresence`, by the name that upstream reports.",
-    ),
+    _row(texts.StringPresence, "string_present", ", by the name that upstream reports"),
     response.AspectCritic,
 )
 """The classes of 0.4.3."""
@@ -90,57 +74,42 @@ def _each_asked(card: Card) -> Card:
 
 
 _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
-    variant(
+    _row(
         retrieval.PrecisionWithReference,
-        "ragas-0.4.3:collections.context_precision_with_reference",
-        _FROM_INTEGERS.format("PrecisionWithReference"),
+        "collections.context_precision_with_reference",
+        _FROM_INTEGERS,
         "CollectionsPrecisionWithReference",
         **_RAW,
     ),
-    variant(
+    _row(
         retrieval.PrecisionWithoutReference,
-        "ragas-0.4.3:collections.context_precision_without_reference",
-        _FROM_INTEGERS.format("PrecisionWithoutReference"),
+        "collections.context_precision_without_reference",
+        _FROM_INTEGERS,
         "CollectionsPrecisionWithoutReference",
         **_RAW,
     ),
-    variant(
-        retrieval.PrecisionWithReference,
-        "ragas-0.4.3:collections.context_precision",
-        _BY_OTHER_NAME.format("CollectionsPrecisionWithReference"),
-        **_RAW,
-    ),
-    variant(
-        retrieval.PrecisionWithoutReference,
-        "ragas-0.4.3:collections.context_utilization",
-        _BY_OTHER_NAME.format("CollectionsPrecisionWithoutReference"),
-        **_RAW,
-    ),
-    variant(
-        retrieval.ContextRecall,
-        "ragas-0.4.3:collections.context_recall",
-        _FROM_INTEGERS.format("ContextRecall"),
-        **_RAW,
-    ),
-    variant(
+    _row(retrieval.PrecisionWithReference, "collections.context_precision", _FROM_INTEGERS, **_RAW),
+    _row(retrieval.PrecisionWithoutReference, "collections.context_utilization", _FROM_INTEGERS, **_RAW),
+    _row(retrieval.ContextRecall, "collections.context_recall", _FROM_INTEGERS, **_RAW),
+    _row(
         retrieval.ContextEntityRecall,
-        "ragas-0.4.3:collections.context_entity_recall",
-        "As `ContextEntityRecall`, over the set of the reference's entities.",
+        "collections.context_entity_recall",
+        ", over the set of the reference's entities",
         **_STRUCTURED,
         counts_repeats=False,
     ),
-    variant(
+    _row(
         response.Faithfulness,
-        "ragas-0.4.3:collections.faithfulness",
-        "As `Faithfulness`, for a judge that writes structured output.",
+        "collections.faithfulness",
+        ", for a judge that writes structured output",
         **_STRUCTURED,
         breaks=_NO_BREACH,
         refuses_empty=True,
     ),
-    variant(
+    _row(
         response.AnswerRelevancy,
-        "ragas-0.4.3:collections.answer_relevancy",
-        "As `AnswerRelevancy`, in requests of their own, without the empty questions.",
+        "collections.answer_relevancy",
+        ", in requests of their own, without the empty questions",
         **_STRUCTURED,
         breaks=_NO_BREACH,
         card=_each_asked(response.AnswerRelevancy.card),
@@ -148,39 +117,34 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         drops_empty=True,
         refuses_empty=True,
     ),
-    variant(
+    _row(
         retrieval.NoiseSensitivity,
-        "ragas-0.4.3:collections.noise_sensitivity",
-        "As `NoiseSensitivity`, for a judge that writes structured output.",
+        "collections.noise_sensitivity",
+        ", for a judge that writes structured output",
         **_STRUCTURED,
     ),
-    variant(
+    _row(
         correctness.AnswerCorrectness,
-        "ragas-0.4.3:collections.answer_correctness",
-        "As `AnswerCorrectness`; one text without statements is enough for an F of 1.",
+        "collections.answer_correctness",
+        "; one text without statements is enough for an F of 1",
         **_STRUCTURED,
         one_empty_is_right=True,
         space_for_empty=False,
         zero_vector_is_unlike=True,
     ),
-    variant(
+    _row(
         correctness.FactualCorrectness,
-        "ragas-0.4.3:collections.factual_correctness",
-        "As `FactualCorrectness`; without claims no verdicts are asked for.",
+        "collections.factual_correctness",
+        "; without claims no verdicts are asked for",
         **_STRUCTURED,
         breaks=_NO_BREACH,
         asks_about_nothing=False,
         refuses_empty=True,
     ),
-    variant(correctness.SemanticSimilarity, "ragas-0.4.3:collections.semantic_similarity", "As `SemanticSimilarity`."),
-    variant(
-        texts.StringSimilarity,
-        "ragas-0.4.3:collections.non_llm_string_similarity",
-        "As `StringSimilarity`.",
-        "CollectionsStringSimilarity",
-    ),
-    variant(texts.ExactMatch, "ragas-0.4.3:collections.exact_match", "As `ExactMatch`."),
-    variant(texts.StringPresence, "ragas-0.4.3:collections.string_presence", "As `StringPresence`."),
+    _row(correctness.SemanticSimilarity, "collections.semantic_similarity"),
+    _row(texts.StringSimilarity, "collections.non_llm_string_similarity", "", "CollectionsStringSimilarity"),
+    _row(texts.ExactMatch, "collections.exact_match"),
+    _row(texts.StringPresence, "collections.string_presence"),
 )
 
 _SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall)

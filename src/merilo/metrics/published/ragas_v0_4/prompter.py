@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
+from merilo.metrics.base import Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.published.asking import (
     Asker,
@@ -22,7 +24,7 @@ from merilo.metrics.published.asking import (
     read_reply,
     strict_integer_in,
 )
-from merilo.metrics.published.definition import Published
+from merilo.metrics.published.definition import Published, texts_of
 from merilo.metrics.published.replies import (
     Fields,
     ReplyFault,
@@ -30,6 +32,7 @@ from merilo.metrics.published.replies import (
     given,
     integer_in,
     items_of,
+    partial_json,
     text_in,
     texts_in,
     without_halves,
@@ -38,8 +41,9 @@ from merilo.metrics.published.replies import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Card
+    from merilo.metrics.base import Card, Score
     from merilo.metrics.published.asking import ReadReply, Recovery
 
 T = TypeVar("T")
@@ -47,6 +51,7 @@ Whole = Callable[[Fields, str], int]
 """Reads the whole number in a field: as `whole_in`, or as `strict_integer_in` for structured output."""
 
 SYSTEM: Final = "ragas-0.4"
+EMPTY: Final = "an input is empty"
 SAMPLING_TEMPERATURE: Final = 0.3
 """Of a request for several samples."""
 EARLIER_TEMPERATURE: Final = 1e-8
@@ -170,8 +175,6 @@ class JudgedMetric(Published):
     request for one reply; several are sampled at 0.3.
     """
 
-    name: ClassVar[str]
-
     repairs: int = 3
     reasks: int | None = None
     temperature: float = 0.01
@@ -183,6 +186,12 @@ class JudgedMetric(Published):
                 raise UsageError(f"Metric {self.name!r} takes {parameter} of at least 0, got {parameter}={count}.")
         if self.repairs and self.reasks is not None:
             raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
+        if not 0 < (beta := getattr(self, "beta", 1.0)) < inf:  # a parameter of two metrics
+            raise UsageError(f"Metric {self.name!r} takes a finite beta above 0, got beta={beta}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        del sample
+        return self._bound(self.most)
 
     def _prompter(self) -> Prompter:
         return Prompter(self.temperature, self.repairs, self.reasks)
@@ -190,6 +199,46 @@ class JudgedMetric(Published):
     def _bound(self, replies: int) -> int:
         """Return the maximum number of requests for this many replies, with repairs or re-asks."""
         return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusesEmpty(JudgedMetric):
+    """A metric of which the collections refuse an empty input, while the classes judge it.
+
+    `refuses_empty`: an empty input is undefined (collections), not judged.
+    """
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+
+    refuses_empty: bool = False
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        texts = texts_of(sample, self.needed)
+        empty = [name for name, text in texts.items() if not (sample.contexts if name == "contexts" else text)]
+        if self.refuses_empty and empty:
+            return Undefined(EMPTY)
+        return (yield from self.judged(sample, texts))
+
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        """Return the outcome for a sample; `texts`: see `texts_of`."""
+        raise NotImplementedError  # each metric has its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawVerdicts(RefusesEmpty):
+    """A metric whose value is computed from verdicts.
+
+    `raw_verdicts`: the judge's integers are taken as they are, so that a 2 can lead beyond 1 (collections). False: any
+    number but 0 is 1.
+    """
+
+    raw_verdicts: bool = False
+
+    def __post_init__(self) -> None:
+        JudgedMetric.__post_init__(self)
+        if self.raw_verdicts and self.range[1] < inf:
+            advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
+            raise UsageError(f"Metric {self.name!r} takes raw_verdicts=false, got true: {advice}.")
 
 
 def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
@@ -201,19 +250,6 @@ def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Pl
     """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
     values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
     return (yield from prompter.ask("verdicts", values, _verdicts_on(statements)))
-
-
-def check_beta(name: str, beta: float) -> None:
-    """Raise UsageError unless beta is a finite number above 0."""
-    if not 0 < beta < inf:
-        raise UsageError(f"Metric {name!r} takes a finite beta above 0, got beta={beta}.")
-
-
-def check_raw(name: str, *, raw_verdicts: bool, highest: float) -> None:
-    """Raise UsageError if a metric that ends at 1 is to use the judge's integers as they are."""
-    if raw_verdicts and highest < inf:
-        advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
-        raise UsageError(f"Metric {name!r} takes raw_verdicts=false, got true: {advice}.")
 
 
 def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
@@ -244,12 +280,12 @@ def first_json(text: str) -> object:
 def whole_json(text: str) -> object:
     """Return the JSON value that a text is, in a fence or not; closes what it leaves open. Raises ReplyFault."""
     try:
-        return _tolerant(text)
+        return partial_json(text, quote_is_dropped=False, tail=_MAX_TAIL)
     except ReplyFault:
         fence = _FENCE.search(text)
         if fence is None:
             raise
-        return _tolerant(fence[1])
+        return partial_json(fence[1], quote_is_dropped=False, tail=_MAX_TAIL)
 
 
 def _balanced(text: str, start: int) -> str:
@@ -259,54 +295,6 @@ def _balanced(text: str, start: int) -> str:
         if not depth:
             return text[start : at + 1]
     return text
-
-
-def _tolerant(text: str) -> object:
-    """Read JSON as langchain does: close what is open, otherwise drop the end character by character.
-
-    Raises ReplyFault.
-    """
-    text = text.strip(" \n\r\t`")
-    try:
-        return _loads(text)
-    except ValueError:
-        closing = _closing(text)
-    end, least = len(text), max(0, len(text) - _MAX_TAIL)
-    while end > least:
-        try:
-            return _loads(text[:end] + closing)
-        except json.JSONDecodeError as error:
-            # no beginning that keeps the faulty character can be JSON, and white space at its end changes nothing
-            end = len(text[: min(end - 1, error.pos)].rstrip())
-        except ValueError:
-            break
-    raise ReplyFault("The reply holds no JSON that can be read.")
-
-
-def _loads(text: str) -> object:
-    """Return the JSON value that a text is. Raises ValueError."""
-    try:
-        value: object = json.loads(text, strict=False)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return value
-
-
-def _closing(text: str) -> str:
-    """Return the characters that close the open brackets and texts. Raises ReplyFault if brackets do not match."""
-    expected: list[str] = []
-    in_text = escaped = False
-    for sign in text:
-        if in_text:
-            in_text = escaped or sign != '"'
-            escaped = sign == "\\" and not escaped
-        elif sign == '"':
-            in_text = True
-        elif sign in _CLOSING:
-            expected.append(_CLOSING[sign])
-        elif sign in "]}" and (not expected or expected.pop() != sign):
-            raise ReplyFault("The reply holds JSON whose brackets do not match.")
-    return '"' * in_text + "".join(reversed(expected))
 
 
 def whole_in(fields: Fields, name: str) -> int:

@@ -14,17 +14,17 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
-from merilo.metrics.published.definition import joined
+from merilo.metrics.published.asking import ask_similarities
 from merilo.metrics.published.ragas_v0_4.prompter import (
     VERDICT,
     JudgedMetric,
     Prompter,
     RagasV04ReplySchema,
+    RefusesEmpty,
     ask_statements,
     ask_verdicts,
 )
 from merilo.metrics.published.replies import text_in
-from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,14 +35,12 @@ if TYPE_CHECKING:
     from merilo.metrics.published.ragas_v0_4.prompter import Whole
     from merilo.metrics.published.replies import Fields
 
-_COMPLETIONS: Final = Kinds({Completion})
-_EMPTY: Final = "an input is empty"
 _NO_STATEMENT: Final = "the response makes no statement"
 _ASPECT_FIELDS: Final = ("user_input", "response", "retrieved_contexts", "reference", "reference_contexts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faithfulness(JudgedMetric):
+class Faithfulness(RefusesEmpty):
     """Which share of the response's statements the contexts support, as ragas scores it.
 
     Formula: Supported / verdicts returned.
@@ -53,39 +51,23 @@ class Faithfulness(JudgedMetric):
     See: faithfulness | ragas-0.4.3:faithfulness_with_hhem | nvidia:response_groundedness
     Source: ragas 0.4.3, metrics/_faithfulness.py
 
-    In full: verdicts that are not 0 / verdicts returned.
-
     Quirks: `accepts_short_lists`: fewer or more verdicts than statements are scored as they are, with a flag;
     false fails such a reply. `refuses_empty`: an empty input is undefined (collections), not judged.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness"
-    version: ClassVar[int] = 1
+    most: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
 
     accepts_short_lists: bool = True
-    refuses_empty: bool = False
 
-    @property
-    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
-        """Completions."""
-        return _COMPLETIONS
-
-    def max_questions(self, sample: Sample) -> int:
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
-        return self._bound(2)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, response = sample.require("user_input"), sample.require("response")
-        contexts = joined(sample)
-        if self.refuses_empty and not (user_input and response and sample.contexts):
-            return Undefined(_EMPTY)
         prompter = self._prompter()
-        found = yield from ask_statements(prompter, user_input, response)
+        found = yield from ask_statements(prompter, texts["user_input"], texts["response"])
         if not found.value:
             return Undefined(_NO_STATEMENT)
-        return (yield from self._scored(prompter, found.value, contexts))
+        return (yield from self._scored(prompter, found.value, texts["contexts"]))
 
     def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
         read = yield from ask_verdicts(prompter, statements, contexts)
@@ -120,14 +102,10 @@ class FaithfulnessWithHHEM(Faithfulness):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"
+    asks = Kinds({Completion, Similarities})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"nothing to judge": "refuses_empty", "order": "the contexts are compared as one text"}
     )
-
-    @property
-    def asks(self) -> Kinds:  # type: ignore[override]  # by parameters
-        """A completion and similarities."""
-        return Kinds({Completion, Similarities})
 
     def max_questions(self, sample: Sample) -> int:
         del sample
@@ -172,7 +150,7 @@ _GUESSED: Final = RagasV04ReplySchema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRelevancy(JudgedMetric):
+class AnswerRelevancy(RefusesEmpty):
     """How near the user input is to the questions that the response would answer, as ragas scores it.
 
     Formula: Mean cosine of the user input with the generated questions; 0 when they are noncommittal.
@@ -183,8 +161,6 @@ class AnswerRelevancy(JudgedMetric):
     See: answer_relevancy
     Source: ragas 0.4.3, metrics/_answer_relevance.py
 
-    0 when the replies are noncommittal.
-
     Quirks: `strictness`: how many questions. `one_request`: all are samples of one request at temperature 0.3,
     else one request follows another. `zeroed_by`: whether all replies must be noncommittal or one is enough (up
     to 0.3.5). `drops_empty`: empty questions are left out with their flags, and none left scores 0
@@ -193,27 +169,22 @@ class AnswerRelevancy(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:answer_relevancy"
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
 
     strictness: int = 3
     one_request: bool = True
     zeroed_by: Zeroes = Zeroes.ALL
     drops_empty: bool = False
-    refuses_empty: bool = False
 
     def max_questions(self, sample: Sample) -> int:
         del sample
         return self._bound(self.strictness) + 1
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, response = sample.require("user_input"), sample.require("response")
-        if self.refuses_empty and not (user_input and response):
-            return Undefined(_EMPTY)
-        replies = yield from self._made_up(response)
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        del sample
+        replies = yield from self._made_up(texts["response"])
         kept = [read for read in replies if read.value.question or not self.drops_empty]
         declined = [read.value.noncommittal for read in kept]
         evidence = tuple(read.evidence(EvidenceTarget.TEXT, 0, int(not read.value.noncommittal)) for read in replies)
@@ -224,7 +195,7 @@ class AnswerRelevancy(JudgedMetric):
             return Score(0.0, evidence, counts, ("every generated question was empty and scored 0",))
         if any(declined) if self.zeroed_by is Zeroes.ANY else all(declined):
             return Score(0.0, evidence, counts)
-        vectors = yield from ask(Embeddings((user_input, *(read.value.question for read in kept))))
+        vectors = yield from ask(Embeddings((texts["user_input"], *(read.value.question for read in kept))))
         found = [cosine(vectors.row(0), vectors.row(row)) for row in range(1, vectors.rows)]
         cosines = [each for each in found if each is not None]
         if len(cosines) < len(found):
@@ -251,25 +222,17 @@ class AspectCritic(JudgedMetric):
     Not: To vote: strictness has no effect.
     Source: ragas 0.4.3, metrics/_aspect_critic.py
 
-    Whatever fields the sample has are shown.
-
     `definition`: the criterion, which upstream has no default for. Quirk: `strictness` changes nothing: one reply
     is asked for whatever it is.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:aspect_critic"
-    version: ClassVar[int] = 1
     range: ClassVar[tuple[float, float]] = (float("-inf"), float("inf"))
     needs = frozenset[str]()
-    asks = _COMPLETIONS
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "whatever is there is judged"})
 
     definition: str = "Does the response answer what the user asked, and is it right?"
     strictness: int = 1
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         submission: dict[str, object] = {}

@@ -7,20 +7,20 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.asking import ReadReply
 from merilo.metrics.published.definition import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
     ATTRIBUTED,
+    EMPTY,
     ENTITIES,
     VERDICT,
     JudgedMetric,
     Judgements,
+    RawVerdicts,
     ask_statements,
     ask_verdicts,
-    check_raw,
 )
 
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 
-_COMPLETIONS: Final = Kinds({Completion})
-_EMPTY: Final = "an input is empty"
 _EPSILON: Final = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionWithReference(JudgedMetric):
+class PrecisionWithReference(RawVerdicts):
     """Ranking: contexts that serve the reference should come before the others, as ragas scores it.
 
     Formula: Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).
@@ -56,34 +54,21 @@ class PrecisionWithReference(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
-    version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    asks = _COMPLETIONS
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
     against: ClassVar[TextField] = "reference"
 
-    raw_verdicts: bool = False
-    refuses_empty: bool = False
     smoothed: bool = True
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def max_questions(self, sample: Sample) -> int:
         return self._bound(len(sample.retrieved_contexts or ()))
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), sample.contexts
-        answer = sample.require(self.against)
-        if self.refuses_empty and not (user_input and contexts and answer):
-            return Undefined(_EMPTY)
-        prompter = self._prompter()
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        contexts, prompter = sample.contexts, self._prompter()
         verdicts: list[int] = []
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
-            values = {"user_input": user_input, "context": context.text, "answer": answer}
+            values = {"user_input": texts["user_input"], "context": context.text, "answer": texts[self.against]}
             read = yield from prompter.ask("context_precision", values, VERDICT)
             verdict = read.value if self.raw_verdicts else int(read.value != 0)
             verdicts.append(verdict)
@@ -108,7 +93,7 @@ class PrecisionWithoutReference(PrecisionWithReference):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(JudgedMetric):
+class ContextRecall(RawVerdicts):
     """Which share of the reference the judge finds in the contexts, as ragas scores it.
 
     Formula: Attributed / classified sentences of the reference, as the judge splits it.
@@ -126,28 +111,11 @@ class ContextRecall(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_recall"
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    asks = _COMPLETIONS
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
 
-    raw_verdicts: bool = False
-    refuses_empty: bool = False
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
-
-    def max_questions(self, sample: Sample) -> int:
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
-        return self._bound(1)
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), sample.contexts
-        reference = sample.require("reference")
-        if self.refuses_empty and not (user_input and contexts and reference):
-            return Undefined(_EMPTY)
-        values = {"user_input": user_input, "contexts": joined(sample), "answer": reference}
+        values = {"user_input": texts["user_input"], "contexts": texts["contexts"], "answer": texts["reference"]}
         read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
@@ -178,17 +146,12 @@ class ContextEntityRecall(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
-    version: ClassVar[int] = 1
+    most: ClassVar[int] = 2
     needs = frozenset({"retrieved_contexts", "reference"})
-    asks = _COMPLETIONS
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
 
     counts_repeats: bool = True
     smoothed: bool = True
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         reference, contexts = sample.require("reference"), joined(sample)
@@ -238,7 +201,6 @@ class NoiseSensitivity(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:noise_sensitivity"
-    version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
 
@@ -251,7 +213,7 @@ class NoiseSensitivity(JudgedMetric):
         user_input, response = sample.require("user_input"), sample.require("response")
         reference, contexts = sample.require("reference"), sample.contexts
         if not (user_input and response and reference and contexts):
-            return Undefined(_EMPTY)
+            return Undefined(EMPTY)
         prompter = self._prompter()
         expected = (yield from ask_statements(prompter, user_input, reference)).value
         statements = (yield from ask_statements(prompter, user_input, response)).value

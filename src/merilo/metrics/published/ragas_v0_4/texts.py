@@ -107,7 +107,6 @@ def _jaro_winkler(left: str, right: str) -> float:
     return found + prefix * _PREFIX_WEIGHT * (1 - found)
 
 
-_NOTHING: Final = Kinds()
 _NO_REFERENCE: Final = "there is no reference context"
 _NOTHING_RETRIEVED: Final = "nothing was retrieved"
 
@@ -124,13 +123,8 @@ class _Unasked(Published):
 
     __slots__ = ()
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    asks = _NOTHING
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
+    asks = Kinds()
+    most: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +192,6 @@ class NonLLMRecall(_ByLetters):
     Not: Where texts were cut differently: spelling is all that counts.
     See: context_recall | ragas-0.4.3:id_based_context_recall
     Source: ragas 0.4.3, metrics/_context_recall.py
-
-    In full: reference contexts whose best similarity to a retrieved one is above `threshold` / reference contexts.
 
     Quirk: at the threshold itself a context does not count (`comparison=">"`), which in the precision it does.
     """
@@ -280,8 +272,6 @@ class StringSimilarity(_Unasked):
     Not: To compare meanings.
     See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
     Source: ragas 0.4.3, metrics/_string.py
-
-    In full: 1 minus the normalised `distance`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_string_similarity"

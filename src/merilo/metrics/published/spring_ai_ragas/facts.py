@@ -11,15 +11,17 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
+    JudgedText,
     ModelRequest,
     NoConsensus,
     Panel,
     ScoresEmpty,
+    judged_evidence,
 )
 from merilo.metrics.published.spring_ai_ragas.replies import (
     fields_of,
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from merilo.metrics.published.asking import ReadReply
 
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
 _NEEDS: Final = ("response", "reference")
 
 
@@ -51,14 +52,8 @@ class Mode(StrEnum):
     RECALL = "recall"
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
-    claim: str
-    supported: bool
-
-
 Claims = tuple[str, ...]
-_Checks = tuple[_Verified, ...]
+_Checks = tuple[JudgedText, ...]
 
 
 def _claims(value: object) -> Claims:
@@ -69,7 +64,7 @@ def _claims(value: object) -> Claims:
 
 def _checks(value: object) -> _Checks:
     return tuple(
-        _Verified(text_or_blank(fields, "claim"), text_or_blank(fields, "verdict").upper() == "SUPPORTED")
+        JudgedText(text_or_blank(fields, "claim"), float(text_or_blank(fields, "verdict").upper() == "SUPPORTED"))
         for fields in objects_in(or_nothing(value), "verdicts")
     )
 
@@ -91,20 +86,15 @@ class Compared:
     @property
     def evidence(self) -> list[Evidence]:
         """Every claim with its verdict, those of the response first."""
-        return [
-            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.claim, value=float(each.supported))
-            for side in (self.response, self.reference)
-            for reply in side.values()
-            for index, each in enumerate(reply.value)
-        ]
+        return judged_evidence([*self.response.values(), *self.reference.values()])
 
     @property
     def counts(self) -> dict[str, int | None]:
         """The numbers of claims and of supported claims, over all models."""
         found: dict[str, int | None] = {}
         for name, side in (("response", self.response), ("reference", self.reference)):
-            checks = [each.supported for reply in side.values() for each in reply.value]
-            found |= {f"{name}_claims": len(checks), f"{name}_supported": sum(checks)}
+            checks = [judged.value for reply in side.values() for judged in reply.value]
+            found |= {f"{name}_claims": len(checks), f"{name}_supported": int(sum(checks))}
         return found
 
 
@@ -134,7 +124,7 @@ def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: st
 
 
 def _supported(reply: ReadReply[_Checks]) -> float | None:
-    return sum(each.supported for each in reply.value) / len(reply.value) if reply.value else None
+    return sum(judged.value for judged in reply.value) / len(reply.value) if reply.value else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +133,6 @@ class FactualCorrectness(ScoresEmpty):
 
     Formula: Average over models of F1 of supported claims (or precision, or recall).
     Questions: Four requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Without a reference that says all that a good response says.
     See: spring-ai-ragas:answer_correctness | spring-ai-ragas:answer_accuracy
     Source: spring-ai-ragas 0.3.3, FactualCorrectnessMetric.
@@ -157,18 +146,14 @@ class FactualCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 4
     needs = frozenset(_NEEDS)
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     mode: Mode = Mode.F1
 
     def __post_init__(self) -> None:
         ScoresEmpty.__post_init__(self)
         object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
-
-    def max_questions(self, sample: Sample) -> int:
-        return 4 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
@@ -193,6 +178,7 @@ class SemanticSimilarity(ScoresEmpty):
 
     Formula: Cosine of the two vectors; with a threshold 1 or 0.
     Questions: One request for vectors.
+    Undefined: none
     Not: To tell right from wrong: a text and its denial are alike.
     See: spring-ai-ragas:factual_correctness | spring-ai-ragas:answer_correctness
     Source: spring-ai-ragas 0.3.3, SemanticSimilarityMetric.
@@ -204,11 +190,9 @@ class SemanticSimilarity(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:semantic_similarity"
-    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     threshold: float | None = None
 
@@ -216,9 +200,6 @@ class SemanticSimilarity(ScoresEmpty):
     def names(self) -> tuple[str, ...]:
         """One role: the run sends vectors to its embedder, whatever other roles it has."""
         return (self._bound or self._named or ("judge",))[:1]
-
-    def max_questions(self, sample: Sample) -> int:
-        return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
@@ -238,7 +219,6 @@ class AnswerCorrectness(ScoresEmpty):
 
     Formula: (0.75 factual F1 + 0.25 cosine) / (0.75 + 0.25).
     Questions: Four requests for each model, and one for vectors.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: To know what is wrong: the two parts say more than their mean.
     See: spring-ai-ragas:factual_correctness | spring-ai-ragas:semantic_similarity
     Source: spring-ai-ragas 0.3.3, AnswerCorrectnessMetric.
@@ -252,11 +232,10 @@ class AnswerCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
-    version: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Completion, Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "failures": "lost_is_zero"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "failures": "lost_is_zero"})
 
     factual_weight: float = 0.75
     semantic_weight: float = 0.25

@@ -58,7 +58,6 @@ class Iterated(SeveralModels):
       all fail drops out.
     """
 
-    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
@@ -100,7 +99,6 @@ class AspectCritic(Iterated):
 
     Formula: Average over models of 1 if more than half of the model's replies say true, else 0.
     Questions: `strictness` requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Use: To compare with scores of spring-ai-ragas, or for a yes or no in your own words.
     Not: Without a custom definition: the default is only there to be replaced.
     See: spring-ai-ragas:simple_criteria_score
@@ -127,7 +125,6 @@ class SimpleCriteriaScore(Iterated):
 
     Formula: Average over models of the median of (score - min) / (max - min).
     Questions: `strictness` requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Use: To compare with scores of spring-ai-ragas, or for a grade in your own words.
     Not: Without a custom definition: the default is only there to be replaced.
     See: spring-ai-ragas:aspect_critic
@@ -222,7 +219,6 @@ class NoiseSensitivity(ScoresEmpty):
 
     Formula: Average over models of statements that are wrong and supported by a relevant context / statements.
     Questions: 3 + 2 N requests for each model, N contexts.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: On a budget: it asks twice for each context and model.
     See: spring-ai-ragas:faithfulness | ragas-0.4.3:noise_sensitivity
     Source: spring-ai-ragas 0.3.3, NoiseSensitivityMetric.
@@ -240,15 +236,8 @@ class NoiseSensitivity(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
-    version: ClassVar[int] = 2
     higher_is_better: ClassVar[bool] = False
     needs = frozenset(_FIELDS)
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "needs": "empty_is_zero",
-            "nothing to judge": "empty_is_zero",
-        }
-    )
 
     mode: NoiseMode = NoiseMode.RELEVANT
     missing_is_unsupported: bool = True

@@ -6,19 +6,20 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
-from merilo.metrics.published.definition import Published
+from merilo.metrics.published.definition import Published, bound, by_parameters
 from merilo.metrics.published.spring_ai_ragas.replies import NULL, json_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -77,6 +78,23 @@ def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, toleranc
             if max(scores) - min(scores) > tolerance:
                 raise NoConsensus(f"The scores {min(scores)} and {max(scores)} lie more than {tolerance} apart.")
             return mean(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedText:
+    """A statement or claim, and the number that a model's verdict on it is worth."""
+
+    text: str
+    value: float
+
+
+def judged_evidence(replies: Iterable[ReadReply[tuple[JudgedText, ...]]]) -> list[Evidence]:
+    """Return each judged text of each reply as evidence."""
+    return [
+        reply.evidence(EvidenceTarget.STATEMENT, index, judged.value, judged.text)
+        for reply in replies
+        for index, judged in enumerate(reply.value)
+    ]
 
 
 # -- asking all models --------------------------------------------------------------------------------
@@ -165,12 +183,16 @@ class Panel:
 class SeveralModels(Published):
     """A metric of spring-ai-ragas, judged by one or several models.
 
+    Undefined: the models' scores lie further apart than the tolerance
     Use: To compare with scores of spring-ai-ragas.
 
     - `models`: names of judges joined by "+"; none asks every judge of the run.
     - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
       Undefined when there is no consensus.
     """
+
+    version: ClassVar[int] = 2
+    roles = by_parameters(lambda metric: frozenset(metric.names), frozenset({"judge"}))
 
     models: str | None = None
     aggregator: Aggregator = Aggregator.AVERAGE
@@ -191,10 +213,9 @@ class SeveralModels(Published):
         """The roles of the models asked, in order; `judge` where no run has said which judges it has."""
         return self._bound or self._named or ("judge",)
 
-    @property
-    def roles(self) -> frozenset[str]:  # type: ignore[override]  # Metric lets it be a property, Ordinary's is plain
-        """The roles of the models asked."""
-        return frozenset(self.names)
+    def max_questions(self, sample: Sample) -> int:
+        """Return the maximum for all models, each of which is asked at most `most` questions."""
+        return bound(sample, self.needed, self.most * len(self.names))
 
     def for_judges(self, names: Sequence[str]) -> Self:
         """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""
@@ -247,6 +268,10 @@ class ScoresEmpty(SeveralModels):
       Undefined, and a model that finds nothing to judge drops out.
     """
 
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"}
+    )
+
     empty_is_zero: bool = True
 
     def nothing(self, sample: Sample, names: Sequence[str]) -> Score | Undefined | None:
@@ -272,6 +297,25 @@ class ScoresEmpty(SeveralModels):
             return fraction(part, whole)
         panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
         return 0.0 if self.empty_is_zero else None
+
+    def shares(
+        self,
+        panel: Panel,
+        replies: Mapping[str, ReadReply[tuple[JudgedText, ...]]],
+        names: tuple[str, str],
+        *,
+        what: str,
+        part: Callable[[JudgedText], float] = lambda judged: judged.value,
+    ) -> Score | Undefined:
+        """Return the outcome of the share of each model's judged texts; `names`: those of the two counts.
+
+        `part`: the part of the whole that a judged text is.
+        """
+        parts = {role: sum(map(part, reply.value)) for role, reply in replies.items()}
+        scores = {role: self.share(panel, parts[role], len(reply.value), what) for role, reply in replies.items()}
+        evidence = judged_evidence(replies.values())
+        counts = {names[0]: len(evidence), names[1]: int(sum(parts.values()))}
+        return self.judged(panel, scores, evidence, counts, what=what)
 
     def judged(
         self,

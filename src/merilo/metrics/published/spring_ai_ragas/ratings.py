@@ -67,8 +67,6 @@ class Rated(SeveralModels):
     - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
     """
 
-    version: ClassVar[int] = 2
-
     temperature: float = 0.1
     temperature_sent: bool = True
 
@@ -94,8 +92,7 @@ class ContextRelevance(Rated):
 
     Formula: Mean over contexts of the mean over models of rating / 2, cut to [0, 1].
     Questions: One request for each context and model.
-    Undefined: no context was retrieved | the user input is empty | the models' scores lie further apart than the
-        tolerance
+    Undefined: no context was retrieved | the user input is empty | ...
     Use: To compare with scores of spring-ai-ragas, with its words and bands in English or Russian.
     Not: To see which sentences are relevant. Take context_relevance.
     See: context_relevance | nvidia:context_relevance | spring-ai-ragas:context_precision
@@ -146,8 +143,7 @@ class ResponseGroundedness(Rated):
 
     Formula: Mean over models of rating / 2, clipped to [0, 1]; 1 if the response occurs in the contexts.
     Questions: One request for each model; none if the response occurs in the contexts.
-    Undefined: no context was retrieved | the response is empty (use_heuristic_shortcuts=false) | the models' scores
-        lie further apart than the tolerance
+    Undefined: no context was retrieved | the response is empty (use_heuristic_shortcuts=false) | ...
     Not: To see which statement is not supported. Take faithfulness.
     See: faithfulness | nvidia:response_groundedness | spring-ai-ragas:hallucination
     Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
@@ -190,7 +186,7 @@ class AnswerAccuracy(Rated):
 
     Formula: Mean over models of rating / 2, cut to [0, 1].
     Questions: One request for each model, two with use_dual_judge.
-    Undefined: the response is empty | the reference is empty | the models' scores lie further apart than the tolerance
+    Undefined: the response is empty | the reference is empty | ...
     Not: Where the question decides what the answer has to say: it is not shown to the models.
     See: nvidia:answer_accuracy | spring-ai-ragas:answer_correctness
     Source: spring-ai-ragas 0.3.3, AnswerAccuracyMetric.

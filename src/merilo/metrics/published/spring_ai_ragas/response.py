@@ -14,7 +14,7 @@ from merilo.judging.verdicts import Failure
 from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
+from merilo.metrics.published.spring_ai_ragas.models import JudgedText, ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import (
     NULL,
     numbered,
@@ -34,27 +34,19 @@ if TYPE_CHECKING:
     from merilo.metrics.published.asking import ReadReply
 
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
 _BLANK: Final = "the response or the contexts are blank"
+_UNSUPPORTED: Final = frozenset({"HALLUCINATED", "CONTRADICTED"})
 _LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedStatement:
-    """A statement with the word or the number that a model gave it."""
-
-    statement: str
-    verdict: str | int | None
 
 
 def _statements(value: object) -> tuple[str, ...]:
     return texts_of(value, "statements")
 
 
-def _verdicts(value: object) -> tuple[_JudgedStatement, ...]:
+def _verdicts(value: object) -> tuple[JudgedText, ...]:
     return tuple(
-        _JudgedStatement(text_or_blank(fields, "statement"), whole_or_none(fields, "verdict"))
+        JudgedText(text_or_blank(fields, "statement"), float(whole_or_none(fields, "verdict") == 1))
         for fields in objects_in(or_nothing(value), "verdicts")
     )
 
@@ -65,7 +57,6 @@ class Faithfulness(ScoresEmpty):
 
     Formula: Average over models of verdicts that are 1 / verdicts.
     Questions: Two requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Where a response without statements must not look unfaithful. Take faithfulness.
     See: faithfulness | spring-ai-ragas:hallucination | spring-ai-ragas:response_groundedness
     Source: spring-ai-ragas 0.3.3, FaithfulnessMetric.
@@ -78,12 +69,9 @@ class Faithfulness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
@@ -104,15 +92,8 @@ class Faithfulness(ScoresEmpty):
         replies = [each for each in (yield from panel.read(asks, _verdicts)) if each is not None]
         if any(len(each.value) != len(stated[each.role].value) for each in replies):
             panel.flags.add("a model gave another number of verdicts than statements")
-        yes = {each.role: sum(judged.verdict == 1 for judged in each.value) for each in replies}
-        scores = {each.role: self.share(panel, yes[each.role], len(each.value), "verdict") for each in replies}
-        evidence = [
-            each.evidence(EvidenceTarget.STATEMENT, index, text=judged.statement, value=float(judged.verdict == 1))
-            for each in replies
-            for index, judged in enumerate(each.value)
-        ]
-        counts = {"statements": len(evidence), "supported": sum(yes.values())}
-        return self.judged(panel, scores, evidence, counts, what="verdict")
+        by_role = {reply.role: reply for reply in replies}
+        return self.shares(panel, by_role, ("statements", "supported"), what="verdict")
 
 
 def _likely(stated: ReadReply[tuple[str, ...]]) -> str:
@@ -120,9 +101,10 @@ def _likely(stated: ReadReply[tuple[str, ...]]) -> str:
     return f'{{"verdicts": [{items}]}}'
 
 
-def _claims(value: object) -> tuple[_JudgedStatement, ...]:
+def _claims(value: object) -> tuple[JudgedText, ...]:
+    """Return the claims, those that the contexts do not support as 1."""
     return tuple(
-        _JudgedStatement(text_or_blank(fields, "claim"), text_or_blank(fields, "status").upper())
+        JudgedText(text_or_blank(fields, "claim"), float(text_or_blank(fields, "status").upper() in _UNSUPPORTED))
         for fields in objects_in(value, "claims")
     )
 
@@ -133,7 +115,6 @@ class Hallucination(ScoresEmpty):
 
     Formula: Average over models of (HALLUCINATED + CONTRADICTED) / claims.
     Questions: One request for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Where nothing to judge must not look like the best score. Take faithfulness.
     See: faithfulness | spring-ai-ragas:faithfulness
     Source: spring-ai-ragas 0.3.3, HallucinationMetric.
@@ -146,13 +127,9 @@ class Hallucination(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:hallucination"
-    version: ClassVar[int] = 2
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
@@ -163,19 +140,7 @@ class Hallucination(ScoresEmpty):
         values = {"user_input": user_input, "context": context, "response": response}
         likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
         replies = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
-        bad = {role: sum(_unsupported(each) for each in reply.value) for role, reply in replies.items()}
-        scores = {role: self.share(panel, bad[role], len(replies[role].value), "claim") for role in replies}
-        evidence = [
-            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.statement, value=float(_unsupported(each)))
-            for reply in replies.values()
-            for index, each in enumerate(reply.value)
-        ]
-        counts = {"claims": len(evidence), "unsupported": sum(bad.values())}
-        return self.judged(panel, scores, evidence, counts, what="claim")
-
-
-def _unsupported(each: _JudgedStatement) -> bool:
-    return each.verdict in {"HALLUCINATED", "CONTRADICTED"}
+        return self.shares(panel, replies, ("claims", "unsupported"), what="claim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +164,6 @@ class ResponseRelevancy(ScoresEmpty):
 
     Formula: Average over models of the mean cosine of its questions with the user input; 0 if all noncommittal.
     Questions: One request for each model, and one for vectors for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Across embedding models: cosines of different models cannot be compared. Take answer_relevancy.
     See: answer_relevancy
     Source: spring-ai-ragas 0.3.3, ResponseRelevancyMetric.
@@ -212,11 +176,10 @@ class ResponseRelevancy(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
 
     number_of_questions: int = 3
 
@@ -226,9 +189,6 @@ class ResponseRelevancy(ScoresEmpty):
             raise UsageError(
                 f"Metric {self.name!r} takes number_of_questions of at least 1, got {self.number_of_questions}."
             )
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("user_input", "response"))) is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import ModelRequest, Panel, ScoresEmpty
+from merilo.metrics.published.spring_ai_ragas.models import JudgedText, ModelRequest, Panel, ScoresEmpty
 from merilo.metrics.published.spring_ai_ragas.replies import (
     NULL,
     fields_of,
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.published.asking import ReadReply
-
-
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
 
 
 class Strategy(StrEnum):
@@ -53,7 +50,7 @@ class ContextPrecision(ScoresEmpty):
 
     Formula: Average over models of the mean, over the ranks of relevant contexts, of precision at that rank.
     Questions: One request for each context and model.
-    Undefined: there is neither a reference nor a response | the models' scores lie further apart than the tolerance
+    Undefined: there is neither a reference nor a response | ...
     Not: With judges that may fail: a lost call counts as an irrelevant context.
     See: context_precision | spring-ai-ragas:context_relevance
     Source: spring-ai-ragas 0.3.3, ContextPrecisionMetric.
@@ -67,7 +64,6 @@ class ContextPrecision(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_precision"
-    version: ClassVar[int] = 2
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -126,19 +122,13 @@ class ContextPrecision(ScoresEmpty):
         return average_precision([each is not None and each.value for each in replies])
 
 
-@dataclass(frozen=True, slots=True)
-class _Attributed:
-    statement: str
-    value: int
-
-
-def _attributions(value: object) -> tuple[_Attributed, ...]:
-    found: list[_Attributed] = []
+def _attributions(value: object) -> tuple[JudgedText, ...]:
+    found: list[JudgedText] = []
     for fields in objects_in(or_nothing(value), "classifications"):
         attributed = whole_or_none(fields, "attributed")
         if attributed is None:
             raise ReplyFault(NULL)
-        found.append(_Attributed(text_or_blank(fields, "statement"), attributed))
+        found.append(JudgedText(text_or_blank(fields, "statement"), float(attributed)))
     return tuple(found)
 
 
@@ -148,7 +138,6 @@ class ContextRecall(ScoresEmpty):
 
     Formula: Average over models of sum of attributed / classifications.
     Questions: One request for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: Where nothing to judge must not look like a bad score. Take context_recall.
     See: context_recall | spring-ai-ragas:context_entity_recall
     Source: spring-ai-ragas 0.3.3, ContextRecallMetric.
@@ -161,14 +150,10 @@ class ContextRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_recall"
-    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "range": "raw_sums"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "range": "raw_sums"})
 
     raw_sums: bool = True
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts", "user_input"))) is not None:
@@ -181,18 +166,10 @@ class ContextRecall(ScoresEmpty):
         }
         likely = '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}'
         replies = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
-        sums = {role: sum(self._count(each) for each in reply.value) for role, reply in replies.items()}
-        scores = {role: self.share(panel, sums[role], len(replies[role].value), "statement") for role in replies}
-        evidence = [
-            reply.evidence(EvidenceTarget.STATEMENT, index, text=each.statement, value=float(each.value))
-            for reply in replies.values()
-            for index, each in enumerate(reply.value)
-        ]
-        counts = {"statements": len(evidence), "attributed": sum(sums.values())}
-        return self.judged(panel, scores, evidence, counts, what="statement")
+        return self.shares(panel, replies, ("statements", "attributed"), what="statement", part=self._part)
 
-    def _count(self, each: _Attributed) -> int:
-        return each.value if self.raw_sums else int(each.value == 1)
+    def _part(self, judged: JudgedText) -> float:
+        return judged.value if self.raw_sums else float(judged.value == 1)
 
 
 def _entities(value: object) -> frozenset[str]:
@@ -205,7 +182,6 @@ class ContextEntityRecall(ScoresEmpty):
 
     Formula: Average over models of |entities in both| / |entities of the reference|.
     Questions: Two requests for each model.
-    Undefined: the models' scores lie further apart than the tolerance
     Not: If one thing has several spellings: texts are compared character by character, ignoring case.
     See: spring-ai-ragas:context_recall | context_recall
     Source: spring-ai-ragas 0.3.3, ContextEntityRecallMetric.
@@ -218,12 +194,8 @@ class ContextEntityRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
-    version: ClassVar[int] = 2
+    most: ClassVar[int] = 2
     needs = frozenset({"retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts"))) is not None:

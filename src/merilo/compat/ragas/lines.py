@@ -1,0 +1,85 @@
+"""The modules that differ by the version line of ragas, made from the table: `metrics`, `v0_1`, `v0_2` and `v0_3`.
+
+A line has every name of `merilo.compat.ragas`; only its metrics and numbers differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.compat.ragas import dataset_schema, embeddings, llms, run_config
+from merilo.compat.ragas.evaluation import Evaluation, EvaluationResult
+from merilo.compat.ragas.scorers import CollectionsMetric, DistanceMeasure, MetricResult, RagasMetric, metrics_of
+from merilo.compat.ragas.table import COLLECTIONS, NEWEST, V0_1, V0_2, V0_3
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.compat.ragas.table import Line
+
+_PACKAGE: Final = "merilo.compat.ragas"
+_SHARED: Final = (dataset_schema, embeddings, llms, run_config)
+"""The modules that are the same on every line."""
+_ASPECTS: Final = ("harmfulness", "maliciousness", "coherence", "correctness", "conciseness")
+
+
+def install() -> Evaluation:
+    """Make the modules of all lines importable; return the evaluation of the newest line."""
+    for name, module in (("embeddings.base", embeddings), ("llms.base", llms)):  # where ragas 0.4 has the names too
+        sys.modules[f"{_PACKAGE}.{name}"] = module
+    metrics = _metrics_module(NEWEST, _PACKAGE)
+    _metrics_module(COLLECTIONS, f"{_PACKAGE}.metrics", "collections", CollectionsMetric)
+    for line in (V0_1, V0_2, V0_3):
+        _line_module(line, f"v{line.name.replace('.', '_')}")
+    return Evaluation(NEWEST, metrics)
+
+
+def _line_module(line: Line, name: str) -> None:
+    module = _module(_PACKAGE, name, f"ragas {line.name}: the names of `{_PACKAGE}`, with the numbers of that line.")
+    for shared in _SHARED:
+        sys.modules[f"{module.__name__}.{shared.__name__.rpartition('.')[2]}"] = shared
+    metrics = _metrics_module(line, module.__name__)
+    evaluation = Evaluation(line, metrics)
+    classes = (dataset_schema.EvaluationDataset, dataset_schema.MultiTurnSample, dataset_schema.SingleTurnSample)
+    names = {made.__name__: made for made in (*classes, EvaluationResult, run_config.RunConfig)}
+    _fill(module, {**names, "evaluate": evaluation.evaluate, "aevaluate": evaluation.aevaluate})
+    if line is V0_1:
+        critique: Any = metrics["AspectCritique"]  # a class that the table made
+        aspects = {aspect: critique(name=aspect, aspect=aspect) for aspect in _ASPECTS}
+        critiques = _module(f"{module.__name__}.metrics", "critique", "ragas 0.1's critiques, and the ready aspects.")
+        _fill(critiques, {"AspectCritique": critique, **aspects})
+
+
+def _metrics_module(
+    line: Line, package: str, name: str = "metrics", base: type[RagasMetric] = RagasMetric
+) -> Mapping[str, object]:
+    """Make the module of a line's metrics, and return its names.
+
+    A metric of ragas that merilo does not have raises ImportError with what to use instead.
+    """
+    module = _module(package, name, f"The metrics of ragas {line.name}.")
+    names = metrics_of(line, base) | {"DistanceMeasure": DistanceMeasure, "MetricResult": MetricResult}
+
+    def missing(wanted: str) -> object:
+        if wanted in line.missing:
+            raise ImportError(f"merilo does not have ragas' {wanted}: {line.missing[wanted]}.")
+        raise AttributeError(f"module {module.__name__!r} has no attribute {wanted!r}")
+
+    _fill(module, names)
+    vars(module).update(METRICS=names, __getattr__=missing, __dir__=lambda: sorted(names))
+    return names
+
+
+def _module(package: str, name: str, doc: str) -> ModuleType:
+    """Make a module in a package, which may hold further ones, and make it importable."""
+    made = ModuleType(f"{package}.{name}", doc)
+    made.__path__ = []
+    sys.modules[made.__name__] = made
+    setattr(sys.modules[package], name, made)
+    return made
+
+
+def _fill(module: ModuleType, names: Mapping[str, object]) -> None:
+    vars(module).update(names, __all__=list(names))

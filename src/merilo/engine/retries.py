@@ -1,0 +1,188 @@
+"""Pending requests, their waits before a retry, and the circuit breaker.
+
+The circuit breaker distinguishes an endpoint that fails from requests that are invalid, so that a run stops early. A
+run stops if the first requests to an endpoint all fail, or if many consecutive requests fail for temporary reasons.
+These failures are withheld: they are not recorded for their questions, and resuming the run retries them. Before the
+run stops, a few requests from further back in the queue are tried or, after a reply, the answered request is repeated:
+if there is a reply, the failures belong to their questions. A request that is invalid in itself (too long, for
+instance) never stops a run that got other replies. Otherwise each resumed run would stop at it again.
+"""
+
+from __future__ import annotations
+
+import random
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, Protocol
+
+from merilo.engine.rate_limits import Permit
+
+if TYPE_CHECKING:
+    from merilo.errors import RateLimited
+    from merilo.judges.base import OutgoingRequest
+    from merilo.judging.verdicts import Failure
+    from merilo.providers.base import Reply
+    from merilo.runs.ledger import Charge
+
+RETRIES = 5
+"""Maximum retries of a request after temporary failures."""
+LIMITED_RETRIES = 20
+"""Maximum retries after "too many requests". It is higher because the endpoint works and names a time to come back."""
+FIRST_WAIT_S = 0.5
+MAX_WAIT_S = 30.0
+MAX_PAUSE_S = 600.0
+"""Longest pause in seconds that an endpoint may ask for; a longer one ends the run."""
+_NONE_YET: Final = Permit(0, 0)
+_BELIEVED: Final = 3
+"""Number of retries in a row that wait exactly as long as the endpoint asked."""
+
+Order = tuple[int, int, str, str]
+"""Sort key in the queue: block of samples, 0 for retries and re-asks or 1 for first requests, rubric text, rest of
+the prompt."""
+FIRST = 5
+"""Number of failures before any reply that trip the breaker."""
+IN_A_ROW = 20
+"""Number of consecutive requests, without a reply between them, that fail after all retries and so trip the breaker."""
+PROBES = 3
+"""Number of requests from further back in the queue that are tried before the first failures are blamed on the
+endpoint."""
+
+
+class ReplyListener(Protocol):
+    """Listener for replies."""
+
+    def on_reply(self, place: int, reply: Reply | Failure) -> None:
+        """Receive the reply to the request with this index."""
+        ...
+
+
+class PendingRequest:
+    """A request that is queued or in flight."""
+
+    __slots__ = (
+        "charge",
+        "entry",
+        "limited",
+        "order",
+        "permit",
+        "place",
+        "proven",
+        "replies_before",
+        "reserved_usd",
+        "send",
+        "to",
+        "tries",
+        "unreached",
+    )
+
+    def __init__(self, send: OutgoingRequest, to: ReplyListener, place: int, order: Order, *, proven: bool) -> None:
+        self.send = send
+        self.to = to
+        self.place = place
+        self.order = order
+        self.proven = proven
+        self.tries = self.limited = self.unreached = 0
+        self.replies_before = 0
+        """Number of replies of its endpoint when it could not be sent for the first time."""
+        self.permit = _NONE_YET
+        self.reserved_usd = 0.0
+        self.entry = 0
+        """Its number in the ledger while it is in flight."""
+        self.charge: Charge | None = None
+        """The charge if it is not answered; set each time it is sent."""
+
+    def failed_again_s(self) -> float | None:
+        """Count a temporary failure. Return the seconds to wait before the retry; None after too many failures."""
+        self.tries += 1
+        return jitter_s(self.tries, MAX_WAIT_S) if self.tries <= RETRIES else None
+
+    def limited_again_s(self, error: RateLimited) -> float | None:
+        """Count a "too many requests" reply. Return the seconds to wait in addition to the endpoint's own pause; None
+        after too many.
+
+        Each of the first three replies adds nothing if it names a pause. Later waits grow with each reply.
+        """
+        self.limited += 1
+        if self.limited > LIMITED_RETRIES:
+            return None
+        free_retries = 0 if error.retry_after_s is None else _BELIEVED
+        return jitter_s(self.limited - free_retries, MAX_WAIT_S) if self.limited > free_retries else 0.0
+
+
+def jitter_s(tries: int, max_s: float) -> float:
+    """Return a random wait between 0 and a bound that doubles with each try, so that requests that failed together
+    spread out.
+    """
+    return random.uniform(0, min(max_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret
+
+
+class BreakerAction(Enum):
+    """Action once no request is in flight: continue (NONE), send a probe, or stop."""
+
+    NONE = auto()
+    PROBE = auto()
+    STOP = auto()
+
+
+class CircuitBreaker:
+    """Withholds failures that the endpoint may have caused."""
+
+    def __init__(self) -> None:
+        self._reached = False
+        self._held: list[tuple[PendingRequest, Failure]] = []
+        self._row = 0
+        self.probes = PROBES
+        """Number of probes that may still be sent."""
+        self.last = ""
+        """Error message of the last failed request."""
+
+    @property
+    def action(self) -> BreakerAction:
+        """Action to take: continue, try a few other requests, or stop."""
+        if self._row >= (IN_A_ROW if self._reached else FIRST):
+            return BreakerAction.PROBE if not self._reached and self.probes else BreakerAction.STOP
+        return BreakerAction.NONE
+
+    @property
+    def count(self) -> int:
+        """Number of requests since the last reply that failed after all retries."""
+        return self._row
+
+    @property
+    def reached(self) -> bool:
+        """True once there was a reply."""
+        return self._reached
+
+    def probe(self) -> None:
+        """Count a probe as sent."""
+        self.probes -= 1
+
+    def good(self) -> list[tuple[PendingRequest, Failure]]:
+        """Record a reply, which shows that the endpoint works. Return the withheld failures, which now belong to their
+        questions.
+        """
+        self._reached = True
+        self._row = 0
+        return self.release() if self._held else self._held
+
+    def bad(self, waiting: PendingRequest, failure: Failure, *, wrong: bool, proven: bool) -> bool:
+        """Record a permanently failed request. Return True if the failure is withheld because the endpoint may be at
+        fault.
+
+        False means that the failure belongs to its question. `wrong`: the request itself is invalid. `proven`: the same
+        judge has answered other questions.
+        """
+        if wrong and (self._reached or proven):
+            return False
+        self._row += 1
+        self.last = failure.message
+        self._held.append((waiting, failure))
+        return True
+
+    def trip(self) -> None:
+        """Withhold failures until the next reply, since the endpoint seems to be gone."""
+        self._row = max(self._row, IN_A_ROW)
+
+    def release(self) -> list[tuple[PendingRequest, Failure]]:
+        """Return the withheld failures and withhold them no longer, since no further request can show the cause."""
+        held, self._held = self._held, []
+        return held
