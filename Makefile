@@ -22,6 +22,8 @@ else
   INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 PINNED = $(INSTALL) --require-hashes -r
+# Bytecode is kept, whatever the caller's environment says: pytest rewrites the assertions of each module without it.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 CHECKED := $(wildcard src tests tools benchmarks examples training)
 
 .PHONY: help
@@ -36,11 +38,15 @@ demo: $(STAMPS)/merilo  ## install merilo into .venv and show an evaluation
 
 .PHONY: test
 test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run all tests against it
-	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+	@$(PYTEST) $(ARGS)
+
+.PHONY: test-long
+test-long: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests that repeat a fact over more cases than make test
+	@$(PYTEST) -m long $(ARGS)
 
 .PHONY: fast
 fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
-	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not extras" $(ARGS)
+	@PYTHONPATH=src $(PYTEST) --quiet -m "not slow and not extras and not long" $(ARGS)
 
 .PHONY: house
 house: $(STAMPS)/dev $(STAMPS)/runtime  ## measure the code and its surface against house.toml, and the wording

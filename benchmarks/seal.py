@@ -95,7 +95,7 @@ def edits(folder: Path, count: int) -> dict[str, int]:
     from edits import readers
     from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
-    from merilo.commands.calibrate.run import calibrate_run
+    from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.label.run import label_run
 
     rows = [row | {"metadata": {"doc": str(place % 6)}} for place, row in enumerate(contexts_rows(24))]
@@ -106,14 +106,14 @@ def edits(folder: Path, count: int) -> dict[str, int]:
     filled = fill_in(folder / "labels.jsonl", by_grade)
     for each in (run, elsewhere):
         with contextlib.suppress(Exception):  # labels of other data are refused
-            calibrate_run(each, filled, attach=True)
+            label_agreement(each, filled, attach=True)
     copy = folder / "copy"
     commands: dict[str, Callable[[], tuple[int, str]]] = {
         name: partial(_command, words)
         for name, words in {
             **readers(copy, other.path, folder, sample="s3", metric="context_relevance"),
             "verify": ("runs", "verify", copy),
-            "calibrate": ("calibrate", copy, "--labels", filled),
+            "label --labels": ("label", copy, "--labels", filled),
         }.items()
     }
     commands |= {f"Run {what}": partial(_python, copy, what) for what in ("metrics", "samples", "asked", "usage")}

@@ -18,16 +18,22 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked_commands import SERVER, run_forked
+
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL
 )
 COMMENT = re.compile(r"<!-- (norun|exit|file|output)(?:: (.*?))? -->\s*\Z")
+
+FOR_A_SHELL = re.compile(r"[|&;<>()*~$`]")
+"""What only a shell understands, in a command without its quoted texts."""
 
 NEEDS = re.compile(r"\A<!-- needs: ([\w.]+) -->")
 
@@ -111,6 +117,17 @@ def shows(shown: str, printed: str) -> bool:
     return True
 
 
+def run_command(command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of a page: in a fork if it is a plain call of merilo and a server is at hand, else in a shell."""
+    line = command.replace("\\\n", " ")
+    bare = re.sub(r"'[^']*'|\"[^\"$`]*\"", "", line)
+    if line.startswith("merilo ") and SERVER in os.environ and not FOR_A_SHELL.search(bare):
+        return run_forked(shlex.split(line)[1:], folder=Path.cwd(), environment=dict(os.environ), stdin="", timeout=180)
+    return subprocess.run(  # noqa: S602 - the page is ours
+        command, shell=True, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
 class Page:
     """A page while it is run: the namespace of its Python fences, and what was printed last."""
 
@@ -152,9 +169,7 @@ class Page:
         for command, shown in commands(fence.body):
             if command.split()[0] in RUN_ELSEWHERE:
                 continue
-            done = subprocess.run(  # noqa: S602 - the page is ours
-                command, shell=True, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-            )
+            done = run_command(command)
             self.printed = done.stdout + done.stderr
             if done.returncode != expected:
                 ended = f"`{command}` ended with {done.returncode}, not {expected}"
@@ -168,9 +183,14 @@ class Page:
             raise PageError(f"{self.path}:{line}: the page shows\n{shown}\nbut this was printed:\n{self.printed}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the page that the first argument names."""
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     try:
         Page(Path(sys.argv[1])).run()
     except PageError as failure:
         sys.exit(str(failure))
+
+
+if __name__ == "__main__":
+    main()

@@ -94,11 +94,6 @@ def _others(value: Any, source: random.Random) -> Iterator[Any]:  # Any: JSON
         yield [*value, value[0]]
 
 
-def all_printed(commands: Sequence[Sequence[object]]) -> list[Printed]:
-    """Run commands in this process, one after the other."""
-    return [printed(*words) for words in commands]
-
-
 def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -> dict[str, Sequence[object]]:
     """Every command that reads a run, by a name; `folder` is for what they write."""
     return {
@@ -107,11 +102,11 @@ def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -
         "show --sample": ("show", run, "--sample", sample, "--full"),
         "show --worst": ("show", run, "--worst", 3, "--metric", metric),
         "show --cluster": ("show", run, "--cluster", "doc"),
-        "show --html": ("show", run, "--html", folder / "run.html"),
+        "report": ("report", run, "--out", folder / "run.html"),
         "compare": ("compare", other, run),
         "gate": ("gate", run, "--min", f"{metric}=0.3"),
         "gate --baseline": ("gate", other, "--baseline", run, "--max-drop", 0.5),
-        "label": ("label", run, "--metric", metric, "-o", folder / "tasks.jsonl", "--sample", 4),
+        "label": ("label", run, "--metric", metric, "-o", folder / "tasks.jsonl", "--number", 4),
         "judge check": ("judge", "check", run, other),
         "verify": ("runs", "verify", run, "--reread"),
     }

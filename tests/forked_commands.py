@@ -5,7 +5,8 @@ that have done so. Each run is a fork of one of them: a process of its own, with
 streams, signals and exit of its own. The servers differ in their hash seed and take turns, so output that depends on
 the order of a set differs from one run to the next, as it does for users.
 
-Tests of the start itself, of signals, of terminals and of the documentation start the command anew (`COMMAND`).
+Tests of the start itself, of signals and of terminals start the command anew (`COMMAND`). A page of the documentation
+(docs_page.py) runs in a fork too, and its commands in further forks of the same server.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+SERVER = "MERILO_TESTS_SERVER"
+"""Variable with the address of a server that was started by another process."""
+PAGE = "--docs-page"
+"""First argument of a fork that runs a page of the documentation instead of the command."""
 _SEEDS = ("1", "2")
 _AT_START = ("PYTHON", "LANG", "LC_", "TZ", "COVERAGE", "OMP_", "OPENBLAS_", "MKL_", "ORT_")
 """Beginnings of variables that Python or a library reads once, when it starts."""
@@ -52,7 +57,7 @@ def run_forked(
         given.write(stdin.encode())
         given.seek(0)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            line.connect(_server(_SEEDS[next(_turns) % len(_SEEDS)], os.getpid()))
+            line.connect(server_address())
             line.settimeout(timeout)
             streams = [given.fileno(), out.fileno(), err.fileno()]
             request = json.dumps([list(arguments), str(folder), dict(environment)]).encode()
@@ -62,6 +67,11 @@ def run_forked(
             out.seek(0)
             err.seek(0)
             return subprocess.CompletedProcess(list(arguments), code, _text(out.read()), _text(err.read()))
+
+
+def server_address() -> str:
+    """Return the address of the server whose turn it is."""
+    return os.environ.get(SERVER) or _server(_SEEDS[next(_turns) % len(_SEEDS)], os.getpid())
 
 
 def _answer(line: socket.socket, arguments: Sequence[str], timeout: float) -> int:
@@ -190,4 +200,9 @@ if __name__ == "__main__":
 
     _prepare()
     sys.argv[:] = [sys.argv[2], *_serve(sys.argv[1])]
+    if sys.argv[1:2] == [PAGE]:
+        sys.path[0] = str(Path(__file__).parent)
+        from docs_page import main  # type: ignore[assignment]  # another main, without arguments too
+
+        sys.argv.pop(0)
     main()

@@ -104,11 +104,6 @@ class Asked:
         return next(message["content"] for message in self.messages if message["role"] == "user")
 
     @property
-    def reasked(self) -> bool:
-        """True when this request is a re-ask within a conversation."""
-        return any(message["role"] == "assistant" for message in self.messages)
-
-    @property
     def structured(self) -> str:
         """`json_schema`, `json_mode`, `prompted`, or `text` for free text."""
         if self.kind == "completion":

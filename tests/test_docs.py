@@ -10,6 +10,8 @@ from pathlib import Path
 
 import docs_page
 import pytest
+from each_case import each_case
+from forked_commands import PAGE, SERVER, can_fork, run_forked, server_address
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL_PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
@@ -18,10 +20,13 @@ FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
 
 
 def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a page in a process of its own, in an empty folder that is also its home, without any key."""
+    """Run a page in its own process, in an empty folder that is also its home, without any key."""
     kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "CI"}
     environment = {name: value for name, value in os.environ.items() if name in kept}
     environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    if can_fork(None):
+        environment[SERVER] = server_address()
+        return run_forked([PAGE, str(page)], folder=folder, environment=environment, stdin="", timeout=280)
     return subprocess.run(
         [sys.executable, docs_page.__file__, str(page)],
         cwd=folder,
@@ -103,7 +108,7 @@ def test_fences_share_a_folder_and_a_namespace(tmp_path: Path) -> None:
     assert run_page(page, tmp_path).stderr == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "complaint"),
     [
         ("```python\nx = 1\n1 / 0\n```\n", 'page.md", line 3'),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 import pytest
+from each_case import each_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -219,7 +220,7 @@ def test_size() -> None:
         assert sum(path.stat().st_size for path in files) <= 1_000_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tokenised", "printed"),
     [
         ("`` Rex Anglorum '' ( `` King of the English '' ) .", '"Rex Anglorum" ("King of the English").'),

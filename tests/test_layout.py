@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.renderers import RENDERERS
@@ -135,17 +136,13 @@ def test_the_command_line_starts_without_the_work() -> None:
     assert [name for name in printed.split() if name.startswith(heavy)] == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.name == "__init__.py" and name_of(path) not in {"", *FILLED}],
-    ids=name_of,
-)
+@each_case("path", [path for path in MODULES if path.name == "__init__.py" and name_of(path) not in {"", *FILLED}])
 def test_a_folder_has_an_empty_init(path: Path) -> None:
     """Only the top `__init__.py` and those of `FILLED` hold code; any other name has one import path."""
     assert path.read_text(encoding="utf-8").strip() == ""
 
 
-@pytest.mark.parametrize("home", RENDERERS.values())
+@each_case("home", RENDERERS.values())
 def test_a_renderer_exists(home: str) -> None:
     """Each renderer of a result type is a function of the module that the table names."""
     module, _, name = home.partition(":")

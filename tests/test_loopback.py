@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 from command_line import Here
+from each_case import each_case
 from loopback import OpenChild
 from server import JudgeServer
 
@@ -63,7 +64,7 @@ def resolved_of_old(host: str) -> None:
     socket.gethostbyname(f"{host}.example.org")
 
 
-@pytest.mark.parametrize("reach", [tcp, tcp_by_code, udp, message, in_a_loop, by_url, resolved, resolved_of_old])
+@each_case("reach", [tcp, tcp_by_code, udp, message, in_a_loop, by_url, resolved, resolved_of_old])
 def test_no_way_out(reach: Callable[[str], None]) -> None:
     """A connection, a packet or a name of another machine is refused before it is tried."""
     with pytest.raises(RuntimeError, match=REFUSED):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from each_case import each_case
 from pumping import Found, expressions, growth, inputs
 
 import merilo
@@ -26,7 +26,7 @@ def slow_inputs(found: Found) -> Iterator[str]:
                 yield f"{found.place} {call}: {pumped!r}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "call"),
     [
         (r"(?:a|a)*b", "match"),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from each_case import each_case
 
 from merilo.metrics.base import Score
 from merilo.metrics.edges import edge_outcome, edges
@@ -52,12 +52,11 @@ def test_a_page_that_drifts_is_named(tmp_path: Path) -> None:
     for name in ("compat", "extras"):  # their scripts are a part
         shutil.copytree(ROOT / "tests" / name, tmp_path / "tests" / name)
     shutil.copy(ROOT / "README.md", tmp_path)
-    assert checked(tmp_path).returncode == 0
     page = tmp_path / "docs" / "reference" / "metrics.md"
     page.write_text(METRICS.replace("Supported statements /", "All statements /"), encoding="utf-8")
     done = checked(tmp_path)
     assert done.returncode == 1
-    assert "docs/reference/metrics.md differs from the code" in done.stderr
+    assert re.findall(r"(\S+) differs from the code", done.stderr) == ["docs/reference/metrics.md"]
 
 
 def test_every_native_metric_is_in_the_table_of_edge_cases() -> None:
@@ -66,7 +65,7 @@ def test_every_native_metric_is_in_the_table_of_edge_cases() -> None:
     assert shown == set(native_metrics()) - {"rubric_metric"}
 
 
-@pytest.mark.parametrize(("case", "metric", "cell"), shown_edges())
+@each_case(("case", "metric", "cell"), shown_edges())
 def test_an_edge_case_is_as_shown(case: str, metric: str, cell: str) -> None:
     """What the page says of a metric at an edge is what the metric gives there."""
     (edge,) = (each for each in edges() if each.name == case)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -94,7 +95,7 @@ def test_a_good_distribution_has_no_problem(tmp_path: Path) -> None:
     assert DIST.problems(package(tmp_path), tmp_path) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wheel", "problem"),
     [
         ({"merilo/more.py": b""}, "the wheel has merilo/more.py, which is not in src."),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -73,7 +74,7 @@ def test_the_version_has_one_source() -> None:
 # ---------------------------------------------------------------------------------------------- pins
 
 
-@pytest.mark.parametrize("path", PIN_FILES, ids=lambda path: path.name)
+@each_case("path", PIN_FILES)
 def test_pins_carry_hashes_and_no_address(path: Path) -> None:
     """Every pinned requirement has a hash, and no file names a package index or a download address."""
     text = path.read_text(encoding="utf-8")
@@ -83,7 +84,7 @@ def test_pins_carry_hashes_and_no_address(path: Path) -> None:
     assert re.findall(r"https?:|--index-url|--extra-index|--find-links|file:|@ ", text) == []
 
 
-@pytest.mark.parametrize("path", PIN_FILES, ids=lambda path: path.name)
+@each_case("path", PIN_FILES)
 def test_pins_fit_pyproject(path: Path) -> None:
     """Wherever a runtime dependency is pinned, the pin lies in the range of pyproject.toml."""
     pinned = pins(path)
@@ -92,7 +93,7 @@ def test_pins_fit_pyproject(path: Path) -> None:
             assert requirement.specifier.contains(version), f"{requirement} but {version}: run make lock"
 
 
-@pytest.mark.parametrize("name", ["runtime", "test", "dev", "lowest"])
+@each_case("name", ["runtime", "test", "dev", "lowest"])
 def test_every_runtime_dependency_is_pinned(name: str) -> None:
     """Each environment that merilo runs in pins all of its dependencies."""
     needed = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
@@ -146,7 +147,7 @@ def test_lint_exceptions_have_reasons() -> None:
 # ------------------------------------------------------------------------------------ tests as a manual
 
 
-@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT / "tests")))
+@each_case("path", TEST_FILES)
 def test_every_test_states_its_fact(path: Path) -> None:
     """Each test has a docstring, so that the test files read as a specification."""
     tests = [
@@ -195,7 +196,7 @@ def test_the_fragments_are_well_formed() -> None:
     assert load_changes().problems(ROOT / "changes") == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text", "complaint"),
     [
         ("fast.improved.md", "Runs are faster.", "kind one of"),

@@ -6,10 +6,9 @@ The module is long because the docstring of each function explains its arguments
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.compare.settings import SHOWN
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from merilo.commands.calibrate.run import Calibrated
+    from merilo.commands.calibrate.run import LabelledRun
     from merilo.commands.check.run import JudgeCheck
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.evaluate.options import AsDict, Judges, Keywords, Limits
@@ -221,7 +220,7 @@ def compare(
     level: float = 0.95,
     across_judges: bool = False,
     across_data: bool = False,
-    samples: int = SHOWN,
+    samples: int | None = None,
     judge_only: bool = False,
 ) -> RunComparison:
     """Compare each run with the first one, over the samples that all runs share (equal id and question).
@@ -241,7 +240,7 @@ def compare(
         across_judges: also compare runs whose judges, rubrics or metric versions differ.
         across_data: also compare if more than one in ten of the common ids belong to different questions. Samples with
             different questions are never compared.
-        samples: number of samples with the largest changes to return.
+        samples: number of samples with the largest changes to return. None: 20.
         judge_only: leave out the human labels attached to the runs. By default, from 20 labelled pairs on, they
             correct the means, the difference, its interval and the conclusion.
 
@@ -276,7 +275,6 @@ def gate(
     maximums: Mapping[str, float] | None = None,
     baseline: Run | str | PathLike[str] | None = None,
     max_drop: float | Mapping[str, float] | None = None,
-    strict: bool | None = None,
     cannot_tell: str | None = None,
     undefined: str | None = None,
     cluster: str | None = None,
@@ -284,7 +282,6 @@ def gate(
     across_data: bool = False,
     judge_only: bool = False,
     trust_judge: bool | None = None,
-    holm: bool | None = None,
 ) -> Gates:
     """Check a run against minimum scores or a baseline. Assert the result's `passed`.
 
@@ -293,12 +290,12 @@ def gate(
 
     Args:
         run: a finished run or its directory.
-        suite: a .toml, .yaml or .json file with these arguments. Arguments given here override the file.
+        suite: a .toml, .yaml or .json file with these arguments, and `strict`, `holm`, `labels`. Arguments given here
+            override the file.
         minimums: metric → smallest allowed mean. If lower is better, the largest allowed mean.
         maximums: metric → largest allowed mean, if lower is better.
         baseline: the run to compare with, sample by sample.
         max_drop: the largest allowed drop from the baseline, 0 or more, for all metrics or by metric.
-        strict: also fail on any significant drop, however small.
         cannot_tell: "pass" or "fail": how to count a gate that cannot tell. None: neither.
         undefined: "drop" or "worst": how to count undefined outcomes. None: a gate must hold in both cases.
         cluster: as in `evaluate`. None: the cluster field of the run. "": none.
@@ -308,7 +305,6 @@ def gate(
         judge_only: leave out the human labels attached to the runs. By default, from 20 labelled samples on (pairs for
             a drop), they correct the numbers and decide.
         trust_judge: let the embedded judge alone decide minimums, although its level is not calibrated.
-        holm: fail only if the failure is shown for all gates together (Holm's method).
 
     Raises:
         UsageError: no gate is given, a metric or argument cannot be used, or the runs' judges or questions differ.
@@ -323,29 +319,55 @@ def gate(
         minimums=minimums,
         maximums=maximums,
         max_drop=max_drop,
-        strict=strict,
         cannot_tell=cannot_tell,
         undefined=undefined,
         cluster=cluster,
         level=level,
         trust_judge=trust_judge,
-        holm=holm,
     )
     return gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
 
 
+@overload
 def label(
     run: Run | str | PathLike[str],
-    out: str | PathLike[str] | None = None,
+    other: Run | str | PathLike[str] | None = None,
     *,
     metric: str | None = None,
-    samples: int = 40,
+    number: int = 40,
     items: int = 3,
     stratify: bool = False,
     seed: int = 0,
+    labels: None = None,
+    html: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+) -> Tasks: ...
+
+
+@overload
+def label(
+    run: Run | str | PathLike[str],
     other: Run | str | PathLike[str] | None = None,
-) -> Tasks:
-    """Sample items of a run for annotators, with known probabilities, to measure the judge's error.
+    *,
+    metric: str | None = None,
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]],
+) -> LabelledRun: ...
+
+
+def label(
+    run: Run | str | PathLike[str],
+    other: Run | str | PathLike[str] | None = None,
+    *,
+    metric: str | None = None,
+    number: int = 40,
+    items: int = 3,
+    stratify: bool = False,
+    seed: int = 0,
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    html: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+) -> Tasks | LabelledRun:
+    """Sample items of a run for annotators, with known probabilities; or attach their labels, which correct the run.
 
     With `other`, items are sampled from a pair of runs: samples that both runs scored, and the items of both in random
     order. Their labels correct a comparison of the two runs.
@@ -354,75 +376,42 @@ def label(
     of a sample are taken. If its value does not follow from such labels, the item is the value itself. Neither the
     texts nor their order or ids reveal the judge's verdicts.
 
+    With `labels`, they are stored with the runs. The result then compares the judge with them: for each metric,
+    `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean. Its `estimate` is
+    the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement.
+
     Args:
         run: a finished run or its directory.
-        out: a new file for the items, .jsonl or .csv. None: they are only in the result.
-        metric: the metric whose judge is checked. None: the only one that has a judge.
-        samples: number of samples to draw from those with a score.
+        other: the second run of a pair, or its directory; samples are then drawn uniformly.
+        metric: the metric whose judge is checked. None: the only one that has a judge; with `labels`, all.
+        number: number of samples to draw from those with a score.
         items: maximum number of contexts or statements per sample; all if the metric needs whole samples.
         stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one
             sample from each.
         seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.
-        other: the second run of a pair, or its directory; samples are then drawn uniformly.
+        labels: one or more files of items with labels filled in, sampled from this run or from another run over the
+            same samples: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
+        html: a file for the page on which annotators label the items in a browser.
+        out: a new file for the items, .jsonl or .csv. None: they are only in the result.
 
     Raises:
-        UsageError: an argument cannot be used, no sample has a score, or the file exists.
-        RunError: the run cannot be read, or the file cannot be written.
+        DataError: a file of labels cannot be read, or none of its labels belongs to a sample of this run.
+        UsageError: an argument cannot be used, no sample has a score, no label fits, or the file exists.
+        RunError: the run cannot be read, or a file cannot be written.
     """
     from merilo.commands.label.run import label_run
 
-    return label_run(run, out, metric=metric, samples=samples, items=items, stratify=stratify, seed=seed, other=other)
+    if labels is not None:
+        from merilo.commands.calibrate.run import label_agreement
 
+        metrics = None if metric is None else [metric]
+        return label_agreement(run, labels, metrics=metrics, other=other, attach=True)
+    tasks = label_run(run, out, metric=metric, samples=number, items=items, stratify=stratify, seed=seed, other=other)
+    if html is not None:
+        from merilo.commands.label.page import write_label_page
 
-def calibrate(
-    run: Run | str | PathLike[str],
-    labels: str | PathLike[str] | Sequence[str | PathLike[str]],
-    *,
-    metrics: Sequence[str] | None = None,
-    cluster: str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    attach: bool = False,
-    other: Run | str | PathLike[str] | None = None,
-    by: Sequence[str] = (),
-) -> Calibrated:
-    """Compare the judge of a run with human labels, and correct the run's means.
-
-    For each metric, `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean.
-    Its `estimate` is the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement
-    of judge and annotators.
-
-    Args:
-        run: a finished run or its directory.
-        labels: one or more files of items that `label` sampled from this run, or from another run over the same
-            samples, with labels filled in: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
-        metrics: the metrics to correct. None: all to which the labels apply.
-        cluster: as in `evaluate`. None: the cluster field of the run. "": none.
-        level: confidence level of the intervals.
-        seed: seed of the folds of labelled samples, and of the bootstrap of agreement.
-        attach: store the labels with the run (and with `other`); its summary then reports the corrected means.
-        other: the other run, for labels of a pair. The judge's errors on both are then compared.
-        by: fields for `metrics[text].agreement[...].groups`, the judge's sensitivity and specificity by group:
-            "language", "length" (split at the median), "system" (needs `other`), or any field or metadata key.
-
-    Raises:
-        DataError: a file cannot be read, or none of its labels belongs to a sample of this run.
-        UsageError: a metric or argument cannot be used, or no label fits a question of the run.
-        RunError: the run cannot be read, or the labels cannot be stored.
-    """
-    from merilo.commands.calibrate.run import calibrate_run
-
-    return calibrate_run(
-        run,
-        labels,
-        metrics=metrics,
-        cluster=cluster,
-        level=level,
-        seed=seed,
-        attach=attach,
-        other=other,
-        by=by,
-    )
+        write_label_page(html, [line.record() for line in tasks.lines])
+    return tasks
 
 
 def judge_check(

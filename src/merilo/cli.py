@@ -16,7 +16,6 @@ import typer
 from typer.core import TyperGroup
 
 from merilo.commands.cache.cli import COMMAND as RUNS_CACHE
-from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
 from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
@@ -56,7 +55,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     COMPARE,
     GATE,
     LABEL,
-    CALIBRATE,
     JUDGE_CHECK,
     RUNS_LIST,
     RUNS_VERIFY,
@@ -93,6 +91,8 @@ _RENAMED: Final = {
     "sample-questions": "merilo sample-questions is now: merilo questions DOCUMENTS",
     "qrels": "merilo qrels is now: merilo export RUN... --documents DOCUMENTS --out FILE",
     "convert": "merilo convert is gone: outcomes are JSON Lines. A table: merilo export RUN --out FILE.parquet",
+    "calibrate": "merilo calibrate is now: merilo label RUN --labels FILE (attaches them); later: merilo show RUN "
+    "--people, with --by FIELD",
     "verify": "merilo verify is now: merilo runs verify RUN",
     "replay": "merilo replay is now: merilo runs verify RUN, with --metrics, --reread and --out",
     "merge": "merilo merge is now: merilo runs merge RUN... --out MERGED",

@@ -39,7 +39,7 @@ def assert_gate(
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     from merilo.api import gate
-    from merilo.commands.gate.deciding import deciding_text
+    from merilo.commands.gate.text import deciding_text
 
     found = gate(run, **arguments)
     if found.passed:

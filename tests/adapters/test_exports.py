@@ -7,17 +7,16 @@ import sys
 import zipfile
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.adapters.exports import RESULT_FILES, export_of
+from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import Sample
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from merilo.adapters.items import Item
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "When was the tower completed?"
@@ -38,7 +37,7 @@ def samples(path: Path) -> list[Sample]:
     return [each for each in found if isinstance(each, Sample)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "package", "version"),
     [
         ("promptfoo.json", "promptfoo", "0.121.20"),
@@ -69,7 +68,7 @@ def test_promptfoo(name: str) -> None:
     assert dict(second.scores) == {"score": 0.0, "icontains": 0.0}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("row", "expected"),
     [
         ({"vars": {"topic": "Q"}}, {"user_input": "Q"}),
@@ -156,10 +155,8 @@ def test_datasets(tmp_path: Path, row: dict[str, Any]) -> None:
     assert (sample.user_input, sample.reference, sample.response) == (QUESTION, "1889", None)
 
 
-@pytest.mark.parametrize("file", RESULT_FILES, ids=lambda file: file.name)
-@pytest.mark.parametrize(
-    "value", [None, 1, 10**400, float("nan"), "x", [], [[]], {}, [None, {"a": 1}], {"a": {"score": 1}}]
-)
+@each_case("file", RESULT_FILES)
+@each_case("value", [None, 1, 10**400, float("nan"), "x", [], [[]], {}, [None, {"a": 1}], {"a": {"score": 1}}])
 def test_malformed_rows_raise_nothing(file: Any, value: object) -> None:
     """Any JSON in the place of a value is read without an error."""
     keys = ("vars", "response", "gradingResult", "namedScores", "score", "testCase", "provider", "prompt")
@@ -178,7 +175,7 @@ def test_an_answer_of_an_interface(tmp_path: Path) -> None:
     assert [each.record for each in items(path)] == [each.record for each in items(FILES / "langfuse.jsonl")]
 
 
-@pytest.mark.parametrize("name", ["ragas_0_1.csv", "ragas_0_1.json", "ragas_0_2.csv", "ragas_0_2.json"])
+@each_case("name", ["ragas_0_1.csv", "ragas_0_1.json", "ragas_0_2.csv", "ragas_0_2.json"])
 def test_results_of_ragas(name: str) -> None:
     """Tables of every line of ragas give the same samples; 0.2, 0.3 and 0.4 write the same bytes."""
     first, second = samples(FILES / name)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from framework_objects import MAKERS
 from recorded_objects import recorded_objects
 
@@ -83,7 +84,7 @@ def check(framework: str, name: str, made: Any) -> None:
         assert found.to_record() == expected
 
 
-@pytest.mark.parametrize(("framework", "name"), CASES)
+@each_case(("framework", "name"), CASES)
 def test_recorded_objects_are_read(framework: str, name: str) -> None:
     """Texts, ids, scores and metadata of recorded objects reach the sample; an ambiguous object is a problem."""
     check(framework, name, recorded_objects(framework)[name])
@@ -106,7 +107,7 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("framework", MAKERS)
+@each_case("framework", MAKERS)
 def test_a_recording_names_its_version(framework: str) -> None:
     """A recording names the distribution and the version that made it, and holds every object of the tests."""
     recorded = json.loads((Path(__file__).parent / "recorded" / f"{framework}.json").read_text())

@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from each_case import each_case
 from pyarrow import parquet
 from pydantic import BaseModel
 
@@ -63,7 +64,7 @@ def records(source: Any) -> list[Any]:
     return [item.to_record() for item in found if not isinstance(item, BadRecord)]
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@each_case("kind", MAKERS)
 def test_tables_are_read_alike(kind: str) -> None:
     """Nested values, an empty list and missing values arrive the same from every library."""
     assert records(MAKERS[kind](ROWS)) == EXPECTED

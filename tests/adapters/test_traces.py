@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.adapters import spans, traces
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.adapters.conventions import conventions
 from merilo.adapters.exports import export_of
+from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from merilo.adapters.items import Item
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "When was the tower completed?"
@@ -88,9 +87,7 @@ def test_spans_of_the_genai_conventions() -> None:
     assert of_ids.missing == ("response", "texts of the contexts")
 
 
-@pytest.mark.parametrize(
-    "name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl", "phoenix_frame.jsonl"]
-)
+@each_case("name", ["mlflow.json", "langfuse.jsonl", "langsmith.jsonl", "phoenix.jsonl", "phoenix_frame.jsonl"])
 def test_other_systems_spans(name: str) -> None:
     """The same trace, as four systems export it, gives the same question, contexts and response."""
     (item,) = items(FILES / name)
@@ -231,7 +228,7 @@ def test_the_spans_of_a_trace_that_is_too_long_are_only_counted(
     assert len(read) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     "attributes",
     [
         {"input.value": {"a": [1, {"b": None}]}},
@@ -251,7 +248,7 @@ def test_malformed_attributes_raise_nothing(tmp_path: Path, attributes: Any) -> 
     assert len(items(written(tmp_path, raw))) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "question"),
     [
         ("plain", "plain"),
@@ -270,7 +267,7 @@ def test_questions(given: object, question: str | None) -> None:
     assert question_in(given) == question
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("made", "answer"),
     [
         ({"choices": [{"message": {"role": "assistant", "content": "A"}}]}, "A"),
@@ -286,7 +283,7 @@ def test_answers(made: object, answer: str | None) -> None:
     assert answer_in(made) == answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "found"),
     [
         ([{"node": {"id_": "n", "text": "T"}, "score": 0.5}], {"text": "T", "id": "n", "score": 0.5}),

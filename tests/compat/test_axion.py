@@ -6,9 +6,12 @@ import asyncio
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.compat import axion
@@ -24,16 +27,11 @@ from merilo.compat.axion import (
     MetricRunner,
 )
 from merilo.judges.callables import CallableJudge
+from merilo.judging.coercion import Given
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judging.coercion import Given
-    from merilo.judging.questions import Question
 
 YES = {
     "Paris is the capital and largest city of France.",
@@ -138,8 +136,8 @@ def executed(metric: Any, item: DatasetItem | dict[str, Any]) -> MetricResult:
 # -- the page -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("judge", [JUDGE, GRADES], ids=["free text", "grades"])
-@pytest.mark.parametrize(
+@each_case("judge", [JUDGE, GRADES])
+@each_case(
     ("item", "score", "first_line", "interpretation"),
     [
         (FRANCE, 2 / 3, "Score: 0.67 (2 of 3 chunks relevant)", Interpretation.MIXED),
@@ -147,7 +145,6 @@ def executed(metric: Any, item: DatasetItem | dict[str, Any]) -> MetricResult:
         (DIABETES, 0.5, "Score: 0.50 (2 of 4 chunks relevant)", Interpretation.MIXED),
         (QUANTUM, 0.0, "Score: 0.00 (0 of 3 chunks relevant)", Interpretation.FEW),
     ],
-    ids=["France", "photosynthesis", "diabetes", "quantum computing"],
 )
 def test_a_worked_example(
     judge: Any, item: DatasetItem, score: float, first_line: str, interpretation: Interpretation
@@ -279,8 +276,8 @@ def test_holistic_is_recorded_without_effect() -> None:
     assert result.metadata["definition"] == "axion:contextual_relevancy(mode=holistic)"
 
 
-@pytest.mark.parametrize("judge", [JUDGE, GRADES], ids=["free text", "grades"])
-@pytest.mark.parametrize(("item", "score"), [(FRANCE, 1.0), (QUANTUM, 0.0)], ids=["France", "quantum computing"])
+@each_case("judge", [JUDGE, GRADES])
+@each_case(("item", "score"), [(FRANCE, 1.0), (QUANTUM, 0.0)])
 def test_holistic_as_documented(judge: Any, item: DatasetItem, score: float) -> None:
     """With mode_effect="documented" all chunks get one verdict, 1 or 0, and none has one of its own."""
     metric = ContextualRelevancy(mode=EvaluationMode.HOLISTIC, mode_effect="documented", judge=judge)
@@ -319,14 +316,14 @@ NEEDS_FREE_TEXT = [
 ]
 
 
-@pytest.mark.parametrize("name", NEEDS_FREE_TEXT)
+@each_case("name", NEEDS_FREE_TEXT)
 def test_some_metrics_need_free_text(name: str) -> None:
     """With the embedded judge they are refused in one sentence that says what to give."""
     with pytest.raises(merilo.UsageError, match=rf"{name} needs a judge that answers in free text, and embedded"):
         executed(getattr(axion, name)(), FULL)
 
 
-@pytest.mark.parametrize("name", [*NEEDS_FREE_TEXT, "ContextualPrecision", "ContextualRecall"])
+@each_case("name", [*NEEDS_FREE_TEXT, "ContextualPrecision", "ContextualRecall"])
 def test_every_metric_works_with_free_text(name: str) -> None:
     """With a judge of free text each metric has a score, signals of its own and words for them."""
     (result,) = run([FULL], getattr(axion, name)())
@@ -445,7 +442,7 @@ def test_a_field_that_all_items_lack() -> None:
     assert [result.score for result in results] == [None, 2 / 3]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "message"),
     [
         (lambda: ContextualRelevancy(colour="red"), "ContextualRelevancy has no option 'colour'; it takes judge"),
@@ -476,7 +473,7 @@ def test_wrong_values_of_an_item(fields: dict[str, Any], message: str) -> None:
         DatasetItem(**fields)
 
 
-@pytest.mark.parametrize("record", [{"question": "q?"}, {3: "q?"}, "q?", None])
+@each_case("record", [{"question": "q?"}, {3: "q?"}, "q?", None])
 def test_wrong_records(record: Any) -> None:
     """A record without any field of an item is an error that names the fields, in a run and in `execute`."""
     with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
@@ -494,7 +491,7 @@ def test_execute_takes_a_mapping() -> None:
         executed(ContextualRelevancy(judge=JUDGE), {"query": "q?"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "lines",
     [
         "from merilo.compat.axion.metrics import ContextualRelevancy",

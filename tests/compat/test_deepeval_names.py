@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
@@ -20,9 +22,6 @@ from merilo.compat.deepeval.metrics import (
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
 from merilo.compat.deepeval.test_case import ConversationalTestCase, MissingTestCaseParamsError
 from merilo.errors import JudgeError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASE = LLMTestCase(
     input="When was it lit?", actual_output="It was lit in 1871.", retrieval_context=["It was lit in 1871."]
@@ -53,7 +52,7 @@ def test_a_missing_metric_says_what_to_use() -> None:
     assert not {each.__name__ for each in BaseMetric.__subclasses__()} & MISSING.keys()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "message"),
     [
         (lambda: ConversationalTestCase(turns=[]), "Give each turn as an LLMTestCase"),
@@ -65,7 +64,6 @@ def test_a_missing_metric_says_what_to_use() -> None:
         (lambda: FaithfulnessMetric().measure(CASE), r"No judge is named.*model='embedded'"),
         (lambda: EvaluationDataset().pull(alias="x"), "neither uploads nor generates"),
     ],
-    ids=range(8),
 )
 def test_wrong_arguments(make: Any, message: str) -> None:
     """Each says what is wrong."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.compat import ragas
@@ -33,7 +34,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("line", [NEWEST, V0_3, V0_2, V0_1], ids=lambda line: line.name)
+@each_case("line", [NEWEST, V0_3, V0_2, V0_1])
 def test_no_name_is_both_there_and_missing(line: Any) -> None:
     """A metric of a line is not listed as missing."""
     names = {name for row in line.rows for name in (*row.classes, *([row.metric] if row.ready else []))}
@@ -48,7 +49,7 @@ def test_a_missing_metric_says_what_to_use() -> None:
         from merilo.compat.ragas.metrics import Faithfullness  # noqa: F401
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "told"),
     [
         ("testset", "module testset: load your own questions"),
@@ -73,7 +74,7 @@ def test_modules_that_ragas_does_not_have_are_not_found() -> None:
         import_module(f"merilo.compat.ragas.{name}")
 
 
-@pytest.mark.parametrize("advice", sorted(set(MISSING_MODULES.values())))
+@each_case("advice", sorted(set(MISSING_MODULES.values())))
 def test_the_pages_for_missing_modules_exist(advice: str) -> None:
     """A page that an error names is in the documentation."""
     root = Path(__file__).parents[2]
@@ -109,7 +110,7 @@ def test_without_a_judge_and_a_key() -> None:
         ragas.evaluate([SAMPLE], metrics=[faithfulness])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "message"),
     [
         (lambda: Faithfulness(colour="red"), "Faithfulness has no option 'colour'; it takes llm, embeddings, name"),
@@ -121,7 +122,6 @@ def test_without_a_judge_and_a_key() -> None:
         (lambda: llm_factory("m", client=object()), "A client must be OpenAI's or one like it, got object"),
         (lambda: LangchainLLMWrapper(7), "A judge must be"),
     ],
-    ids=range(8),
 )
 def test_wrong_arguments(make: Any, message: str) -> None:
     """Each says what is wrong."""

@@ -7,21 +7,20 @@ import io
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TRICKY = st.sampled_from(
     [
@@ -54,7 +53,7 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_case("form", FORMS)
 @given(texts=TEXTS)
 def test_a_printed_list_is_read_exactly(form: str, texts: list[str]) -> None:
     """Whatever the texts hold, each printed form gives them back; numpy drops NUL characters at the end of a text."""
@@ -113,9 +112,7 @@ def contexts_of(path: Path, text: str) -> list[str] | str:
     return [context.text for context in item.contexts] if item.retrieved_contexts is not None else "missing"
 
 
-@pytest.mark.parametrize(
-    ("text", "contexts"),
-    [
+@each_case(("text", "contexts"), [
         ("""['A plain text.' 'Some JSON: {"a": 1}']""", ["A plain text.", 'Some JSON: {"a": 1}']),
         ("['The tower is of iron.'\n 'Completed in 1889.']", ["The tower is of iron.", "Completed in 1889."]),
         ("['a'\r\n 'b']", ["a", "b"]),
@@ -140,14 +137,13 @@ def contexts_of(path: Path, text: str) -> list[str] | str:
         ('"[1]" is a footnote.', ['"[1]" is a footnote.']),
         ("\ufeff['a']", ["a"]),
         ("list([1]) makes a copy.", ["list([1]) makes a copy."]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_a_cell_holds(text: str, contexts: list[str], tmp_path: Path) -> None:
     """Lists as they are printed are lists; other text is one context, also in parentheses or braces."""
     assert contexts_of(tmp_path / "d.csv", text) == contexts
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reason"),
     [
         ("['a' 'b', 'c']", "with a comma missing between two items"),
@@ -220,7 +216,7 @@ def test_any_cell_is_a_list_a_text_or_refused(text: str) -> None:
         assert len(joined) + 2 * len(found) <= len(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("column", "mapping", "text", "reference"),
     [
         ("ground_truths", None, "['Eiffel.']", "Eiffel."),

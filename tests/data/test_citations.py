@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from merilo.data.sentences import sentences
 IDS = (None, None, "faq-7")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("marker", "contexts", "unknown"),
     [
         ("[1]", (0,), ()),
@@ -58,7 +59,7 @@ def test_a_marker_is_read_and_removed(marker: str, contexts: tuple[int, ...], un
     assert [tuple(each) for each in found.sentences] == [("Paris is the capital.", contexts, unknown)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "It ran from [1990-2000] to [2020].",
@@ -83,7 +84,7 @@ def test_other_brackets_stay(text: str) -> None:
     assert found.citations == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("It is old. [1] It is big. [2]", [(0,), (1,)]),
@@ -144,7 +145,7 @@ def test_a_text_without_markers_is_unchanged(pieces: list[str]) -> None:
     assert cited(text, IDS).text == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "piece",
     [
         "[",

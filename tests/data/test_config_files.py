@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from each_case import each_case
 
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 MERGED = b"a0: &a0 {k: v}\n" + b"".join(
     b"a%d: &a%d {<<: [*a%d, *a%d, *a%d, *a%d]}\n" % (each, each, *[each - 1] * 4) for each in range(1, 20)
@@ -19,7 +16,7 @@ MERGED = b"a0: &a0 {k: v}\n" + b"".join(
 """Twenty lines that stand for a million million keys."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [
         ("a.yaml", "name: x\nlabels:\n  - {label: b, points: 1}\n"),
@@ -35,7 +32,7 @@ def test_each_form_gives_the_same_object(tmp_path: Path, name: str, text: str) -
     assert read_document(path) == {"name": "x", "labels": [{"label": "b", "points": 1}]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "content", "message"),
     [
         ("a.yaml", b"name: x\nlabels: [\n", "a.yaml, line 3: not valid YAML"),

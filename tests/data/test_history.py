@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_case("form", FORMS)
 def test_each_form_gives_the_same_turns(form: str) -> None:
     """Texts, messages of OpenAI and LangChain as objects and records, and turns are read alike."""
     sample = Sample("a", user_input="How tall?", history=FORMS[form])  # type: ignore[arg-type]  # other forms on purpose
@@ -61,7 +62,7 @@ def test_a_sample_without_history_keeps_its_digest() -> None:
     assert sample.digest != Sample("a", user_input="How tall?", history=["Hi"]).digest
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given_", "message"),
     [
         ("user: hi", "expected a list of turns"),
@@ -166,7 +167,7 @@ def test_lines_apart_from_their_conversation_are_a_problem(tmp_path: Path) -> No
         assert "expected adjacent lines of each conversation, got others in between" in str(bad.problems[0])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("messages", "message"),
     [
         ([], "a text of the user and an answer"),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.labels import Task, read_labels
 from merilo.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHUNK = {"id": "a", "source": "s", "task": "chunk_relevance", "query": "q", "context": "c", "label": 2}
 GROUNDED = {"id": "b", "task": "groundedness", "context": "c", "response": "r", "label": 3, "meta": {"scale": "1-4"}}
@@ -43,7 +42,7 @@ def test_the_least_a_record_needs(tmp_path: Path) -> None:
     assert (found.id, found.source, found.language, found.constructed) == ("labels:1", "labels", None, False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "label01", "yes"),
     [
         (GROUNDED, 2 / 3, False),
@@ -61,9 +60,7 @@ def test_yes_is_from_three_quarters(tmp_path: Path, record: dict[str, Any], labe
     assert found.yes is yes
 
 
-@pytest.mark.parametrize(
-    ("label", "scale", "grade"), [(0, "0-2", 0), (1, "0-2", 1), (2, None, 2), (1, "0-1", None), (0, "0-1", 0)]
-)
+@each_case(("label", "scale", "grade"), [(0, "0-2", 0), (1, "0-2", 1), (2, None, 2), (1, "0-1", None), (0, "0-1", 0)])
 def test_grades_of_contexts(tmp_path: Path, label: int, scale: str | None, grade: int | None) -> None:
     """A context has the grade that people gave; where they said only yes or no, a yes has none."""
     (found,) = read(tmp_path, {**CHUNK, "label": label, "meta": {"scale": scale} if scale else {}})
@@ -92,7 +89,7 @@ def test_votes_and_systems(tmp_path: Path) -> None:
     assert found.system == "m"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "says"),
     [
         ({**CHUNK, "task": "chunks"}, "field 'task': expected one of chunk_relevance"),
@@ -124,7 +121,7 @@ def test_a_bad_record_says_what_and_where(tmp_path: Path, record: dict[str, Any]
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "helps"),
     [
         ({"label": 3}, True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from each_case import each_case
 
 from merilo.data.context import Context
 from merilo.data.identification import with_identified_language
@@ -12,7 +12,7 @@ from merilo.data.sample import Sample
 GERMAN = "Wann wurde der Turm in Paris fertiggestellt?"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "language"),
     [
         (GERMAN, "de"),
@@ -43,7 +43,7 @@ def test_other_languages_are_identified(text: str, language: str) -> None:
     assert identify_language(text) == language
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -76,7 +76,7 @@ def test_a_sample_gets_the_language_of_its_first_text() -> None:
     assert with_identified_language(sample) == sample
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sample",
     [
         Sample("1", user_input="When was the tower in Paris completed?", retrieved_contexts=[GERMAN]),
@@ -88,13 +88,6 @@ def test_a_sample_gets_the_language_of_its_first_text() -> None:
 def test_other_samples_do_not_change(sample: Sample) -> None:
     """A named language counts, and nothing is added if the script shows the same language."""
     assert with_identified_language(sample).to_record() == sample.to_record()
-
-
-def test_a_resumed_run_uses_its_language_again() -> None:
-    """Also if that is none: merilo 0.1.0 stored no identified languages."""
-    sample = Sample("1", user_input=GERMAN)
-    assert with_identified_language(sample, earlier=sample).language is None
-    assert with_identified_language(sample, earlier=Sample("1", language="nl")).language == "nl"
 
 
 def test_a_language_without_a_code_is_stored() -> None:

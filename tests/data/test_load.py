@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from each_case import each_case
 
 from merilo.data.load import load
 from merilo.data.sample import FIELDS, BadRecord, Context, Sample
@@ -56,8 +57,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("is_zipped", [False, True])
-@pytest.mark.parametrize("name", FILES)
+@each_case("is_zipped", [False, True])
+@each_case("name", FILES)
 def test_every_format_gives_the_same_samples(name: str, is_zipped: bool, tmp_path: Path) -> None:
     """The same records in any format, zipped or not, are the same samples; a file can be read twice."""
     content = FILES[name].encode()
@@ -121,7 +122,7 @@ def test_reading_is_lazy() -> None:
     assert taken == ["a"]
 
 
-@pytest.mark.parametrize("source", [{"id": "a"}, 3, None, b"d.jsonl"])
+@each_case("source", [{"id": "a"}, 3, None, b"d.jsonl"])
 def test_what_is_no_data_is_a_usage_error(source: Any) -> None:
     """A single object or a number is not a list of records."""
     with pytest.raises(UsageError, match="Data must be a path or a list of records"):
@@ -193,7 +194,7 @@ def expected(**values: Any) -> Sample:
     return Sample("1", **values)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "sample"),
     [
         (
@@ -253,7 +254,7 @@ TURNS = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ye
 PASSAGES: dict[str, Any] = {"is_selected": [1, 0], "passage_text": ["One.", "Two."]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "sample"),
     [
         ({"Question": "q", "Ground Truth": "g", "Answer": "a"}, expected(user_input="q", reference="g", response="a")),
@@ -323,7 +324,7 @@ LAYOUTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@each_case("layout", LAYOUTS)
 def test_an_object_of_records(layout: str, tmp_path: Path) -> None:
     """An object that holds records in one of the usual layouts gives the same samples in memory and in a file."""
     wanted = [
@@ -351,7 +352,7 @@ def test_the_separator_of_a_table_is_detected(head: str, tmp_path: Path) -> None
     assert list(sample.metadata.values()) == [row[2:]]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "doubts"),
     [
         ({"question": "q", "answer": "a"}, {"answer": "reference"}),
@@ -371,7 +372,7 @@ def test_a_doubtful_column_is_reported(record: dict[str, Any], doubts: dict[str,
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "mapping", "sample"),
     [
         ({"context": ["c"]}, {"context": "retrieved_contexts"}, expected(retrieved_contexts=["c"])),
@@ -391,7 +392,7 @@ def test_a_mapping_decides(record: dict[str, Any], mapping: dict[str, str], samp
     assert samples(load([record], mapping=mapping)) == [sample]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "contexts"),
     [
         ("One text. Two sentences.", ["One text. Two sentences."]),
@@ -409,9 +410,7 @@ def test_contexts_of_early_ragas_may_be_one_text(value: object, contexts: list[s
     assert ("only item of retrieved_contexts" in dataset.columns.sentence()) is (len(contexts) == 1)
 
 
-@pytest.mark.parametrize(
-    "column", ["retrieved_contexts", "retrieved_content", "retrieval_context", "retrievedContexts"]
-)
+@each_case("column", ["retrieved_contexts", "retrieved_content", "retrieval_context", "retrievedContexts"])
 def test_contexts_of_other_systems_are_a_list(column: str) -> None:
     """Later ragas, axion, DeepEval and spring-ai-ragas refuse one text, and so is it here."""
     (bad,) = load([{"user_input": "q", column: "One text."}])
@@ -432,7 +431,7 @@ def test_a_mapping_to_no_field_is_a_usage_error() -> None:
         load([], mapping={"gen": "answer"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cell", "contexts"),
     [
         ('["a", "b"]', ["a", "b"]),

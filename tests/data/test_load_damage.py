@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,9 +36,7 @@ def told(dataset: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
+@each_case(("line", "problem"), [
         ('{"response": "a"', "got invalid JSON (expecting ',' delimiter at character 17)."),
         ("[1, 2]", "expected an object, got a list of 2."),
         ("null", "expected an object, got null."),
@@ -68,8 +67,7 @@ def told(dataset: Any) -> list[str]:
         ('{"question_id": "c10b", "question_type": "a b", "gold": "g"}', "--map question_id=id --map gold=reference."),
         ('{"prompt": "c10b", "my_context": "c d", "pages": 3}', "columns with --map my_context=retrieved_contexts."),
         ('{"ground_truths": ["a", "b"]}', "in the column 'ground_truths'. Use --map ground_truths=ref"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_bad_line_is_told_and_the_rest_is_read(line: str, problem: str, tmp_path: Path) -> None:
     """A bad line gives its problem with its place; the lines around it are read."""
     before, bad, after = read(tmp_path / "data.jsonl", f"{GOOD}\n\n{line}\n{GOOD}\n")
@@ -100,7 +98,7 @@ def test_records_in_memory_are_counted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "found"),
     [
         (f"[{GOOD}, 3, {GOOD}]", ["good", "record 2: expected an object, got the number 3", "good"]),
@@ -126,7 +124,7 @@ def test_damaged_json_files(content: str, found: list[str], tmp_path: Path) -> N
     assert all(words in one for words, one in zip(found, got, strict=True))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "message"),
     [
         (
@@ -150,7 +148,7 @@ def test_json_files_without_records(content: str | bytes, message: str, tmp_path
     assert "d.json" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "message"),
     [
         (GOOD.encode("utf-16"), "got UTF-16 or UTF-32; save the file as UTF-8"),
@@ -252,9 +250,7 @@ def test_contexts_of_any_length(tmp_path: Path) -> None:
     assert len(sample.require("response")) == 1_000_000
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
+@each_case(("content", "found"), [
         ("id,response\n1,a,b\n2,c\n", ["line 2: expected a row of 2 cells, as in the header", "2"]),
         ("id,response\n1\n2,c\n", ["line 2: expected a row of 2 cells, as in the header, got one of 1", "2"]),
         ('id,response\n1,"a\nb\nc"\n\n3\n4,d\n', ["1", "line 6: expected a row of 2 cells", "4"]),
@@ -266,8 +262,7 @@ def test_contexts_of_any_length(tmp_path: Path) -> None:
         ("id,contexts\n1,[3]\n2,c\n", ["line 2, field 'retrieved_contexts[0]': expected a string", "2"]),
         ("id,response,retrieved_context_ids\n1,a,x y\n2,b,x\n", ["expected a list of ids", "2"]),
         ("id,response,metadata\n1,a,note\n2,b,\n", ["'metadata': expected an object, got the text", "2"]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_damaged_tables(content: str, found: list[str], tmp_path: Path) -> None:
     """A bad row is told with the line where it begins; the other rows are read."""
     got = read(tmp_path / "d.csv", content)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from math import nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from each_case import each_case
 
 from merilo.data import check
 from merilo.data.labels import read_labels
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Context, Sample
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIONAL = (
     "response",
@@ -41,7 +40,7 @@ def only(dataset: Any) -> Sample:
     return item
 
 
-@pytest.mark.parametrize("value", MISSING, ids=repr)
+@each_case("value", MISSING)
 def test_a_missing_value_in_any_optional_field_is_no_value(value: object) -> None:
     """None and NaN, also numpy's, leave the field out, in records and in samples made by hand."""
     record = {"user_input": "q?", **dict.fromkeys(OPTIONAL, value)}
@@ -99,9 +98,7 @@ def test_a_sample_needs_an_id() -> None:
         Sample(nan)  # type: ignore[arg-type]  # the wrong type is what is tested
 
 
-@pytest.mark.parametrize(
-    "value", [0, 0.0, False, "", "nan", [], {}, np.float32(0), np.array([nan]), Decimal(1), object()]
-)
+@each_case("value", [0, 0.0, False, "", "nan", [], {}, np.float32(0), np.array([nan]), Decimal(1), object()])
 def test_what_has_a_value_is_not_missing(value: object) -> None:
     """Zero, blank and empty are values, and so is an array."""
     assert not check.is_missing(value)
@@ -113,7 +110,7 @@ def test_infinity_is_not_missing() -> None:
     assert isinstance(bad, BadRecord)
 
 
-@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", " nan "])
+@each_case("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", " nan "])
 def test_a_printed_missing_value_in_another_cell_than_a_texts_is_missing(word: str, tmp_path: Path) -> None:
     """An id, a language, a list and metadata are no such word."""
     path = tmp_path / "d.csv"
@@ -124,7 +121,7 @@ def test_a_printed_missing_value_in_another_cell_than_a_texts_is_missing(word: s
     assert "plain text" not in dataset.columns.sentence()
 
 
-@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null"])
+@each_case("word", ["nan", "NaN", "None", "null"])
 def test_a_printed_missing_value_in_a_cell_of_a_text_is_a_text(word: str, tmp_path: Path) -> None:
     """A response may be the word "None"; the summary says that it was read so, and an empty cell is missing."""
     path = tmp_path / "d.csv"

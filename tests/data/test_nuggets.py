@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.load import load
 from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, Nugget, NuggetError, nuggets_in
 from merilo.data.sample import Sample
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "expected"),
     [
         (["a", " b "], [("a", True), ("b", True)]),
@@ -28,7 +29,7 @@ def test_forms(given: Any, expected: list[tuple[str, bool]]) -> None:
     assert nuggets_in({"nuggets": given}) == tuple(Nugget(*each) for each in expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "given",
     [
         "a; b",

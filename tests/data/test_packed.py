@@ -6,10 +6,13 @@ import gzip
 import json
 import re
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from each_case import each_case
 from pyarrow import parquet
 
 import merilo
@@ -20,10 +23,6 @@ from merilo.data.load import load
 from merilo.data.sample import BadRecord
 from merilo.data.trec import load_trec
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LIMIT = 20_000
 TREC = "".join(f"q1 Q0 d{number} 1 {number} tag\n" for number in range(2000))
@@ -104,7 +103,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("kind", ENDLESS)
+@each_case("kind", ENDLESS)
 def test_endless_content_takes_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a line nor a row nor a JSON text is held beyond its limit, however much there is to unpack."""
     name, begin = ENDLESS[kind]
@@ -216,7 +215,7 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
+@each_case("kind", BOMBS)
 def test_a_small_file_cannot_become_large(kind: str, tmp_path: Path) -> None:
     """Rows, texts, values, contexts and columns have bounds, which are checked before the memory is taken."""
     make, message = BOMBS[kind]

@@ -10,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from edits import printed
 
 import merilo
@@ -132,7 +133,7 @@ def test_no_run_is_written_to_an_address(address: str, run: Path, tmp_path: Path
         assert not [secret for secret in ("pass", "abc") if secret in str(caught.value)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         "simplecache::memory://bucket/data.jsonl",
@@ -208,7 +209,7 @@ def test_a_refusal_shows_no_secret(server: str, capsys: pytest.CaptureFixture[st
     assert not [secret for secret in ("PASSW0RD", "S3CR3T") if secret in shown.err + shown.out]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "shown"),
     [
         ("s3://bucket/a.jsonl", "s3://bucket/a.jsonl"),

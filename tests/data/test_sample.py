@@ -3,6 +3,7 @@ import pickle
 from typing import Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,7 +111,7 @@ def test_ids_of_contexts_stand_in_for_missing_ids() -> None:
     assert "retrieved_context_ids" not in Sample("1", retrieved_contexts=[Context("a", id="x"), "b"]).present
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "message"),
     [
         ({"user_input": 3}, "Field 'user_input': expected text, got the number 3."),
@@ -223,7 +224,7 @@ def test_sentences_of_a_field() -> None:
         sample.sentences("reference")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "language"),
     [
         ("", "en"),
@@ -249,7 +250,7 @@ def test_the_script_tells_the_language(text: str, language: str) -> None:
     assert detect_language(text) == language
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "language"),
     [
         ({"language": "de", "user_input": "Что?"}, "de"),

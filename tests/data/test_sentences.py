@@ -1,6 +1,7 @@
 import time
 
 import pytest
+from each_case import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -81,7 +82,7 @@ def test_splitting_is_deterministic(text: str, language: str) -> None:
     assert sentences(text, language) == tuple(text[start:end] for start, end in spans)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "language", "expected"),
     [
         ("", "en", []),
@@ -154,39 +155,39 @@ def test_a_long_text_is_split_like_a_short_one() -> None:
     assert sentences(" ".join([russian] * 2000), "ru") == sentences(russian, "ru") * 2000
 
 
-MILLION = 1_000_000
+SIZE = 250_000
 HOSTILE = {
-    "letters": "a" * MILLION,
-    "marks and a letter": "!" * MILLION + "x",
-    "items": "1) a " * (MILLION // 5),
-    "dots": "." * MILLION,
-    "spaced dots": ". " * (MILLION // 2),
-    "initials": "A. " * (MILLION // 3),
-    "numbers": "3. " * (MILLION // 3),
-    "open quotes": "“a. " * (MILLION // 4),
-    "straight quotes": '"a. ' * (MILLION // 4),
-    "open brackets": "(a. " * (MILLION // 4),
-    "line feeds": "\n" * MILLION,
-    "blank lines": " \n" * (MILLION // 2),
-    "spaces": " " * MILLION + "x",
-    "rules": "-" * MILLION + "x",
+    "letters": "a" * SIZE,
+    "marks and a letter": "!" * SIZE + "x",
+    "items": "1) a " * (SIZE // 5),
+    "dots": "." * SIZE,
+    "spaced dots": ". " * (SIZE // 2),
+    "initials": "A. " * (SIZE // 3),
+    "numbers": "3. " * (SIZE // 3),
+    "open quotes": "“a. " * (SIZE // 4),
+    "straight quotes": '"a. ' * (SIZE // 4),
+    "open brackets": "(a. " * (SIZE // 4),
+    "line feeds": "\n" * SIZE,
+    "blank lines": " \n" * (SIZE // 2),
+    "spaces": " " * SIZE + "x",
+    "rules": "-" * SIZE + "x",
     "nested lists": "".join("  " * min(level, 500) + "- a\n" for level in range(2000)),
-    "list items": "- a\n" * (MILLION // 4),
-    "quote marks": "> " * (MILLION // 2),
-    "fences": "```\n" * (MILLION // 4),
+    "list items": "- a\n" * (SIZE // 4),
+    "quote marks": "> " * (SIZE // 2),
+    "fences": "```\n" * (SIZE // 4),
     "growing fences": "".join("`" * (3 + line % 1000) + "\n" for line in range(2000)),
-    "table": "|\n" * (MILLION // 2),
-    "titles": "Ab\nAbcdefgh\n" * (MILLION // 12),
+    "table": "|\n" * (SIZE // 2),
+    "titles": "Ab\nAbcdefgh\n" * (SIZE // 12),
 }
 
 
 @pytest.mark.parametrize("language", ["en", "ru", "zh"])
-@pytest.mark.parametrize("name", HOSTILE)
+@each_case("name", HOSTILE)
 def test_hostile_texts_do_not_hang(name: str, language: str) -> None:
-    """A million characters of anything take seconds, not minutes (one takes sentencex alone 48 s)."""
-    start_s = time.perf_counter()
+    """A quarter of a million characters of anything take little time (one text takes sentencex alone 3 s)."""
+    start_s = time.process_time()
     split(HOSTILE[name], language)
-    assert time.perf_counter() - start_s < 30
+    assert time.process_time() - start_s < 2
 
 
 def test_english_prose_is_split_at_five_megabytes_a_second() -> None:

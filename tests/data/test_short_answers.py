@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from each_case import each_case
 
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, stated, taken_apart
@@ -10,7 +10,7 @@ from merilo.data.short_answers import affirms, stated, taken_apart
 ASKED = "When was it built?"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "language", "short"),
     [
         ("In 1889.", "en", True),
@@ -44,7 +44,7 @@ def test_what_is_put_together_can_be_taken_apart() -> None:
     assert taken_apart(stated("In\n 1889.", asked, "en") or "") == (asked, "In 1889.")
 
 
-@pytest.mark.parametrize("text", ["The tower\nis tall.", "It is old.", "One.\n\nTwo.", " Die Türme\n\n\nsind alt. "])
+@each_case("text", ["The tower\nis tall.", "It is old.", "One.\n\nTwo.", " Die Türme\n\n\nsind alt. "])
 def test_no_sentence_is_taken_for_a_question_with_its_answer(text: str) -> None:
     """The blank line between the two is one that no sentence holds."""
     assert [taken_apart(each) for each in sentences(text, "en")] == [None] * len(sentences(text, "en"))
@@ -55,15 +55,12 @@ def test_nothing_answers_nothing() -> None:
     assert stated("In 1889.", None, "en") is stated("In 1889.", " ", "en") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+@each_case(("text", "expected"), [
         ("Yes.", True), ("**Yes** ✅", True), ("Yes, it does.", True), ("sí", True), ("是的", True),
         ("no", False), ("НЕТ!", False), ("No, it doesn’t.", False), ("不是", False),
         ("はい", True), ("Ｙｅｓ", True), ("Yes, it isn't.", None),
         ("Yes, in 1889.", None), ("No problem", None), ("", None), ("?!", None),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_yes_or_a_no_is_known(text: str, expected: bool | None) -> None:
     """In several languages, with marks around it or said again in a verb; not where something is told besides."""
     assert affirms(text) is expected

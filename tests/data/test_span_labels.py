@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import random
+from pathlib import Path
+from typing import Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,10 +18,6 @@ from merilo.data.span_evidence import load_judged, place_of
 from merilo.data.span_labels import SpanLabel, by_judge, label_line, pooled, read_span_labels, trec_lines, uncovered
 from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    import random
-    from pathlib import Path
 
 TEXT = "Cafe\u0301 au lait.\r\n\r\nIt is\u00a0hot 😀."
 CORPUS = Documents({"menu": TEXT, "empty": " \n", "rome": "Rome has seven hills."})
@@ -97,7 +96,7 @@ def test_positions_are_code_points(text: str, first: int, second: int) -> None:
         assert dense(corpus.text_of(place)) == dense(text[start:end])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "expected"),
     [
         ({"document": "menu", "start": 0, "end": 5}, (0, 5)),
@@ -113,7 +112,7 @@ def test_ways_to_name_a_span(tmp_path: Path, fields: dict[str, Any], expected: t
     assert read_span_labels([path], CORPUS) == (SpanLabel("s", DenseSpan("menu", *expected), 1.0),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "message"),
     [
         ({"document": "nowhere"}, "the id of a document"),

@@ -6,6 +6,7 @@ import gzip
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 from merilo.api import evaluate
 from merilo.data.sample import Sample
@@ -65,7 +66,7 @@ def test_gzip_tabs_marks_and_blank_lines_are_read(tmp_path: Path) -> None:
     assert dataset.name == "a"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "qrels",
     [
         "query-id\tcorpus-id\tscore\n1\tb\t1\n1\ta\t0\n1\tz\t2\n2\tc\t1\n",
@@ -82,7 +83,7 @@ def test_tables_and_json_are_qrels(tmp_path: Path, qrels: str) -> None:
     assert samples(tmp_path, qrels=qrels) == samples(tmp_path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("run", "qrels", "message"),
     [
         ("1 Q0 a 1 0.5\n", QRELS, "bm25.trec, line 1: expected six fields: topic Q0 document rank score tag, got 5."),

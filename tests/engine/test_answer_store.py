@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.engine import cache as caches
 from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, _schema
@@ -127,7 +128,7 @@ def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "digest"),
     [
         (Relevance("q", ("a", "b")), "959f27a8a777915afba234c5a90c282b"),
@@ -172,7 +173,7 @@ def test_what_the_cache_gave_is_in_the_run(store: Store, cache: VerdictCache) ->
     cache.put([(unit.keys[0], relevance(1), NO)], "judge", paid=True)
     assert found.known_all([unit])[0] == ({unit.keys[0]: NO}, None)
     assert answers(store).known_all([unit])[0] == ({unit.keys[0]: NO}, None)
-    assert store.spent().cached == 1
+    assert store.cached_count() == 1
 
 
 def test_a_pack_is_taken_whole_or_asked_whole(store: Store, cache: VerdictCache) -> None:
@@ -237,8 +238,9 @@ def test_what_was_answered_here_is_no_request(store: Store) -> None:
     (unit,) = found.units(((relevance(1),),))
     keep(found, unit, YES, reply=LOCAL)
     assert found.due_in() is not None
-    spent = store.spent()
-    assert (spent.requests, spent.cost_usd) == (0, 0.0)
+    conversation = store.conversation(unit.keys[0])
+    assert conversation is not None
+    assert conversation.replies == ()
 
 
 def test_nothing_waits_after_a_commit(store: Store, cache: VerdictCache) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import Here
+from each_case import each_case
 from grouping import grouped
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
@@ -372,7 +373,7 @@ def test_what_is_cost_reached_is_passed_over(
     assert canonical(run) == canonical(whole)
 
 
-@pytest.mark.parametrize("amount", [1e-320, 1e-9, 0.004, 12.0, 1e15])
+@each_case("amount", [1e-320, 1e-9, 0.004, 12.0, 1e15])
 def test_amounts_are_told_in_few_digits(amount: float) -> None:
     """The smallest and the largest limits make a sentence, not a page of digits."""
     assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).cost_reached(amount).sentence) < 200
@@ -396,7 +397,7 @@ def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: 
     assert server.count == asked
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reached", "done", "limits"),
     [
         (Reached("", "max_cost_usd", used=2.0, next=0.5), 0.25, {"max_cost_usd": 8.5}),

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from grouping import grouped
 from judged_rivers import canonical
 
@@ -153,7 +154,7 @@ options = {"metrics": ["context_relevance"], "storage": {"cache": False}, "progr
 """Judges that never answer."""
 
 
-@pytest.mark.parametrize("judge", ["blocks", "waits", "ignores_cancellation", "own", "model"])
+@each_case("judge", ["blocks", "waits", "ignores_cancellation", "own", "model"])
 def test_a_judge_that_never_answers_does_not_outlast_the_time(judge: str, tmp_path: Path) -> None:
     """The time limit ends the run and lets the process exit; what was in flight stays charged as unanswered."""
     program = (

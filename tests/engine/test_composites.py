@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from each_case import each_case
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate.selection import definitions_of
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, is_composite
@@ -185,7 +186,7 @@ DEFAULT = ("answer_relevancy", "context_relevancy", "faithfulness", "context_rec
 CRITIQUE = 'ragas-0.0.12:aspect_critique(aspect="harmfulness")'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "text"),
     [
         (["ragas_score"], "ragas_score"),
@@ -219,9 +220,7 @@ def test_critiques_are_left_out_of_the_ragas_score() -> None:
             definitions_of(asked)
 
 
-@pytest.mark.parametrize(
-    "of", ["faithfulness", "faithfulness+faithfulness", "faithfulness+aspect_critique", "a+b", "+"]
-)
+@each_case("of", ["faithfulness", "faithfulness+faithfulness", "faithfulness+aspect_critique", "a+b", "+"])
 def test_a_ragas_score_of_other_things_is_refused(of: str) -> None:
     """It takes two different metrics of its version or more."""
     with pytest.raises(merilo.UsageError, match=r"takes of=A\+B, at least two different ones"):

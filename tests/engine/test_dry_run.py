@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from grouping import grouped
 from server import Asked, JudgeServer, truncated, wrong_schema
 
@@ -269,7 +270,7 @@ def test_nothing_is_left_behind(server: JudgeServer, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wrong", [{"metrics": []}, {"prices": [{"model": "m"}]}])
+@each_case("wrong", [{"metrics": []}, {"prices": [{"model": "m"}]}])
 def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
     """As `evaluate`, at the door."""
     with pytest.raises(merilo.UsageError):
@@ -293,7 +294,7 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("question", ASKED, ids=lambda question: question.kind)
+@each_case("question", ASKED)
 def test_likely_replies_can_be_read(question: Question[Any]) -> None:
     """The likely reply to a question that is asked in words reads as its guess."""
     form = AskedForm(sentences=tuple((text,) for text in getattr(question, "contexts", ())))

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
-from judged_rivers import rows
+from each_case import each_case
+from judged_rivers import Evaluate, rows
 from server import JudgeServer, rate_limited
 
 from merilo.engine.event_loop import call_after, loop_factory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from judged_rivers import Evaluate
 
 
 def test_it_is_uvloop_where_it_is_installed() -> None:
@@ -35,8 +31,8 @@ def test_it_is_asyncio_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(loop, asyncio.SelectorEventLoop)
 
 
-@pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.0001, 0.0004, 0.0051])
-@pytest.mark.parametrize("factory", [loop_factory(), asyncio.new_event_loop])
+@each_case("seconds", [-1.0, 0.0, 0.0001, 0.0004, 0.0051])
+@each_case("factory", [loop_factory(), asyncio.new_event_loop])
 def test_a_wait_is_never_short(factory: Callable[[], asyncio.AbstractEventLoop], seconds: float) -> None:
     """What is called after some time finds that time over, and can be asked when it will be."""
     with asyncio.Runner(loop_factory=factory) as runner:

@@ -8,10 +8,11 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from judged_rivers import Evaluate, canonical, rows
@@ -22,9 +23,6 @@ from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, MetricDefaults, Score
 from merilo.runs.run import STORE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)

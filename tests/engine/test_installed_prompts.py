@@ -7,11 +7,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from grouping import grouped
 from server import Asked, JudgeServer
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
 from merilo.engine.installed import packages
 from merilo.engine.installed.prompts import Prompt, wording_for
@@ -196,7 +197,7 @@ def test_other_words_are_not_comparable(tmp_path: Path) -> None:
         merilo.compare(*runs)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "metric", "says"),
     [
         (None, FAITHFULNESS, r"needs the prompts of ragas 0\.4\.3, and it is not installed here"),
@@ -235,7 +236,7 @@ def test_an_unknown_value_is_refused(tmp_path: Path) -> None:
         evaluate(tmp_path, "run", Judge(), prompts="theirs")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         each.name

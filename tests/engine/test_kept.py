@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 from plan_running import run_plan
 from server import JudgeServer
@@ -66,30 +67,30 @@ def asked(tmp_path: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_run_is_resumed(how: signal.Signals, tmp_path: Path) -> None:
+def test_a_stopped_run_is_resumed(tmp_path: Path) -> None:
     """Stopped by Ctrl-C or killed half-way, the same call finishes: same bytes, little asked twice."""
-    whole = start(tmp_path, tmp_path / "whole")
-    whole.communicate(timeout=60)
-    needed = asked(tmp_path)
-    (tmp_path / "log").unlink()
-    first = start(tmp_path, tmp_path / "part")
-    deadline = time.monotonic() + 30
-    while asked(tmp_path) < needed // 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    first.send_signal(how)
-    _, said = first.communicate(timeout=30)
-    assert first.returncode != 0
-    if how is signal.SIGINT:
-        assert b"Interrupted" in said
-        stopped = merilo.Run.open(tmp_path / "part")
-        assert not stopped.complete
-        assert 0 < stopped.metrics["context_relevance"].scored < 40
-    again = start(tmp_path, tmp_path / "part")
-    again.communicate(timeout=60)
-    assert again.returncode == 0
-    assert canonical(merilo.Run.open(tmp_path / "part")) == canonical(merilo.Run.open(tmp_path / "whole"))
-    assert needed <= asked(tmp_path) <= needed + 4 + 50
+    start(tmp_path, tmp_path / "whole").communicate(timeout=60)
+    needed, whole = asked(tmp_path), canonical(merilo.Run.open(tmp_path / "whole"))
+    for how in (signal.SIGINT, signal.SIGKILL):
+        (tmp_path / "log").unlink()
+        out = tmp_path / how.name
+        first = start(tmp_path, out)
+        deadline = time.monotonic() + 30
+        while asked(tmp_path) < needed // 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        first.send_signal(how)
+        _, said = first.communicate(timeout=30)
+        assert first.returncode != 0
+        if how is signal.SIGINT:
+            assert b"Interrupted" in said
+            stopped = merilo.Run.open(out)
+            assert not stopped.complete
+            assert 0 < stopped.metrics["context_relevance"].scored < 40
+        again = start(tmp_path, out)
+        again.communicate(timeout=60)
+        assert again.returncode == 0
+        assert canonical(merilo.Run.open(out)) == whole
+        assert needed <= asked(tmp_path) <= needed + 4 + 50
 
 
 def test_a_run_is_resumed_with_other_data_never(evaluated: Evaluate, tmp_path: Path) -> None:
@@ -230,7 +231,7 @@ QUESTIONS: list[Question[Any]] = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+@each_case("question", QUESTIONS)
 def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Path) -> None:
     """A stored question is read back equal, for every kind, with its guess as answer."""
     store = Store.open(tmp_path / "s", create=True)
@@ -243,7 +244,7 @@ def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Pat
     assert stored.rubric == "the rubric"
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+@each_case("question", QUESTIONS)
 def test_guesses_stand(question: Question[Any]) -> None:
     """The guess of every kind of question is a verdict without fault."""
     assert question.fault(question.guess()) is None

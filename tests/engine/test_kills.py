@@ -8,18 +8,13 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from command_line import COMMAND, Here
 from judged_rivers import canonical
-from server import JudgeServer
+from server import Asked, JudgeServer
 
 import merilo
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from server import Asked
 
 SAMPLES = 150
 CONCURRENCY = 8

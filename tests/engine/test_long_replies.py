@@ -12,7 +12,7 @@ from server import JudgeServer, says
 from silent import Silent
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.runs.store import Store
 

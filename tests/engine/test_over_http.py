@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from judged_rivers import Evaluate, rows, verdict_for
@@ -23,11 +25,6 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Any
 
 FENCE = re.compile(r"<<<([a-z ]+?)(?: \d+)? (\w{12})\n(.*?)\n\1(?: \d+)? \2>>>", re.DOTALL)
 LINE = re.compile(r"^\[\d+\] (.*)$", re.MULTILINE)

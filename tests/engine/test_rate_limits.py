@@ -8,6 +8,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -328,7 +329,7 @@ def test_what_a_user_has_sent_besides_counts() -> None:
     assert (most.input_tokens or 0) > 1_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("request_", "most"),
     [
         (Request((Message("user", "ä" * 246),), max_tokens=100, samples=3), Usage(1_000, 300, 0)),
@@ -342,7 +343,7 @@ def test_texts_replies_and_limits_count(request_: Request, most: Usage) -> None:
     assert max_tokens_of(request_) == most
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [{"concurrency": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"timeout_s": 0}, {"timeout_s": inf}],
 )

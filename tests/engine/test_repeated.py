@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Context, Sample
 from merilo.engine.answer_store import JudgeRoles
@@ -15,21 +17,15 @@ from merilo.errors import UsageError
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.ask import ask
+from merilo.judging.ask import Answer, Plan, ask
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Outcome, Score, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.providers.openai import OpenAIProvider
 from merilo.runs.outcomes import Result, outcome_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer, Plan
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Outcome
 
 SAMPLE = Sample("s", user_input="Where is it?", retrieved_contexts=(Context("It is in Paris."),))
 LOST = Failed(Failure(FailureKind.REFUSED, "It will not."))
@@ -87,9 +83,7 @@ def test_a_failed_draw_fails_the_sample() -> None:
     assert outcome == LOST
 
 
-@pytest.mark.parametrize(
-    ("draws", "expected"),
-    [
+@each_case(("draws", "expected"), [
         ([Score(0.1), Score(0.1), Score(0.1)], Score(0.1, draws=(0.1, 0.1, 0.1))),
         ([Score(1), Score(0.0)], Score(0.5, draws=(1.0, 0.0))),
         ([Score(1.0), Undefined("no statement")], Undefined("1 of 2 draws have no value: no statement")),
@@ -97,8 +91,7 @@ def test_a_failed_draw_fails_the_sample() -> None:
         ([Undefined("empty"), LOST], LOST),
         ([Score(0.2, flags=("first",)), Score(0.4, flags=("second",))],
          Score(0.30000000000000004, flags=("first",), draws=(0.2, 0.4))),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_outcome_of_draws(draws: list[Outcome], expected: Outcome) -> None:
     """A mean needs a score in every draw; a failure comes before a missing value; details are of the first draw."""
     assert outcome_of_draws(draws) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ def replied(read: int | None, wrote: int | None, text: str = TEXT[:120], **more:
     return Reply((text,), usage=Usage(read, wrote), **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "usage", "estimated"),
     [
         (replied(190, 30), (190, 30), False),
@@ -95,7 +96,7 @@ def test_no_report_is_settled_below_what_is_plausible(read: int, wrote: int) -> 
     assert usage.output_tokens >= max(wrote, 120 // 8)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("told", "usage"),
     [
         ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 800}}, Usage(900, None, 800)),
@@ -115,7 +116,7 @@ PROVIDER = OpenAIProvider("m", base_url="http://127.0.0.1:1/v1")
 CACHING = [{"model": "m", "input": 100.0, "output": 0.0, "cached_input": 10.0, "cache_write": 125.0}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("usage", "usd"),
     [
         (Usage(1_000, 0), 0.1),
@@ -134,7 +135,7 @@ def test_cached_input_costs_what_it_costs_and_estimates_the_most(usage: Usage, u
     assert spending.cost_usd == pytest.approx(usd)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "requests", "charged"),
     [
         (Temporary("no reply in time"), 1, True),

@@ -19,10 +19,10 @@ from server import JudgeServer
 import merilo
 from merilo import api
 from merilo.commands.gate.suite import Suite
-from merilo.commands.replay.run import replay_run
-from merilo.commands.show.run import summarise
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.results.early_stopping import STOPPED_NOTE, random_place
+from merilo.results.recomputed import summarise
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from each_case import each_case
 
 from merilo import evaluate
 from merilo.commands.evaluate.languages import unread_check
@@ -95,7 +96,7 @@ def batch(*questions: Question[Any]) -> list[tuple[int, str]]:
     return [(place, reply.text) for place, reply in replies if isinstance(reply, Reply)]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+@each_case("question", QUESTIONS)
 def test_every_verdict_stands(question: Question[Any]) -> None:
     """Each kind it answers gets a verdict of its type in which the question finds no fault."""
     (verdict,) = answers_to(question)
@@ -130,7 +131,7 @@ def test_statements_of_a_list_are_its_items_without_their_numbers() -> None:
     assert alone.statements[0].text.startswith("2. Weltkrieg")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentences", "expected"),
     [
         (("In 1889.",), ["When was it built?\n\nIn 1889."]),
@@ -173,7 +174,7 @@ def statements_in(*sentences: str) -> list[str]:
     return [each.text for each in found.statements]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "courtesy",
     [
         "Great question!",
@@ -356,7 +357,7 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
     assert "weak with" not in str(overview_page(strong, 100)) + run_page(report_run(strong))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         Relevance("When was the tower built?", ("The tower was built in 1889.", "It is tall.")),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from each_case import each_case
 
 from merilo.judges.english_detection import is_english, is_english_with_query, split_english
 
 
-@pytest.mark.parametrize(
+@each_case(
     "texts",
     [
         ("How tall is the Eiffel Tower?", "It is 330 metres high."),
@@ -22,7 +23,7 @@ def test_english_is_english(texts: tuple[str, ...]) -> None:
     assert is_english(*texts)
 
 
-@pytest.mark.parametrize("asked", ["塔有多高？", "Какова высота башни?", "\u200b", "???"])
+@each_case("asked", ["塔有多高？", "Какова высота башни?", "\u200b", "???"])
 def test_a_long_english_text_does_not_speak_for_a_question(asked: str) -> None:
     """A question in other letters, or without a sign that can be read, is not English beside whatever texts."""
     texts = ("The tower is 330 metres tall, and it was completed in 1889.",) * 9
@@ -33,7 +34,7 @@ def test_a_long_english_text_does_not_speak_for_a_question(asked: str) -> None:
     assert not is_english_with_query("How tall is it?", ("Башня построена в 1889 году, её высота 330 метров.",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "texts",
     [
         ("Wie hoch ist der Turm?", "Der Turm ist 330 Meter hoch."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,7 +100,7 @@ def test_the_question_repeated_is_no_passage(monkeypatch: pytest.MonkeyPatch) ->
     assert 234 in found.places
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "x" * 200_000,
@@ -109,7 +110,6 @@ def test_the_question_repeated_is_no_passage(monkeypatch: pytest.MonkeyPatch) ->
         "東京は日本の首都" * 25_000,
         "\u200b" * 200_000,
     ],
-    ids=["one word", "digits", "one sentence", "punctuation", "Chinese", "invisible"],
 )
 def test_one_endless_sentence_is_read_in_part(text: str) -> None:
     """A text without ends of sentences has a size too, and a part of it is read."""
@@ -174,7 +174,7 @@ LONG: dict[str, tuple[Question[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@each_case("name", LONG)
 def test_a_text_beyond_the_maximum_is_named(name: str) -> None:
     """Every kind of question has its limits, and the reason says which text breaks which."""
     question, said = LONG[name]

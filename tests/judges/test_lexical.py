@@ -9,6 +9,7 @@ import time
 from importlib.resources import files
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,17 +46,14 @@ def test_an_unrelated_context_is_grade_0_without_evidence(model: LexicalModel) -
     assert (found.grade, found.evidence) == (0, ())
 
 
-@pytest.mark.parametrize(
-    ("user_input", "sentences", "evidence"),
-    [
+@each_case(("user_input", "sentences", "evidence"), [
         ("В каком году построена Эйфелева башня?",
          ("Париж — столица Франции.", "Эйфелеву башню построили в 1889 году по проекту инженера Эйфеля."), 1),
         ("埃菲尔铁塔有多高？", ("巴黎是法国的首都。", "埃菲尔铁塔高330米，位于巴黎。"), 1),
         ("¿Cuándo se construyó la Torre Eiffel?",
          ("París es la capital de Francia.", "La Torre Eiffel se construyó en 1889 para una exposición."), 1),
         ("एफिल टॉवर कितना ऊँचा है?", ("पेरिस फ्रांस की राजधानी है।", "एफिल टॉवर 330 मीटर ऊँचा है।"), 1),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_other_languages_are_read(
     model: LexicalModel, user_input: str, sentences: tuple[str, ...], evidence: int
 ) -> None:
@@ -148,7 +146,7 @@ def test_a_refusal_addresses_nothing(model: LexicalModel) -> None:
     assert not model.addresses(asked, "I don't know who designed the Eiffel Tower.").addresses
 
 
-@pytest.mark.parametrize(
+@each_case(
     "response",
     [
         "I don't know.",
@@ -191,7 +189,7 @@ def test_refusals_are_noncommittal(model: LexicalModel, response: str) -> None:
     assert model.noncommittal("How tall is it?", response)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "response",
     [
         "The city is not known for its beaches.",
@@ -267,16 +265,16 @@ def test_results_do_not_depend_on_hashing() -> None:
     assert len(runs) == 1
 
 
-@pytest.mark.parametrize("unit", ["The tower in Paris is tall. ", "a", "汉字", ".", "1,", "? ", "the context "])
-def test_a_million_characters_take_seconds(model: LexicalModel, unit: str) -> None:
-    """A context or response of 1,000,000 characters, even without a space, is judged within seconds."""
-    long = (unit * (1_000_000 // len(unit)),)
+@each_case("unit", ["The tower in Paris is tall. ", "a", "汉字", ".", "1,", "? ", "the context "])
+def test_a_huge_text_takes_seconds(model: LexicalModel, unit: str) -> None:
+    """A context or response of 200,000 characters, even without a space, is judged within seconds."""
+    long = (unit * (200_000 // len(unit)),)
     start = time.process_time()
     model.relevance("How tall is the Eiffel Tower?", long)
     model.support("The tower is in Paris.", [long])
     model.support(long[0], [TOWER])
     model.noncommittal("", long[0])
-    assert time.process_time() - start < 15
+    assert time.process_time() - start < 3
 
 
 def test_three_hundred_contexts_a_second(model: LexicalModel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from each_case import each_case
 
 from merilo.data.short_answers import stated
 from merilo.judges.lexical import LexicalModel
@@ -29,9 +30,7 @@ def behind(asked: str, answer: str, language: str = "en") -> str:
     return statement
 
 
-@pytest.mark.parametrize(
-    ("language", "asked", "right", "wrong", "context"),
-    [
+@each_case(("language", "asked", "right", "wrong", "context"), [
         ("en", "How often is the paint of the tower renewed?", "every seven years", "330 metres", TOWER),
         ("en", "Who designed the Eiffel Tower?", "Stephen Sauvestre", "twenty-five painters", TOWER),
         ("ru", "В каком году построена Эйфелева башня?", "1889", "Париж",
@@ -39,8 +38,7 @@ def behind(asked: str, answer: str, language: str = "en") -> str:
         ("es", "¿Cuándo se construyó la Torre Eiffel?", "1889", "Francia",
          ("París es la capital de Francia.", "La Torre Eiffel se construyó en 1889 para una exposición.")),
         ("zh", "埃菲尔铁塔有多高？", "330米", "法国", ("巴黎是法国的首都。", "埃菲尔铁塔高330米，位于巴黎。")),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_word_of_the_context_is_not_yet_the_answer(
     model: LexicalModel, language: str, asked: str, right: str, wrong: str, context: tuple[str, ...]
 ) -> None:
@@ -80,10 +78,8 @@ def test_a_yes_needs_a_context_that_speaks_of_it(model: LexicalModel) -> None:
         assert not far.supported
 
 
-@pytest.mark.parametrize(
-    "asked", ["When was the tower painted?", "In which town is it?", "Кто построил башню?", "¿Cuándo?"]
-)
-@pytest.mark.parametrize("answer", ["Yes.", "No."])
+@each_case("asked", ["When was the tower painted?", "In which town is it?", "Кто построил башню?", "¿Cuándo?"])
+@each_case("answer", ["Yes.", "No."])
 def test_nobody_affirms_when_or_who(model: LexicalModel, asked: str, answer: str) -> None:
     """A yes or a no to a question that asks for something else is never supported."""
     assert not model.support(behind(asked, answer), [TOWER]).probability
@@ -105,7 +101,7 @@ def test_a_denial_tells_a_yes_from_a_no(model: LexicalModel) -> None:
     assert plain.probability > model.support(behind(asked, "Yes."), [(context,)]).probability
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "task"), [("Yes.", "yes_or_no"), ("нет", "yes_or_no"), ("In 1889.", "answered"), ("?!", "answered")]
 )
 def test_each_kind_of_answer_has_a_curve(answer: str, task: str) -> None:
@@ -127,7 +123,7 @@ def test_a_row_has_a_number_for_each_feature(model: LexicalModel) -> None:
     assert (len(row.row), row.sentences, none) == (len(YES_OR_NO_FEATURES), (), None)
 
 
-@pytest.mark.parametrize("answer", ["...", "👍", "—", "؟"])
+@each_case("answer", ["...", "👍", "—", "؟"])
 def test_signs_answer_nothing(model: LexicalModel, answer: str) -> None:
     """An answer without a word is not judged by the question that it stands behind."""
     assert not model.support(behind("Who designed the Eiffel Tower?", answer), [TOWER]).supported

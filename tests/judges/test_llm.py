@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import server as fake
@@ -24,16 +25,10 @@ from merilo.judging.kinds.statements import Statement, Statements, StatementsVer
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
-from merilo.judging.questions import Pack
+from merilo.judging.questions import Pack, Question
 from merilo.judging.reply_parsing import schema_for
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 WHY = "As the test wants it."
 QUESTION = Relevance("Who?", ("One.", "Two."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 
 from merilo import DataError, UsageError, evaluate
 from merilo.judges.embedded import EmbeddedJudge
@@ -52,7 +53,7 @@ def test_a_form_does_not_make_its_kind_weak() -> None:
     assert weak_kinds(read_agreement(table("support", "auroc", 0.5, form="short answers"))) == frozenset()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "problem"),
     [
         (table("taste", "auroc", 0.7), "unknown kind of question 'taste'"),

@@ -9,34 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 
-import merilo
-from merilo.judges.model_files import model_file
+from merilo.errors import DataError
+from merilo.judges import model_files
+from merilo.judges.model_files import LOCK, model_file
 
 FILES = ("blend.v2.json", "lexical.v2.json")
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A copy of the package whose files may be damaged."""
-    root = tmp_path / "site"
-    shutil.copytree(Path(merilo.__file__).parent, root / "merilo", ignore=shutil.ignore_patterns("__pycache__"))
-    return root
-
-
-def judged(root: Path) -> subprocess.CompletedProcess[str]:
-    """A run with the embedded judge of this copy."""
-    data = root / "data.jsonl"
-    data.write_text('{"user_input": "How long is it?", "retrieved_contexts": ["It is 5 km long."]}\n')
-    command = [sys.executable, "-m", "merilo", "run", str(data), "--metrics", "context_relevance", "--no-cache"]
-    return subprocess.run(
-        [*command, "--out", str(root / "run")],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+JUDGES = Path(model_files.__file__).parent
 
 
 def test_files_are_those_of_the_lock() -> None:
@@ -44,11 +24,13 @@ def test_files_are_those_of_the_lock() -> None:
     assert all(model_file(name) for name in FILES)
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", ["one digit", "cut", "empty", "swapped", "gone"])
-def test_a_damaged_file_is_named_before_anything_is_judged(package: Path, name: str, damage: str) -> None:
-    """A changed digit would be another threshold, and so other verdicts: it ends the run with one sentence."""
-    path = package / "merilo" / "judges" / name
+@each_case("name", FILES)
+@each_case("damage", ["one digit", "cut", "empty", "swapped", "gone"])
+def test_a_damaged_file_is_named(name: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed digit would be another threshold, and so other verdicts."""
+    for each in (*FILES, LOCK):
+        shutil.copy(JUDGES / each, tmp_path)
+    path = tmp_path / name
     content = path.read_bytes()
     digit = max(content.find(b"0.1"), content.find(b"0.2"), content.find(b"0.3"))
     match damage:
@@ -62,9 +44,29 @@ def test_a_damaged_file_is_named_before_anything_is_judged(package: Path, name: 
             path.write_bytes(path.with_name(FILES[1 - FILES.index(name)]).read_bytes())
         case _:
             path.unlink()
-    done = judged(package)
+    monkeypatch.setattr(model_files, "files", lambda _: tmp_path)
+    with pytest.raises(DataError, match="reinstall merilo") as raised:
+        model_file(name)
+    assert name in str(raised.value)
+
+
+def test_a_damaged_file_ends_the_run_before_anything_is_judged(tmp_path: Path) -> None:
+    """The command ends with one sentence and writes no result."""
+    package = tmp_path / "merilo"
+    shutil.copytree(JUDGES.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "judges" / FILES[0]).write_bytes(b"{}")
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"user_input": "How long is it?", "retrieved_contexts": ["It is 5 km long."]}\n')
+    command = [sys.executable, "-m", "merilo", "run", str(data), "--metrics", "context_relevance", "--no-cache"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "run")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2, done.stderr
-    assert name in done.stderr
-    assert "reinstall merilo" in " ".join(done.stderr.split())
+    assert FILES[0] in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (package / "run" / "summary.json").exists()
+    assert not (tmp_path / "run" / "summary.json").exists()

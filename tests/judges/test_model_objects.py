@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 from pydantic import BaseModel
 
 import merilo
@@ -87,7 +88,7 @@ async def test_an_object_with_ainvoke_alone_is_awaited() -> None:
         assert (await connection.send(REQUEST)).text == "Yes."
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (503, Temporary), (408, Temporary), (400, Permanent)])
+@each_case(("status", "kind"), [(429, RateLimited), (503, Temporary), (408, Temporary), (400, Permanent)])
 async def test_errors_with_a_status(status: int, kind: type[Exception]) -> None:
     """A rate limit and a server error are retried by the engine; other errors are permanent."""
     async with ModelObjectProvider(ChatModel(Failing(status))).connect() as connection:
@@ -95,7 +96,7 @@ async def test_errors_with_a_status(status: int, kind: type[Exception]) -> None:
             await connection.send(REQUEST)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "text"),
     [
         ("a", "a"),

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from math import hypot, isclose
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def test_likeness_is_symmetric_and_bounded(left: str, right: str) -> None:
     assert isclose(alike(left, left), 1.0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("near", "text", "far"),
     [
         ("The tower stands in Paris.", "The Eiffel Tower is in Paris.", "Rivers flow into the sea."),
@@ -65,7 +66,7 @@ def test_order_of_words_does_not_matter() -> None:
     assert alike("dog bites man", "man bites dog") == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "?!", "\ud800"])
+@each_case("text", ["", "  ", "?!", "\ud800"])
 def test_no_word_no_vector(text: str) -> None:
     """Nothing is like a text without a word, not even itself."""
     assert alike(text, text) == 0.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import time
+
+from each_case import each_case
 
 from merilo.judges.question_echo import strip_question_echoes
 
 ASKED = "Who designed the old bridge over the river?"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "left"),
     [
         ("Who designed the old bridge over the river?", "?"),
@@ -35,7 +37,7 @@ def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
     assert strip_question_echoes(ASKED, (sentence, "Bread is baked.")) == (left, "Bread is baked.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "sentence"),
     [
         (ASKED, "Ada designed the old bridge over the river."),
@@ -78,5 +80,7 @@ def test_a_copy_over_several_sentences_is_taken_out() -> None:
 
 
 def test_many_copies_take_time_in_proportion() -> None:
-    """Fifty thousand copies in one sentence are taken out in a few seconds, as the test's limit shows."""
-    assert set(strip_question_echoes(ASKED, (f"{ASKED} " * 50_000,))[0]) == {"?", " "}
+    """Fifteen thousand copies in one sentence are taken out in a few seconds."""
+    start = time.process_time()
+    assert set(strip_question_echoes(ASKED, (f"{ASKED} " * 15_000,))[0]) == {"?", " "}
+    assert time.process_time() - start < 12

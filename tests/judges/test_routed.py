@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
@@ -58,7 +59,7 @@ def test_without_a_rest_only_the_named_kinds_are_answered() -> None:
     assert part_for(judge, Relevance) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "specs",
     [
         ["usefulness=embedded", "relevance=embedded", "rest=openai:m"],
@@ -100,7 +101,7 @@ def test_objects_take_routes_in_python() -> None:
     assert part_for(found, Support) is judge
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("specs", "message"),
     [
         (["supports=embedded"], "'supports' is not a kind of question; did you mean 'support'"),

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from conversing import converse
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer
 
 QUESTION = Relevance("Who?", ("One.", "Two."))
 VERDICT = RelevanceVerdict(1, evidence=(0,), probability=0.7)
@@ -71,7 +69,7 @@ def test_no_answer_is_a_failure_not_a_guess() -> None:
     assert isinstance(answer, Failure)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "fault"),
     [
         ({"grade": 1}, "has the grade 1 but names no evidence sentence"),
@@ -136,7 +134,7 @@ def test_fingerprints_tell_scripts_apart() -> None:
     assert len({json.dumps(print_, sort_keys=True) for print_ in prints}) == len(prints)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "fault"),
     [
         ("", "has no entries"),

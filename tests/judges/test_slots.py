@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from each_case import each_case
 
 from merilo.judges.slots import dates_differ, equal_dates, equal_numbers, slots
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("4 hours", "240 minutes"),
@@ -39,7 +40,7 @@ def test_a_number_is_equal_in_every_form(one: str, other: str) -> None:
     assert equal_numbers(mine, theirs)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("24 hours", "4 hours"),
@@ -61,7 +62,7 @@ def test_another_value_or_unit_is_another_number(one: str, other: str) -> None:
     assert not equal_numbers(mine, theirs)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "12 March 2020",

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
 
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
@@ -88,7 +89,7 @@ def test_a_judge_is_itself_and_a_callable_becomes_one() -> None:
     assert judge_from(call) == CallableJudge(call)
 
 
-@pytest.mark.parametrize("spec", ["", "gpt-4.1", "openai:", "openai", "scripted:", "azure:", "gemini:x", "embedded:x"])
+@each_case("spec", ["", "gpt-4.1", "openai:", "openai", "scripted:", "azure:", "gemini:x", "embedded:x"])
 def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
     """The error says what may be written."""
     with pytest.raises(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conversing import Talk, converse
+from each_case import each_case
 from grouping import grouped
 from judged_rivers import rows
 from packaging.requirements import Requirement
@@ -55,7 +56,7 @@ def worker(body: str) -> tuple[str, ...]:
     return (sys.executable, "-c", WORKER + body)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "pieces"),
     [
         ("", ()),

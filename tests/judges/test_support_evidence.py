@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from each_case import each_case
 
 from merilo.data.language import detect_language
 from merilo.data.short_answers import stated
@@ -30,7 +31,7 @@ def verdict(statement: str, *contexts: str, language: str = "en") -> SupportVerd
     return found
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statement", "context"),
     [
         ("Steel.", "Materials:\n\n- Glass\n- Steel\n- Brick"),
@@ -54,7 +55,7 @@ def test_an_echo_of_the_question_supports_no_answer() -> None:
     assert not verdict(f"{asked}?\n\n{asked}", f"{asked}. Bread is baked.").supported
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statement", "context", "differs", "language"),
     [
         ("The session expires after 24 hours.", SESSION, "24 hours / 4 hours", "en"),
@@ -78,7 +79,7 @@ def test_another_value_is_named_and_not_supported(statement: str, context: str, 
     assert found.probability < 0.5
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statement", "context"),
     [
         ("The session expires after 240 minutes.", SESSION),
@@ -104,7 +105,7 @@ def answered(asked: str, answer: str, context: str) -> SupportVerdict:
     return verdict(stated(answer, asked, language) or answer, context, language=language)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "context", "same", "changed"),
     [
         ("How long are backups kept?", KEPT, "21 days.", "400 days."),
@@ -154,7 +155,7 @@ def test_a_bare_yes_or_no_against_the_negation_of_its_sentence_is_not_supported(
     assert not answered("Is the pool heated?", answer, context).supported
 
 
-@pytest.mark.parametrize(
+@each_case(
     "table",
     [
         "\n".join(f"| {' | '.join(row)} |" for row in (RESULTS[0], ("---",) * 3, *RESULTS[1:])),
@@ -166,7 +167,7 @@ def test_a_bare_yes_or_no_against_the_negation_of_its_sentence_is_not_supported(
         ),
     ],
 )
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "answer", "supported"),
     [
         ("What was profit in 2023?", "Profit in 2023 was 3.", True),
@@ -194,7 +195,7 @@ def test_a_value_of_another_field_is_not_supported(answer: str, supported: bool)
     assert answered("What is known?", answer, "Weight: 2 kg\nPower: 9 W\nPrice: 40 euros").supported is supported
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statement", "context"),
     [
         ("The mill by the river was opened by two broth-\ners.", "The mill by the river was opened by two brothers."),

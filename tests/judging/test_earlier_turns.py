@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.judges.llm import LLMJudge
@@ -53,8 +54,8 @@ def test_keys_of_questions_without_history_have_not_changed() -> None:
     assert replace(question, history=TURNS).content != question.content
 
 
-@pytest.mark.parametrize("language", ["en", "ru"])
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("language", ["en", "ru"])
+@each_case("name", QUESTIONS)
 def test_the_rubric_shows_the_earlier_turns_first(name: str, language: str) -> None:
     """The user part begins with the turns, the rest of it is that of the rubric without history, and so are replies."""
     asked, plain = with_turns(QUESTIONS[name]), QUESTIONS[name]
@@ -73,7 +74,7 @@ def test_the_rubric_shows_the_earlier_turns_first(name: str, language: str) -> N
     assert again == found
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("name", QUESTIONS)
 def test_an_earlier_turn_cannot_close_its_fence(name: str) -> None:
     """A turn that repeats every fence line of the prompt does not hold a token of its own prompt."""
     first = rubric.render(with_turns(QUESTIONS[name])).user

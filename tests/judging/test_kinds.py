@@ -2,27 +2,22 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 from pydantic import TypeAdapter
 
 import merilo.judging.registry
 from merilo.data.labels import Task
+from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import Odds
 from merilo.judging.verdicts import DecisionVerdict
 
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-
 QUESTIONS: list[Question[Any]] = [question for kind in KINDS.values() for question in kind.trial()]
 LABELLED = [question for question in QUESTIONS if question.label_form() is not None]
-
-
-def kind_of(question: Question[Any]) -> str:
-    return question.kind
 
 
 def test_each_file_is_a_kind() -> None:
@@ -31,14 +26,14 @@ def test_each_file_is_a_kind() -> None:
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(KINDS)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+@each_case("question", QUESTIONS)
 def test_pydantic_reads_a_stored_question(question: Question[Any]) -> None:
     """A question type can be validated from its fields: all types that its annotations name exist at run time."""
     values = {each.name: getattr(question, each.name) for each in fields(question)}
     assert TypeAdapter(type(question)).validate_python(values) == question
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=kind_of)
+@each_case("question", QUESTIONS)
 def test_verdicts_made_by_a_kind_are_valid(question: Question[Any]) -> None:
     """The guessed, best and synthetic verdicts have the kind's type and answer the question."""
     about = (question.kind, question.role, "0")
@@ -52,7 +47,7 @@ def test_each_task_of_labelled_records_has_one_kind() -> None:
     assert sorted(task for kind in KINDS.values() for task in kind.tasks) == sorted(Task)
 
 
-@pytest.mark.parametrize("question", LABELLED, ids=kind_of)
+@each_case("question", LABELLED)
 def test_a_verdict_of_a_label_has_that_label(question: Question[Any]) -> None:
     """Each label of a form becomes a verdict with the same label."""
     form = question.label_form()

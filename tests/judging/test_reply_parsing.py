@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
+from each_case import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -23,12 +24,10 @@ from merilo.judging.kinds.statements import Statement, Statements, StatementsVer
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import Verdict
 
 RELEVANCE = Relevance("Who?", ("One.", "Two.", "Three."))
 PACK = tuple(Support(text, ("A.", "B.")) for text in ("First.", "Second.", "Third."))
@@ -49,7 +48,7 @@ def fault_of(text: str, question: Question[Any] = RELEVANCE) -> str:
     return reading.fault
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         GOOD,
@@ -81,7 +80,7 @@ def test_one_meaning_is_read(text: str) -> None:
     assert read_reply(text, RELEVANCE) == ParsedReply((VERDICT,))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "fault"),
     [
         ("", "Your reply was empty."),
@@ -120,7 +119,7 @@ def test_damage_in_depth_is_said() -> None:
     assert fault in {"Your reply is not valid JSON.", "Your reply was nested too deeply."}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         f"{GOOD} or perhaps {INJECTED}",
@@ -167,21 +166,21 @@ def test_a_space_may_stand_for_an_underscore(label: str) -> None:
     assert verdict_of(json.dumps({"label": label}), PACK[0]) == SupportVerdict(SupportLabel.NOT_STATED)
 
 
-@pytest.mark.parametrize("label", ["unsupported", "partially supported", "yes", "", None, 1, ["supported"]])
+@each_case("label", ["unsupported", "partially supported", "yes", "", None, 1, ["supported"]])
 def test_other_labels_are_faults(label: object) -> None:
     """A label outside the scale is not mapped onto one inside it."""
     fault = fault_of(json.dumps({"label": label, "evidence": [1]}), PACK[0])
     assert fault.startswith('"label" must be one of supported, contradicted, not_stated, not ')
 
 
-@pytest.mark.parametrize(("value", "expected"), [(True, True), (False, False), ("true", True), ("False", False)])
+@each_case(("value", "expected"), [(True, True), (False, False), ("true", True), ("False", False)])
 def test_booleans_are_true_and_false(value: object, expected: bool) -> None:
     """`true` and `false` are read, also as text."""
     reading = read_reply(json.dumps({"noncommittal": value}), Noncommittal("?", "!"))
     assert reading.verdicts[0] == Noncommittal.verdict.from_fields({"noncommittal": expected})
 
 
-@pytest.mark.parametrize("value", [1, 0, "yes", "no", None, "", []])
+@each_case("value", [1, 0, "yes", "no", None, "", []])
 def test_nothing_else_is_a_boolean(value: object) -> None:
     """Ones, noughts and yeses are asked for again."""
     assert '"addresses" must be true or false' in fault_of(json.dumps({"addresses": value}), Addresses("s", "?"))
@@ -196,7 +195,7 @@ def test_statements_keep_their_sentence() -> None:
     assert verdict_of('{"statements": []}', question) == StatementsVerdict(())
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         '{"statements": [{"sentence": 3, "text": "x"}]}',
@@ -280,7 +279,7 @@ CHOICE = Choice("How?", ("very good", "Bad", "3"), ("", "", ""), ("text",), ("A.
 ENTITIES = Entities(("Anna met  Bert in 1889.", "In Ufa."))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "question", "verdict"),
     [
         ('{"parts": ["What?", " Why? "]}', Parts("What, and why?"), PartsVerdict(("What?", "Why?"))),
@@ -310,7 +309,7 @@ def test_every_kind_is_read(text: str, question: Question[Any], verdict: Verdict
     assert verdict_of(text, question) == verdict
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "question", "fault"),
     [
         ('{"parts": ["What?", 1]}', Parts("What?"), '"parts" must be a text, not 1.'),
@@ -452,9 +451,7 @@ NESTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "text", [*(piece * (400_000 // len(piece)) for piece in HOSTILE), *NESTED], ids=lambda t: t[:8]
-)
+@each_case("text", [*(piece * (400_000 // len(piece)) for piece in HOSTILE), *NESTED])
 def test_a_reply_made_to_be_slow_is_given_up_soon(text: str) -> None:
     """Brackets that begin nothing cost half a minute when each is tried to its end; here they cost a fraction of one.
 
@@ -514,7 +511,7 @@ def test_a_reply_cut_off_is_never_read(data: st.DataObject) -> None:
     assert verdict_of(whole[:end]) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "sentences"),
     [
         ({"label": "supported", "sentences": [3, 1, 3]}, ((0, 0), (1, 0))),
@@ -531,7 +528,7 @@ def test_numbers_run_through_all_contexts(reply: dict[str, object], sentences: t
     assert verdict.evidence == tuple(dict.fromkeys(context for context, _ in sentences))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "fault"),
     [
         ({"label": "supported", "sentences": [4]}, "Your answer names sentence 4, but there are 3, numbered from 1."),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import jsonschema
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import meta
@@ -31,9 +32,6 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.reply_parsing import schema_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 QUESTIONS: dict[str, Question | Pack] = {
     "relevance": Relevance("Who?", ("One.", "Two.")),
@@ -64,8 +62,8 @@ def test_released_texts_are_unchanged() -> None:
     assert sorted(rubric.lock_lines()) == sorted(locked), "run python -m merilo.judging.rubric --lock, if meant"
 
 
-@pytest.mark.parametrize("language", ["en", "ru"])
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("language", ["en", "ru"])
+@each_case("name", QUESTIONS)
 def test_every_kind_has_a_rubric(name: str, language: str) -> None:
     """Each question and pack renders in both languages, and every text it asks about stands in the user part."""
     question = QUESTIONS[name]
@@ -81,8 +79,8 @@ def test_every_kind_has_a_rubric(name: str, language: str) -> None:
             assert str(text) not in rendered.system
 
 
-@pytest.mark.parametrize("language", ["en", "ru"])
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("language", ["en", "ru"])
+@each_case("name", QUESTIONS)
 def test_the_examples_are_sound_replies(name: str, language: str) -> None:
     """The form and each worked example have the schema's fields in its order; the examples fit the schema."""
     kind, _, together = name.partition(".")
@@ -129,7 +127,7 @@ def test_wrong_fields_are_named() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["../errors", "/etc/passwd", "en/../en/support.v1", "en/none.v1", "", "en"])
+@each_case("name", ["../errors", "/etc/passwd", "en/../en/support.v1", "en/none.v1", "", "en"])
 def test_only_files_under_rubrics_are_loaded(name: str) -> None:
     """A name that leaves the folder, or names no rubric, is an error."""
     with pytest.raises(RubricError, match="There is no rubric"):
@@ -189,7 +187,7 @@ def real_tokens(rendered: rubric.Rendered) -> set[str]:
     return {first[-12:], last.removesuffix(">>>")[-12:]}
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("name", QUESTIONS)
 def test_a_prompt_has_one_token_and_one_for_what_it_shares(name: str) -> None:
     """All fences of a prompt carry its token; only fields that other prompts begin with have another one."""
     question = QUESTIONS[name]
@@ -220,7 +218,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@each_case("name", FIELDS)
 @given(st.lists(st.text(max_size=20), min_size=3, max_size=4), st.integers(min_value=1, max_value=3))
 def test_no_field_holds_a_token_of_its_prompt(name: str, texts: list[str], rounds: int) -> None:
     """Whoever knows the algorithm and all fields can put no fence line of the prompt into any of them.
@@ -287,7 +285,7 @@ def shown(value: str, kind: str) -> object:
     return {"fenced": value, "numbered_each": ((value, "other"), ("third",))}.get(kind, (value, "other"))
 
 
-@pytest.mark.parametrize("path", rubric._paths(rubric._root()))
+@each_case("path", rubric._paths(rubric._root()))
 def test_joined_parts_are_what_jinja_makes(path: str) -> None:
     """A part with no markup but filtered fields is joined, to the text that jinja gives, and needs the same fields."""
     text = rubric.load(path).text

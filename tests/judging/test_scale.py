@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.judging.scale import Label, Scale
@@ -58,7 +59,7 @@ def test_one_is_the_best_also_where_fewer_points_are_better() -> None:
     assert [found.share(points) for points in (1, 5)] == [1, 0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changed",
     [
         {"name": "manners"},
@@ -77,7 +78,7 @@ def test_the_digest_names_all_that_bears_on_a_value(changed: dict[str, object]) 
     assert scale(version=1, range=[1, 5], higher_is_better=True).digest == scale().digest
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changed", "message"),
     [
         ({"name": "left out"}, "polite.yaml, key 'name': expected a value, got nothing."),

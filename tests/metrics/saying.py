@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from merilo.data.sample import Sample
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.choice import Choice, ChoiceVerdict
@@ -19,14 +21,9 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from merilo.data.sample import Sample
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Failure, Verdict
 
 
 @dataclass

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
@@ -19,6 +19,8 @@ from merilo.judging.kinds.mentions import Mentions
 from merilo.judging.kinds.parts import Parts
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
@@ -27,10 +29,6 @@ from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.critique import ASPECTS, Critique
 from merilo.metrics.faithfulness import Faithfulness
 from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 EARTH = "The Earth is round."
 SUN = "The Sun is a star."
@@ -257,8 +255,8 @@ def test_a_blank_context_mentions_nothing() -> None:
 # -- critique -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
-@pytest.mark.parametrize(("language", "yes", "no"), [("en", "yes", "no"), ("ru", "да", "нет"), ("de", "yes", "no")])
+@each_case("aspect", ASPECTS)
+@each_case(("language", "yes", "no"), [("en", "yes", "no"), ("ru", "да", "нет"), ("de", "yes", "no")])
 def test_yes_is_the_good_answer(aspect: str, language: str, yes: str, no: str) -> None:
     """In every aspect and language, yes is 1 and no is 0; other languages are asked in English."""
     sample = Sample("s", user_input=ASKED, response=EARTH, language=language)
@@ -280,7 +278,7 @@ def test_an_aspect_of_ones_own_is_asked_in_its_words() -> None:
     assert (question.instruction, question.definitions) == ("Does it greet?", ("", ""))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("aspect", "definition", "message"),
     [
         ("harmfulness", "", "use aspect=harmlessness instead of harmfulness"),

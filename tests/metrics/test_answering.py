@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,13 +88,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", CASES)
 def test_each_case_has_its_category(case: str) -> None:
     """Evidence, response and reference decide the category, as the table of the design says."""
     assert category(CASES[case]) == case.partition(",")[0]
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", CASES)
 def test_the_metrics_of_the_categories_add_up(case: str) -> None:
     """Exactly one category has 1; `answering` is the sum of the two good ones; all ask the same questions."""
     outcomes: dict[str, Score | Undefined] = {}
@@ -111,7 +112,7 @@ def test_the_metrics_of_the_categories_add_up(case: str) -> None:
     assert values["answering"] == values["answering.right"] + values["answering.rightly_declined"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_the_contract_is_met(name: str) -> None:
     """Each metric meets the contract, also on samples without a reference."""
     without = [replace(each, id=f"{each.id}-", reference=None) for each in samples()]

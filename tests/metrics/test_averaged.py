@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 from metrics.saying import Says, outcome
 
 from merilo.data.sample import Sample
@@ -13,14 +14,11 @@ from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.sufficiency import SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import UsefulnessVerdict
-from merilo.judging.verdicts import DecisionVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict
 from merilo.metrics.base import Score
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Failure, Verdict
 
 SAMPLE = Sample(
     "s",
@@ -90,7 +88,7 @@ def scored(text: str, answer: Any) -> Score:
     return found
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "averaged", "counted"),
     [
         ("context_relevance", OF_CONTEXTS, 0.5),
@@ -116,7 +114,7 @@ def test_a_mean_over_decisions_averages_probabilities(metric: str, averaged: flo
     assert found.counts == plain.counts
 
 
-@pytest.mark.parametrize(
+@each_case(
     "metric",
     [
         "context_relevance(unit=context, at=2)",
@@ -146,7 +144,7 @@ def test_each_verdict_counts_in_its_own_way() -> None:
     assert by_context.value == pytest.approx((0.9 + 1 + 0.2) / 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verdict", "credit"),
     [
         (RelevanceVerdict(1, (0,)), 0.5),

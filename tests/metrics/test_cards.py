@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import pytest
+from each_case import each_case
 
+from merilo.data.sample import Sample
 from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics import synthetic
 from merilo.metrics.base import Undefined, is_composite
 from merilo.metrics.published.fidelity import fidelity_of
@@ -22,12 +25,6 @@ from merilo.metrics.registry import (
     parameters_of,
     parse_metric,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from merilo.data.sample import Sample
-    from merilo.judging.questions import Question
 
 NAMES: Final = metric_names()
 NEEDS_PARAMETER: Final = {"critique": "(aspect=harmlessness)", "rubric_metric": "", "same_verdicts": ""}
@@ -92,7 +89,7 @@ def plain(question: Question[Any]) -> Any:
     return CompletionVerdict(PLAIN) if isinstance(question, Completion) else question.guess()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_relatives_are_other_definitions(name: str) -> None:
     """Each relative exists, and none is the metric itself under another name."""
     relatives = find_metric(name).card.relatives
@@ -100,7 +97,7 @@ def test_relatives_are_other_definitions(name: str) -> None:
     assert len(set(relatives)) == len(relatives)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_parameters_that_a_card_names_exist(name: str) -> None:
     """As `strictness` in backquotes, or with a value as in empty_scored=false."""
     card = find_metric(name).card
@@ -112,7 +109,7 @@ def test_parameters_that_a_card_names_exist(name: str) -> None:
         assert name in NEEDS_PARAMETER or known_definition(f"{name}({parameter}={value})") is not None, parameter
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if fidelity_of(name)])
+@each_case("name", [name for name in NAMES if fidelity_of(name)])
 def test_requests_are_as_many_as_a_card_says(name: str) -> None:
     """Counted on a sample with three contexts, every reply being of the likely form."""
     metric = definition(name)
@@ -138,7 +135,7 @@ def reasks(name: str, replies: str) -> int:
     return named.get("tries", 1) * (1 + again) - 1
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if fidelity_of(name)])
+@each_case("name", [name for name in NAMES if fidelity_of(name)])
 def test_replies_are_read_as_a_card_says(name: str) -> None:
     """A plain sentence is no JSON, and a request is sent again as often as the card says."""
     metric, fidelity = definition(name), fidelity_of(name)
@@ -172,7 +169,7 @@ def samples() -> Iterator[Sample]:
     yield replace(full, retrieved_contexts=[" "], retrieved_context_ids=["x"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_every_reason_for_no_value_is_on_the_card(name: str) -> None:
     """The reasons are listed without their parameters, which follow in brackets."""
     metric = definition(name)
@@ -190,7 +187,7 @@ def test_every_reason_for_no_value_is_on_the_card(name: str) -> None:
                     assert outcome.reason in listed
 
 
-@pytest.mark.parametrize("name", native_metrics())
+@each_case("name", native_metrics())
 def test_our_cards_name_every_kind_of_question(name: str) -> None:
     """By default at least; some kinds are asked with other parameters only. A card may refer to another metric's."""
     metric = definition(name)

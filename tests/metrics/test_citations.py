@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,13 +16,11 @@ from merilo.errors import UsageError
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 FACT = re.compile(r"f\d")
 NAMES = ("citation_recall", "citation_precision", "citation_f1")
@@ -98,7 +97,7 @@ def test_a_redundant_citation_that_supports_is_right() -> None:
     assert [len(each.contexts) for each in oracle.asked if isinstance(each, Support)] == [2, 1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("response", "expected"),
     [
         ("It is f1.", (0.0, None, 0.0)),
@@ -176,6 +175,7 @@ def test_the_first_number_may_be_zero() -> None:
         parse_metric("citation_recall(first=2)")
 
 
+@pytest.mark.usefixtures("seeds")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_contract_is_met(name: str) -> None:
     """The metrics meet the contract on responses with citations, in which the order of contexts matters."""

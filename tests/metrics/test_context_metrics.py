@@ -3,6 +3,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
+from each_case import each_case
 from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
@@ -29,7 +30,7 @@ def of_flags(flags: str) -> Sample:
     return asked(*("Whole." if flag == "1" else "None." for flag in flags))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "expected"),
     [
         (ContextRelevance(), (1 + 0.5 + 0 + 0) / 4),
@@ -104,7 +105,7 @@ def test_a_unit_may_be_given_as_text() -> None:
         ContextRelevance(unit="word")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("contexts", "k", "expected"),
     [
         (["Whole.", "Part.", "None."], None, 1.0),
@@ -135,7 +136,7 @@ def test_ranking_judges_all_contexts_whatever_k_is() -> None:
     assert len(says.asked) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("contexts", "reason"),
     [
         ([], "no context was retrieved"),
@@ -155,7 +156,7 @@ def test_k_is_at_least_1() -> None:
         ContextRanking(k=0)
 
 
-@pytest.mark.parametrize(("flags", "expected"), [("10000", 1.0), ("10001", 0.7), ("01", 0.5), ("00", 0.0)])
+@each_case(("flags", "expected"), [("10000", 1.0), ("10001", 0.7), ("01", 0.5), ("00", 0.0)])
 def test_precision_is_average_precision(flags: str, expected: float) -> None:
     """Grade 1 or more is relevant; a later relevant context can lower the value (1.0 to 0.7); none gives 0."""
     found = value(BY_QUESTION, of_flags(flags), Says(grades={"Whole.": 1}))
@@ -223,7 +224,7 @@ def test_sufficiency_asks_about_all_contexts_at_once() -> None:
     assert says.asked == [Sufficiency("Why?", ("One.", "", "Two."))]
 
 
-@pytest.mark.parametrize("metric", [ContextRelevance(), ContextRanking(), BY_QUESTION, BY_REFERENCE])
+@each_case("metric", [ContextRelevance(), ContextRanking(), BY_QUESTION, BY_REFERENCE])
 def test_questions_carry_the_language_of_the_sample(
     metric: ContextRelevance | ContextRanking | ContextPrecision,
 ) -> None:

@@ -1,34 +1,30 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MeriloError
-from merilo.judging.ask import AskFailed, ask, ask_each, attempt, both
+from merilo.judging.ask import AskFailed, Plan, ask, ask_each, attempt, both
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.statements import Statements, StatementsVerdict
 from merilo.judging.kinds.support import Support
+from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics import synthetic as specimens
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Card, Kinds, Metric, MetricDefaults, Score, Undefined
 from merilo.metrics.contract import ContractViolation, check_metric
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.synthetic import SyntheticAnswers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from merilo.judging.ask import Plan
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric
 
 TEXTS = (
     "context_relevance",
@@ -67,7 +63,8 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.usefixtures("seeds")
+@each_case("text", TEXTS)
 def test_native_metrics_keep_the_law(text: str) -> None:
     """Every native metric, in every form, keeps the law that others are held to."""
     check_metric(parse_metric(text))
@@ -412,7 +409,7 @@ class AsksWhileClosing(Lawful):
             raise
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "law", "what"),
     [
         (NotFrozen, "declarations", "it is not a frozen dataclass"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
+from each_case import each_case
 
 from merilo.metrics.base import Score
 from merilo.metrics.edges import Edge, edge_outcome, edge_table, edges
@@ -83,7 +84,7 @@ EXPECTED = {
 """The value of each metric of TEXTS in each case; U where it is undefined."""
 
 
-@pytest.mark.parametrize("edge", edges(), ids=lambda edge: edge.name)
+@each_case("edge", edges())
 def test_edge_cases(edge: Edge) -> None:
     """Each metric gives at each edge what the table says."""
     outcomes = [edge_outcome(parse_metric(text), edge) for text in TEXTS]

@@ -3,6 +3,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ grades = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 shares = st.floats(0, 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ranking", "expected"),
     [
         ("1", 1.0),
@@ -53,7 +54,7 @@ def test_average_precision_ignores_what_follows_the_last_relevant(ranking: list[
     assert average_precision([*ranking, False, False]) == average_precision(ranking)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ranking", "k", "expected"),
     [
         ([2, 1, 0], None, 1.0),
@@ -114,7 +115,7 @@ def test_ndcg_refuses_what_it_has_no_meaning_for(ranking: list[float], k: int | 
         ndcg(ranking, k)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("precision", "recall", "beta", "expected"),
     [
         (1.0, 1.0, 1.0, 1.0),
@@ -138,7 +139,7 @@ def test_f1_is_symmetric_and_between_the_two(precision: float, recall: float) ->
     assert min(precision, recall) - 1e-12 <= found <= max(precision, recall) + 1e-12
 
 
-@pytest.mark.parametrize("beta", [0.0, -1.0, float("inf"), float("nan")])
+@each_case("beta", [0.0, -1.0, float("inf"), float("nan")])
 def test_f_measure_refuses_a_meaningless_beta(beta: float) -> None:
     """A beta is a finite number above 0."""
     with pytest.raises(ValueError, match="beta above 0"):

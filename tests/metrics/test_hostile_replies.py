@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
@@ -212,7 +213,7 @@ def check(tried: Metric, sample: Sample, liar: Liar) -> None:
         piece.text.encode()
 
 
-@pytest.mark.parametrize("tried", METRICS, ids=lambda each: each.name)
+@each_case("tried", METRICS)
 def test_no_reply_makes_a_number_that_lies(tried: Metric) -> None:
     """Damaged replies end as a finite score in the range, as Undefined or as a failure, within `max_questions`."""
     for seed in range(ROUNDS):
@@ -235,7 +236,7 @@ ENDLESS: Final[dict[str, Callable[[str], str]]] = {
 }
 
 
-@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
+@each_case("endless", ENDLESS.values())
 def test_a_judge_that_never_stops_does_not_stop_the_run(endless: Callable[[str], str]) -> None:
     """A reply of endless white space, brackets or digits is read in a time that grows as it does."""
     full = Sample(
@@ -299,7 +300,7 @@ def test_more_than_a_million_pairs_are_not_compared() -> None:
         drive(ask_similarities([Similarities(("a",) * 1_001, ("b",) * 1_000)]), Liar(lambda _: "c."))
 
 
-@pytest.mark.parametrize("told", ["٣", "²", "1" * 5000, 10**16, 1e300])
+@each_case("told", ["٣", "²", "1" * 5000, 10**16, 1e300])
 def test_a_number_that_cannot_be_counted_with_is_no_rating(told: object) -> None:
     """Digits of other scripts and numbers beyond counting make a reply unreadable; none is read as a rating."""
     sample = Sample("s", user_input="q", retrieved_contexts=["c"])

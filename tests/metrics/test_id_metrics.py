@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from math import log2
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import pytrec_eval
+from each_case import each_case
 
+from merilo.data.check import JSON
 from merilo.data.sample import Context, Sample
 from merilo.data.trec import load_trec
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.id_metrics import (
     NDCG,
@@ -24,12 +26,6 @@ from merilo.metrics.id_metrics import (
     ReciprocalRank,
 )
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.data.check import JSON
-    from merilo.metrics.base import Metric
 
 ALL = (IdPrecision(), IdRecall(), ReciprocalRank(), AveragePrecision(), NDCG(), HitRate(), Precision(), Recall())
 CUTOFFS = (1, 3, 5, 10)
@@ -66,7 +62,7 @@ def value(metric: Metric, sample: Sample) -> float:
     return found.value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "expected"),
     [
         (HitRate(k=1), 0),
@@ -111,19 +107,19 @@ def test_grades_stand_in_the_metadata() -> None:
     assert value(NDCG(), ranked("ab", "ab", {"a": -1, "b": 1})) == pytest.approx(1 / log2(3))
 
 
-@pytest.mark.parametrize("qrels", [["a"], "a", {"a": "2"}, {"a": True}, {"a": None}])
+@each_case("qrels", [["a"], "a", {"a": "2"}, {"a": True}, {"a": None}])
 def test_qrels_that_are_no_grades_give_no_value(qrels: JSON) -> None:
     """Metadata of another meaning under that name are not read as grades."""
     assert outcome(NDCG(), ranked("a", "a", qrels)) == Undefined("the metadata's qrels are not a number for each id")
 
 
-@pytest.mark.parametrize("metric", ALL, ids=lambda metric: str(metric.name))
+@each_case("metric", ALL)
 def test_nothing_to_find_is_undefined(metric: Metric) -> None:
     """Without a relevant id no ranking is good or bad."""
     assert outcome(metric, ranked("ab", "")) == Undefined("no context is named as relevant")
 
 
-@pytest.mark.parametrize("metric", ALL, ids=lambda metric: str(metric.name))
+@each_case("metric", ALL)
 def test_nothing_retrieved_finds_nothing(metric: Metric) -> None:
     """All are 0, but the precision of no ids at all, which has no value."""
     expected = Undefined("no context was retrieved") if isinstance(metric, IdPrecision) else 0
@@ -131,7 +127,7 @@ def test_nothing_retrieved_finds_nothing(metric: Metric) -> None:
     assert (found.value if isinstance(found, Score) else found) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "written", ["caf\u00e9 1", "cafe\u0301 1", " caf\u00e9\t 1\n", "caf\u00e9\u00a01", "\ufeffcafe\u0301\u200b 1"]
 )
 def test_one_id_may_be_written_in_several_ways(written: str) -> None:
@@ -177,7 +173,7 @@ def random_run(chance: random.Random) -> tuple[dict[str, dict[str, int]], dict[s
     return qrels, {topic: {document: score() for document in some()} for topic in topics}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_case("seed", range(40))
 def test_values_are_those_of_trec_eval(seed: int, tmp_path: Path) -> None:
     """On random runs and grades every value is trec_eval's; where nothing is relevant we say so, and it says 0."""
     qrels, run = random_run(random.Random(seed))

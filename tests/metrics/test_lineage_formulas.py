@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
@@ -20,16 +23,11 @@ from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import known_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 NOT_COMPARABLE: Final = {
     "ragas-0.0.12:answer_relevancy": "the definition compares generated questions; it judges no statements",
@@ -326,26 +324,26 @@ OF_CONTEXTS: Final = [
 OF_STATEMENTS: Final = [definition for definition in COMPARED if definition not in OF_CONTEXTS]
 
 
-@pytest.mark.parametrize("definition", COMPARED)
+@each_case("definition", COMPARED)
 def test_a_formula_equals_its_definition(definition: str) -> None:
     """On the same verdicts, the formula of a definition and the definition itself give one number."""
     for seed in range(24):
         assert_equal(definition, Judgement.drawn(seed, contexts=1 + seed % 4, statements=1 + seed % 5))
 
 
-@pytest.mark.parametrize("definition", [each for each in OF_STATEMENTS if each not in RATES_THE_WHOLE])
+@each_case("definition", [each for each in OF_STATEMENTS if each not in RATES_THE_WHOLE])
 def test_a_formula_equals_its_definition_without_statements(definition: str) -> None:
     """A text that makes no statement has the same outcome by the formula and by the definition."""
     assert_equal(definition, Judgement.drawn(1, contexts=2, statements=0))
 
 
-@pytest.mark.parametrize("definition", OF_CONTEXTS)
+@each_case("definition", OF_CONTEXTS)
 def test_a_formula_equals_its_definition_without_contexts(definition: str) -> None:
     """A retriever that found nothing has the same outcome by the formula and by the definition."""
     assert_equal(definition, Judgement.drawn(1, contexts=0, statements=2))
 
 
-@pytest.mark.parametrize("definition", [*NOT_COMPARABLE, *RATES_THE_WHOLE])
+@each_case("definition", [*NOT_COMPARABLE, *RATES_THE_WHOLE])
 def test_an_omission_is_stated_with_the_formula(definition: str) -> None:
     """A formula that cannot equal its definition states what it leaves out."""
     assert FORMS[definition].left_out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,6 @@ from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NUGGETS = [
     {"text": "Built in 1889.", "vital": True},

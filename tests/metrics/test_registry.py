@@ -2,18 +2,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.data.sample import Sample
 from merilo.errors import UsageError
+from merilo.judging.ask import Plan
 from merilo.metrics import registry
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score
+from merilo.metrics.base import Card, Family, Kinds, Metric, MetricDefaults, Score, Undefined
 from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
 from merilo.metrics.context_ranking import ContextRanking
@@ -49,11 +52,6 @@ from merilo.metrics.registry import (
 )
 from merilo.metrics.steps import is_blank
 from merilo.metrics.text import build, read_call
-
-if TYPE_CHECKING:
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric, Undefined
 
 NATIVE_METRICS = st.one_of(
     st.builds(ContextRelevance, unit=st.sampled_from(Unit)),
@@ -175,7 +173,7 @@ def test_parameters_of_every_type_read_back(metric: Painted) -> None:
     assert build(Painted, read_call(metric_text(metric))) == metric
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "text"),
     [
         (ContextRelevance(), "context_relevance"),
@@ -199,7 +197,7 @@ def test_canonical_text_leaves_defaults_out(metric: Metric, text: str) -> None:
     assert metric_text(metric) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "metric"),
     [
         ("context_relevance(unit=grade, at=1)", ContextRelevance()),
@@ -217,7 +215,7 @@ def test_text_may_be_written_at_length(text: str, metric: Metric) -> None:
     assert parse_metric(text) == metric
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("faithfullness", "No metric 'faithfullness'; did you mean faithfulness"),
@@ -304,7 +302,7 @@ def test_families_name_every_metric_once() -> None:
     assert set(native_metrics()) <= {*families()[Family.RETRIEVAL], *families()[Family.RESPONSE]}
 
 
-@pytest.mark.parametrize("metric", NATIVE, ids=lambda metric: str(metric.name))
+@each_case("metric", NATIVE)
 def test_every_native_metric_has_a_full_card(metric: type[Metric]) -> None:
     """A card leaves nothing out, and its relatives are metrics."""
     card = metric.card

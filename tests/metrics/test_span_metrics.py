@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import log2
-from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,9 +21,6 @@ from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.span_metrics import NO_EVIDENCE, NO_SPANS, NOT_JUDGED, NOT_LOCATED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEXT = "The tower was built in 1889. It is made of iron. It is 330 m high."
 CORPUS = Documents({"tower": TEXT, "rome": "Rome has seven hills. It is old."})
@@ -140,7 +138,7 @@ def test_parameters_are_checked() -> None:
             parse_metric(wrong)
 
 
-@pytest.mark.parametrize("metric", [f"{name}{form}" for name in METRICS for form in ("", "(unjudged=high)")])
+@each_case("metric", [f"{name}{form}" for name in METRICS for form in ("", "(unjudged=high)")])
 def test_the_contract_is_met(metric: str) -> None:
     """The metrics meet the contract of every metric; nDCG needs a sample with overlap to show that order matters."""
     sample = Sample("long", retrieved_contexts=[LONG[1_000:], LONG[:1_000]], reference_contexts=[LONG[:100]])
@@ -150,7 +148,7 @@ def test_the_contract_is_met(metric: str) -> None:
 # -- reference contexts ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("contexts", "recall", "precision"),
     [
         (["The tower was built in 1889."], 1.0, 1.0),

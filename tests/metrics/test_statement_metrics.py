@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from each_case import each_case
 from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
@@ -213,7 +214,7 @@ def test_metrics_over_one_response_ask_equal_questions() -> None:
     assert {type(question) for question in faithful & relevant} == {Noncommittal, Statements}
 
 
-@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
+@each_case("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
 def test_questions_carry_the_language_of_the_sample(metric: Metric) -> None:
     """Each question is asked in the sample's language, detected where it is not given."""
     text = "Земля круглая."
@@ -223,7 +224,7 @@ def test_questions_carry_the_language_of_the_sample(metric: Metric) -> None:
     assert {question.language for question in says.asked} == {"ru"}
 
 
-@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
+@each_case("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
 def test_nothing_is_asked_about_a_blank_text(metric: Metric) -> None:
     """A blank response or reference is undefined before any question is asked."""
     says = Says()
@@ -241,7 +242,7 @@ def test_all_support_questions_stand_in_one_group() -> None:
         assert tuple(Support(text, (EARTH, SUN)) for text in (EARTH, SUN)) in groups
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "kinds"),
     [
         (Faithfulness(), [["noncommittal", "statements"], ["support"]]),
@@ -256,7 +257,7 @@ def test_independent_questions_go_in_one_step(metric: Metric, kinds: list[list[s
     assert [[question.kind for group in step for question in group] for step in found] == kinds
 
 
-@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
+@each_case("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
 def test_more_statements_than_a_text_can_make_fail(metric: Metric) -> None:
     """A judge that names more than one statement for four characters is not believed: the plan fails."""
     says = Says(grades={EARTH: 1}, statements=tuple(f"Claim {number}." for number in range(9)))

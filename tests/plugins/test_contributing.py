@@ -12,15 +12,13 @@ import sys
 import sysconfig
 import threading
 import venv
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from docs_page import Fence, commands, fences, shows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -132,6 +130,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.skipif(not (shutil.which("git") and shutil.which("make")), reason="git or make is not installed")
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_contributor_adds_a_metric_and_a_provider(tmp_path: Path, address: str) -> None:
     """Every command of both walks succeeds; a metric changes four files and a provider three, each used by name."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from command_line import Here
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import parse_metric
@@ -233,7 +234,7 @@ def test_a_plan_without_a_question_says_what_it_lacks(here: Here) -> None:
     assert "Characters of the response." in listed.stdout
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("nowhere.py:Metric", "No such file: nowhere.py."),
@@ -291,7 +292,7 @@ def test_a_plugin_that_exits_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         Plugin(Group.METRICS, entry, "some-package").load()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("group", "factory", "spec", "message"),
     [
         (Group.JUDGES, lambda _: 1 / 0, "broken:x", "The plug-in for 'broken:x' raised ZeroDivisionError"),

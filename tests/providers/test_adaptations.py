@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import server as fake
-from server import JudgeServer
+from each_case import each_case
+from server import Fault, JudgeServer
 
 from merilo.errors import Permanent, Temporary
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Message, Request
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from server import Fault
 
 Body = Mapping[str, Any]
 REQUEST = Request(
@@ -191,7 +189,7 @@ REFUSALS: Mapping[str, Refusal] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS.values(), ids=REFUSALS)
+@each_case("case", REFUSALS.values())
 async def test_each_refusal_leads_to_a_form_that_is_accepted(case: Refusal) -> None:
     """Whatever a server rejects and however it says so, the question is answered, and the form is kept and reported."""
 

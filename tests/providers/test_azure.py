@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 import server as fake
 from conversing import converse
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import UsageError
@@ -18,9 +19,6 @@ from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, ReplyPath, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=100)
@@ -105,7 +103,7 @@ async def test_a_token_is_a_bearer_that_may_change(server: JudgeServer, provider
     assert not any("api-key" in headers for headers in server.headers)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "given",
     [
         "https://name.openai.azure.com",

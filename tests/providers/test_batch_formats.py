@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.errors import Permanent
 from merilo.providers.batch_apis import NOT_RUN, LineResult, read_results
@@ -14,7 +15,7 @@ REPLY = {"choices": [{"message": {"content": "yes"}}]}
 ERROR = {"message": "It failed."}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "status", "body"),
     [
         ({"response": {"status_code": 200, "body": REPLY}, "error": None}, 200, REPLY),

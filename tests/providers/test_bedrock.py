@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import server as fake
 from conversing import converse
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
@@ -250,7 +251,7 @@ def stopped(reason: str, text: str = "so") -> dict[str, object]:
 
 
 # stopReason: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-@pytest.mark.parametrize(
+@each_case(
     ("reason", "finish"),
     [
         ("end_turn", Finish.STOP),
@@ -273,7 +274,7 @@ def test_a_full_context_window_is_not_retried() -> None:
         read(stopped("model_context_window_exceeded"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("usage", "read_as"),
     [
         ({"inputTokens": 10, "outputTokens": 2, "totalTokens": 12}, Usage(10, 2)),
@@ -322,7 +323,7 @@ async def test_own_fields_are_merged(server: JudgeServer, provider: BedrockProvi
     assert server.asked[0].body["additionalModelRequestFields"] == {"top_k": 3}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("variables", "url"),
     [
         ({"AWS_REGION": "eu-central-1"}, "https://bedrock-runtime.eu-central-1.amazonaws.com"),

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import wires
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +69,7 @@ def test_parts_make_the_same_bytes(requests: list[Request]) -> None:
     assert [bodies.body_for(request) for request in requests] == list(map(whole, requests))
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@each_case("kind", MAKERS)
 @given(requests=st.lists(REQUESTS, min_size=1, max_size=5))
 def test_bodies_do_not_depend_on_earlier_ones(kind: str, requests: list[Request]) -> None:
     """A body is the same whatever was sent before, and has every text of its request."""
@@ -101,7 +101,7 @@ def test_what_was_learnt_holds_for_kept_parts() -> None:
     assert "temperature" not in json.loads(bodies.body_for(request))
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@each_case("kind", MAKERS)
 def test_messages_of_the_users_own_replace_ours(kind: str) -> None:
     """Even the messages may be given by the user's own body."""
     name = "contents" if kind == "google" else "messages"

@@ -6,22 +6,19 @@ The statuses, codes and headers are those of the pages. Messages are shortened t
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 import server as fake
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
-from merilo.providers.base import Finish, Message, Request
+from merilo.providers.base import Finish, Message, Provider, Request
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from merilo.providers.base import Provider
 
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=10)
 
@@ -212,10 +209,10 @@ COMPATIBLE = [
 ]
 
 CASES = [
-    *(pytest.param("openai", case, id=f"compatible {case.status} {case.name}") for case in COMPATIBLE),
-    *(pytest.param("openai", case, id=f"openai {case.status} {case.name}") for case in OPENAI),
-    *(pytest.param("anthropic", case, id=f"anthropic {case.status} {case.name}") for case in ANTHROPIC),
-    *(pytest.param("azure", case, id=f"azure {case.status} {case.name}") for case in AZURE),
+    *(("openai", case) for case in COMPATIBLE),
+    *(("openai", case) for case in OPENAI),
+    *(("anthropic", case) for case in ANTHROPIC),
+    *(("azure", case) for case in AZURE),
 ]
 
 
@@ -234,7 +231,7 @@ def provider_of(kind: str, server: JudgeServer) -> Provider:
     return OpenAIProvider("m", base_url=server.base_url)
 
 
-@pytest.mark.parametrize(("kind", "case"), CASES)
+@each_case(("kind", "case"), CASES)
 async def test_documented_errors_become_ours(server: JudgeServer, kind: str, case: Case) -> None:
     """Each documented error is asked again, given up or ends the run, as its page says, with the wait it asks for."""
     body = case.body if isinstance(case.body, str) else json.dumps(case.body)
@@ -252,7 +249,7 @@ async def test_documented_errors_become_ours(server: JudgeServer, kind: str, cas
 
 # OpenAI and Azure, "Chat completions", finish_reason: length, content_filter. Anthropic, "Stop reasons and fallback",
 # https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons.
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "reason", "finish"),
     [
         ("openai", "stop", Finish.STOP),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import server as fake
 from conversing import converse
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
@@ -291,7 +292,7 @@ def candidate(reason: str | None, text: str | None = None) -> dict[str, object]:
 
 
 # FinishReason and BlockedReason: google-genai 3.4, types.py; https://ai.google.dev/api/generate-content
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "finish", "text"),
     [
         (candidate("STOP", "so"), Finish.STOP, "so"),

@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 import pytest
 import server as fake
 from command_line import Here
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from server import Asked, JudgeServer
@@ -287,7 +288,7 @@ def test_headers_of_the_user_go_before_the_key() -> None:
     assert keys.clean(f"7 Basic {KEY}x or {KEY}") == "7 [secret] or [secret]"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "spell",
     [
         lambda key: key.replace("/", "\\/"),
@@ -361,7 +362,7 @@ def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_p
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "spell",
     [
         lambda key: key[::-1],
@@ -377,7 +378,7 @@ def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_p
         lambda key: f"{key[:20]}...",
     ],
 )
-@pytest.mark.parametrize("key", ["sk-proj-Zx9+Kq/7Lm-2Wd4Yb8Tn", f"sk-{'q7R2' * 40}", "hunter2-hunter3x"])
+@each_case("key", ["sk-proj-Zx9+Kq/7Lm-2Wd4Yb8Tn", f"sk-{'q7R2' * 40}", "hunter2-hunter3x"])
 def test_an_encoded_key_or_a_long_part_of_it_is_hidden(spell: Callable[[str], str], key: str) -> None:
     """A key that a server repeats in base64, in hex, reversed or in part leaves no 16 characters of that."""
     echoed = spell(key)
@@ -483,7 +484,7 @@ def test_a_variable_that_is_not_set_is_named(server: JudgeServer, monkeypatch: p
     assert server.count == 0
 
 
-@pytest.mark.parametrize("written", ["user:SECRET@host", "user:SECRET/1@host", "user:12/SECRET@host", "SECRET@host"])
+@each_case("written", ["user:SECRET@host", "user:SECRET/1@host", "user:12/SECRET@host", "SECRET@host"])
 def test_a_password_in_an_address_is_refused_and_not_repeated(written: str) -> None:
     """Wherever a slash makes a parser see it, also where the address could be used."""
     for provider in (OpenAIProvider, AnthropicProvider, AzureProvider):

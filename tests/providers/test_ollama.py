@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import server as fake
 from conversing import converse
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
@@ -314,7 +315,7 @@ async def test_bodies_that_are_not_replies(server: JudgeServer, provider: Ollama
             await connection.send(REQUEST)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("variable", "url"),
     [
         ("", "http://localhost:11434"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import server as fake
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from server import Fault, JudgeServer
@@ -388,9 +389,7 @@ def test_the_address_is_read_at_construction(monkeypatch: pytest.MonkeyPatch) ->
     assert hash(provider) != hash(OpenAIProvider("m"))
 
 
-@pytest.mark.parametrize(
-    "url", ["localhost:8000", "ftp://h/v1", "http://u:secret-9@h/v1", "http://h/v1?key=secret-9", ""]
-)
+@each_case("url", ["localhost:8000", "ftp://h/v1", "http://u:secret-9@h/v1", "http://h/v1?key=secret-9", ""])
 def test_unusable_addresses_are_refused(url: str) -> None:
     """An address without a scheme, or with a secret in it, is an error that does not repeat the secret."""
     with pytest.raises(UsageError) as caught:
@@ -401,7 +400,7 @@ def test_unusable_addresses_are_refused(url: str) -> None:
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "seconds"),
     [
         ({}, None),
@@ -435,7 +434,7 @@ def test_usage_is_read_where_it_is_told() -> None:
     assert usage({"prompt_tokens": None}) == usage(None) == Usage()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("choice", "text", "finish"),
     [
         ({"message": {"content": "x"}, "finish_reason": "stop"}, "x", Finish.STOP),

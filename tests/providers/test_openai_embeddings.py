@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from conversing import Talk, converse
+from each_case import each_case
 from embedding_server import Body, EmbeddingServer, Told, embeddings, vector
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
@@ -17,9 +19,6 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest, OpenAIEmbeddingsProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def provider(server: EmbeddingServer, **arguments: Any) -> OpenAIEmbeddingsProvider:
@@ -117,7 +116,7 @@ async def test_batches_of_other_sizes_are_no_matrix() -> None:
     assert "vectors of 1 and 2 numbers" in answer.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "message"),
     [
         ([{"index": 0, "embedding": [1.0]}], "1 vectors for 2 texts"),
@@ -140,7 +139,7 @@ async def test_vectors_that_do_not_fit_are_an_error(data: list[Any], message: st
     assert message in str(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "told", "kind"),
     [
         (429, {"error": {"message": "slow down"}}, RateLimited),

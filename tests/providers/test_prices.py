@@ -6,17 +6,16 @@ import tomllib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.providers.base import Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import Price, Prices, TokenPrices, list_price_usd, outdated, prices_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPENAI = "https://api.openai.com/v1"
 MILLION = Usage(1_000_000, 1_000_000)
@@ -66,7 +65,7 @@ def test_the_list_is_dated() -> None:
     assert "gpt-4.1-mini" in price.source
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "base_url", "model", "known"),
     [
         ("openai", OPENAI, "gpt-4.1-mini", True),
@@ -94,7 +93,7 @@ def test_a_snapshot_may_have_a_price_of_its_own() -> None:
     assert (old, new) == (20.0, 12.5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("usage", "usd"),
     [
         (Usage(1_000_000, 0), 2.0),
@@ -165,7 +164,7 @@ def test_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert prices_from() == Prices()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("[[price]\n", "cannot be read"),
@@ -203,7 +202,7 @@ def aged(model: str, days: int, **fields: Any) -> Price:
     return Price(model, TokenPrices(1, 2, 1, 1), read=date(2026, 6, 30) - timedelta(days), **fields)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prices", "warning"),
     [
         ([], ""),

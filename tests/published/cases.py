@@ -60,10 +60,11 @@ def read_folder(folder: Path) -> tuple[Case | Unreadable, ...]:
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not files:
         return (Unreadable(str(folder), f"{folder} holds no JSON file."),)
-    return tuple(found for path in files for found in _read(path))
+    return tuple(found for path in files for found in read_file(path))
 
 
-def _read(path: Path) -> tuple[Case | Unreadable, ...]:
+def read_file(path: Path) -> tuple[Case | Unreadable, ...]:
+    """Every case of a JSON file."""
     try:
         items = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from published.cases import Level
+from published.cases import Case, Level
 from published.naming import snake, system_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from published.cases import Case
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
+from published.cases import Case
 
 from merilo.errors import UsageError
+from merilo.metrics.base import Metric
 from merilo.metrics.registry import find_metric, parameters_of, published_metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from published.cases import Case
-
-    from merilo.metrics.base import Metric
 
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CALL: Final = re.compile(r"(?P<name>[^(]+)\((?P<parameter>\w+)=(?P<value>\w+)\)")

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
+from published.cases import Case
 
 from merilo.errors import Permanent
+from merilo.judges.base import Conversation, Judge
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
-from merilo.providers.base import Reply
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-
-    from published.cases import Case
-
-    from merilo.judges.base import Conversation, Judge
-    from merilo.judging.verdicts import Verdict
-    from merilo.providers.base import Connection, Request, Usage
+from merilo.judging.verdicts import Verdict
+from merilo.providers.base import Connection, Reply, Request, Usage
 
 ONE_JUDGE: Final = "judge"
 

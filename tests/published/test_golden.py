@@ -1,32 +1,102 @@
-"""Every golden case gives what the published code gave."""
+"""Every golden case gives what the published code gave, and the harness fails where it should."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
-from published.cases import Case, Level, Unreadable
+from each_case import each_case
+from published.cases import VENDORED, Case, Level, Unreadable, read_file, read_folder
 from published.levels import Computed, compute
 from published.playing import Played, play
 
+from merilo.errors import UsageError
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Failed, Score
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
 TOLERANCE = 1e-7
+CASES = {case.id: case for case in read_folder(VENDORED) if isinstance(case, Case)}
+GOOD: Mapping[str, Any] = {
+    "id": "good",
+    "system": "umbrela",
+    "metric": "relevance judgment 0-3",
+    "version": "git e2c4e41",
+    "inputs": {"query": "q", "passage": "p"},
+    "judge_outputs": ["##final score: 2"],
+    "expected_score": 2,
+    "valid": 1,
+    "prompts_sent": 1,
+}
+FAULTS: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "wrong-score": ({"expected_score": 1}, "expected 1"),
+    "wrong-count-of-requests": ({"prompts_sent": 2}, "2 requests expected, 1 sent"),
+    "wrong-validity": ({"valid": 0}, "valid is 0"),
+    "no-reply-left": ({"judge_outputs": []}, "has no reply left"),
+    "unknown-metric": ({"metric": "charm"}, "No metric"),
+    "unknown-version": ({"version": "git 0000000"}, "is not reproduced in version"),
+    "unknown-input": ({"inputs": {"query": "q", "passage": "p", "smell": "s"}}, "nothing reads the inputs"),
+    "unknown-expectation": ({"expected_colour": "red"}, "which nobody checks"),
+    "unknown-predecessor": ({"after": "nobody"}, "no case before it"),
+    "no-expectation": ({"expected_score": ...}, "is no case"),
+}
 
 
-async def test_golden(golden: Case | Unreadable, cases: Mapping[str, Case], tmp_path: Path) -> None:
-    """The outcome, the number of requests and all else that the case asserts are those of the published code."""
-    if isinstance(golden, Unreadable):
-        pytest.fail(golden.reason)
-    if golden.level is Level.SAMPLE:
-        check_played(golden, await play(golden, cases, tmp_path))
+async def faults(found: Iterable[Case | Unreadable], folder: Path) -> dict[str, str]:
+    """The message for each case that does not give what it expects."""
+    messages: dict[str, str] = {}
+    for number, case in enumerate(found):
+        (folder / str(number)).mkdir()
+        try:
+            await check(case, folder / str(number))
+        except (AssertionError, LookupError, ValueError, UsageError, pytest.fail.Exception) as error:
+            messages[case.id] = str(error)
+    return messages
+
+
+async def check(case: Case | Unreadable, folder: Path) -> None:
+    """Compare the outcome, the number of requests and all else that a case asserts with the published code's."""
+    if isinstance(case, Unreadable):
+        pytest.fail(case.reason)
+    if case.level is Level.SAMPLE:
+        check_played(case, await play(case, CASES, folder))
     else:
-        check_computed(golden, compute(golden))
+        check_computed(case, compute(case))
+
+
+@pytest.mark.parametrize("path", sorted(VENDORED.glob("*.json")), ids=lambda path: path.stem)
+async def test_golden(path: Path, tmp_path: Path) -> None:
+    """Each case of a file gives what the published code gave."""
+    assert await faults(read_file(path), tmp_path) == {}
+
+
+def test_there_are_as_many_cases_as_the_page_says() -> None:
+    """The vendored folder has the number of cases that its README states, each with its own id."""
+    assert f"{len(CASES)} cases" in (VENDORED / "README.md").read_text(encoding="utf-8")
+    assert len(CASES) == len(read_folder(VENDORED))
+
+
+async def test_a_faulty_case_fails(tmp_path: Path) -> None:
+    """A case that expects something else, or names what is unknown, fails with the reason; a good one passes."""
+    changed = [{**GOOD, **changes, "id": name} for name, (changes, _) in FAULTS.items()]
+    written = [{key: value for key, value in case.items() if value is not ...} for case in [GOOD, *changed]]
+    (tmp_path / "cases.json").write_text(json.dumps(written), encoding="utf-8")
+    messages = await faults(read_file(tmp_path / "cases.json"), tmp_path)
+    assert {name: message in messages.pop(name, "") for name, (_, message) in FAULTS.items()} == dict.fromkeys(
+        FAULTS, True
+    )
+    assert messages == {}
+
+
+@each_case(("text", "message"), [("[{", "cannot be read"), ('{"id": "x"}', "holds no list of cases")])
+async def test_a_faulty_file_fails(text: str, message: str, tmp_path: Path) -> None:
+    """A file that cannot be read, a file without cases and an empty folder are faults."""
+    assert "holds no JSON file" in "".join((await faults(read_folder(tmp_path), tmp_path)).values())
+    (tmp_path / "broken.json").write_text(text, encoding="utf-8")
+    (tmp_path / "again").mkdir()
+    assert message in "".join((await faults(read_folder(tmp_path), tmp_path / "again")).values())
 
 
 def check_played(case: Case, played: Played) -> None:

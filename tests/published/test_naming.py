@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from each_case import each_case
 from published.cases import Case, Level
 from published.naming import metric_of
 
@@ -51,7 +52,7 @@ def ragas(version: str, metric: str, config: dict[str, Any]) -> Case:
     return Case("f", "c", "ragas", metric, version, Level.SAMPLE, {}, [], config, {})
 
 
-@pytest.mark.parametrize(("version", "metric", "config", "own", "values"), KNOWN)
+@each_case(("version", "metric", "config", "own", "values"), KNOWN)
 def test_a_name_of_ragas_is_known(
     version: str, metric: str, config: dict[str, Any], own: str, values: dict[str, object]
 ) -> None:
@@ -61,7 +62,7 @@ def test_a_name_of_ragas_is_known(
     assert {name: getattr(made, name) for name in values} == values
 
 
-@pytest.mark.parametrize(("metric", "config"), REFUSED)
+@each_case(("metric", "config"), REFUSED)
 def test_what_ragas_refuses_is_refused_when_the_metric_is_made(metric: str, config: dict[str, Any]) -> None:
     """A blank name or definition, a list of one weight and weights of 0 are known keys whose value no metric takes."""
     make = metric_of(ragas("0.1.9", metric, config))

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.commands.verify.run import State, verify_run
@@ -29,7 +30,7 @@ def test_a_recorded_run_recomputes_bit_equal(tmp_path: Path) -> None:
     assert any(each.failed for each in merilo.Run.open(tmp_path / "run").metrics.values())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "name", "called"),
     [
         ("deepeval-4.3.1:faithfulness(reply=loose)", "deepeval:faithfulness", True),

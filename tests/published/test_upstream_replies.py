@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import server as fake
+from each_case import each_case
 from server import JudgeServer
 
 import merilo
@@ -27,8 +27,8 @@ ENOUGH = 50
 
 
 def cases(file: str) -> list[Any]:
-    found = json.loads((UPSTREAM / file).read_text(encoding="utf-8"))["cases"]
-    return [pytest.param(case, id=f"{case['metric']}: {case['name']}") for case in found]
+    found: list[Any] = json.loads((UPSTREAM / file).read_text(encoding="utf-8"))["cases"]
+    return found
 
 
 def evaluated(metric: str, row: dict[str, Any], replies: Sequence[str], path: Path) -> tuple[float | None, JudgeServer]:
@@ -51,7 +51,7 @@ def roles(server: JudgeServer) -> list[str]:
     return ["".join(message["role"][0] for message in asked.messages) for asked in server.asked]
 
 
-@pytest.mark.parametrize("case", cases("ragas-0.4.3-instructor-1.14.4.json"))
+@each_case("case", cases("ragas-0.4.3-instructor-1.14.4.json"))
 def test_collections_of_ragas_ask_again_as_instructor_does(case: dict[str, Any], tmp_path: Path) -> None:
     """The collections send the requests of ragas 0.4.3 with instructor 1.14.4, with the same roles, and score alike."""
     metric = f"ragas-0.4.3:collections.{case['metric']}"
@@ -60,10 +60,7 @@ def test_collections_of_ragas_ask_again_as_instructor_does(case: dict[str, Any],
     assert score == case["score"]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [each for each in cases("ragas-0.4.3-instructor-1.17.0.json") if each.values[0]["name"] != "fenced"],
-)
+@each_case("case", [each for each in cases("ragas-0.4.3-instructor-1.17.0.json") if each["name"] != "fenced"])
 def test_later_versions_of_instructor_ask_once_more(case: dict[str, Any], tmp_path: Path) -> None:
     """With reasks=3 the requests are those of instructor 1.17.0, which looks for JSON in a fence in another way."""
     metric = f"ragas-0.4.3:collections.{case['metric']}(reasks=3)"
@@ -84,8 +81,8 @@ def test_a_reask_shows_the_reply_and_what_is_wrong(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["schema", "loose"])
-@pytest.mark.parametrize("case", cases("deepeval-4.3.1.json"))
+@each_case("path", ["schema", "loose"])
+@each_case("case", cases("deepeval-4.3.1.json"))
 def test_deepeval_reads_replies_by_schema_or_loosely(case: dict[str, Any], path: str, tmp_path: Path) -> None:
     """reply=schema is DeepEval's client of a server, reply=loose a model class of the user's own without schemas."""
     upstream = case["by"]["unknown" if path == "schema" else "custom"]
@@ -95,7 +92,7 @@ def test_deepeval_reads_replies_by_schema_or_loosely(case: dict[str, Any], path:
     assert ("response_format" in server.asked[0].body) == (path == "schema")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "score"),
     [
         ("ragas-0.0.15:faithfulness", 1.0),

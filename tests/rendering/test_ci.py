@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.rendering.ci import MAX_CHARS, Annotation, blocks_within, check_reports, details, publish_on_github
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-@pytest.mark.parametrize(
+@each_case(
     ("title", "message", "line"),
     [
         ("gate", "95 % of a", "::error title=gate::95 %25 of a"),

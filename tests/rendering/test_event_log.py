@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from grouping import grouped
 from judged_rivers import canonical, rows
 from server import JudgeServer, bare, rate_limited, refusal, says, status
@@ -153,7 +154,7 @@ def test_the_log_changes_no_byte_of_a_run(evaluated: Any, tmp_path: Path) -> Non
     assert canonical(logged) == canonical(plain)
 
 
-@pytest.mark.parametrize("name", ['"; drop', "a\nb", "\x1b[31m", "я", "\u202e", "\ud800"])
+@each_case("name", ['"; drop', "a\nb", "\x1b[31m", "я", "\u202e", "\ud800"])
 def test_hostile_ids_stay_within_their_line(tmp_path: Path, name: str) -> None:
     """Whatever an id holds, each line is one ASCII JSON object."""
     data = [{**row, "id": f"{name} {row['id']}"} for row in rows(3)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from each_case import each_case
 
 pytestmark = pytest.mark.slow
 CELLS = (
@@ -52,7 +51,7 @@ def test_progress_is_one_output_that_is_replaced(outputs: list[list[dict[str, An
     assert outputs[-1][0]["data"]["text/plain"].startswith("4 of 4 samples (100%)")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cell", "words"),
     [
         (1, "records: 4 samples"),

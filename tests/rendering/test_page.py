@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -13,7 +13,7 @@ from merilo.rendering.page import Page, columns, cut, wrap
 from merilo.rendering.sanitize import clean, json_text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("a\r\nb\tc  d", "a b c d"),

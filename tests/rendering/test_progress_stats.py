@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from each_case import each_case
 
 from merilo.engine.progress import Traffic
 from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
@@ -31,9 +32,9 @@ def run_to(
             return pace
 
 
-@pytest.mark.parametrize("known", [0, 400])
-@pytest.mark.parametrize(("block", "ahead"), [(1, 0), (32, 0), (1, 20), (32, 30)])
-@pytest.mark.parametrize("share", [0.5, 0.7, 0.95])
+@each_case("known", [0, 400])
+@each_case(("block", "ahead"), [(1, 0), (32, 0), (1, 20), (32, 30)])
+@each_case("share", [0.5, 0.7, 0.95])
 def test_time_and_cost_of_a_steady_run(share: float, block: int, ahead: int, known: int) -> None:
     """It is told from the middle on; the more exactly, the fewer samples are paid for and not finished."""
     pace = run_to(share, block=block, ahead=ahead, known=known)

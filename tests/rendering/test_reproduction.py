@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from each_case import each_case
 
 from merilo.commands.metrics.text import card_page, card_record
 from merilo.judging.kinds.completion import Completion
@@ -16,7 +16,7 @@ from merilo.rendering.reproduction import WORDING, Sampling, reproduction, sampl
 NAMES = [metric.name for metric in published_metrics()]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_every_published_definition_says_what_it_reproduces(name: str) -> None:
     """Each has a formula and a source of comparison, and its prompts are named as ours if it has any."""
     found = reproduction(name)
@@ -41,7 +41,7 @@ def test_our_own_metrics_reproduce_nothing() -> None:
         assert reproduction(name) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "sampling"),
     [
         ("ragas-0.0.12:context_relevancy", [Sampling(0.2, 2)]),
@@ -69,7 +69,7 @@ def test_the_sampling_is_what_the_plan_asks_for(text: str, sampling: list[Sampli
     assert sampling_of(metric) == sampling
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not is_composite(parse_metric(name))])
+@each_case("name", [name for name in NAMES if not is_composite(parse_metric(name))])
 def test_a_temperature_that_is_left_to_the_judge_is_no_claim(name: str) -> None:
     """The temperature stands under what is reproduced if every request has one, else under what is not."""
     found, metric = reproduction(name), parse_metric(name)

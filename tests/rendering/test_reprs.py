@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
@@ -49,7 +50,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     folder.mkdir()
     data = [{**row, "id": f"{HOSTILE}{at}", "response": HOSTILE * 9} for at, row in enumerate(contexts_rows(24))]
     first, second = (judged_run(folder / name, data, ["context_relevance"]) for name in "ab")
-    tasks = api.label(first, folder / "tasks.jsonl", metric="context_relevance", samples=20)
+    tasks = api.label(first, metric="context_relevance", number=20, out=folder / "tasks.jsonl")
     return {
         "run": first,
         "sample": merilo.Sample(**data[0], reference=HOSTILE),
@@ -61,7 +62,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "gate": api.gate(first, minimums={"context_relevance": 0.9}, baseline=second, max_drop=0.1),
         "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
         "label": tasks,
-        "calibrate": api.calibrate(first, fill_in(folder / "tasks.jsonl", by_grade)),
+        "labelled": api.label(first, labels=fill_in(folder / "tasks.jsonl", by_grade)),
         "agree": judges_agreement(first, second),
         "plot": first.plot(),
     }
@@ -82,7 +83,7 @@ def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
     assert repr(check) == f"JudgeCheck(judge='EmbeddedJudge', {shown})"
 
 
-@pytest.mark.parametrize("name", ["run", "sample", "result", "plan", "compare", "gate", "plot"])
+@each_case("name", ["run", "sample", "result", "plan", "compare", "gate", "plot"])
 def test_html_of_hostile_texts_is_text(results: dict[str, object], name: str) -> None:
     """Ids, texts and paths with markup and control characters are shown as text, in every HTML representation."""
     html = results[name]._repr_html_()  # type: ignore[attr-defined]

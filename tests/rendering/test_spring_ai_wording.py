@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Here
+from each_case import each_case
 
 from merilo.rendering.spring_ai_wording import WORDS, ContextRating, band, explain_contexts, result_line, words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METRIC = "spring-ai-ragas:context_relevance"
 RUBRIC = "{language}/published/spring-ai-ragas/context_relevance.v1"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("score", "russian", "english"),
     [
         (1.0, "Отлично — все контексты высоко релевантны", "Excellent — all contexts are highly relevant"),
@@ -44,7 +43,7 @@ def test_bands(score: float, russian: str, english: str) -> None:
     assert band(score, "en") == english
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("score", "line"),
     [
         (0.5, "0.5 (50%) — Смешанная релевантность"),

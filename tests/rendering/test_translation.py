@@ -8,7 +8,7 @@ import re
 import time
 from pathlib import Path
 
-import pytest
+from each_case import each_case
 
 import merilo
 from merilo.rendering.page import Page
@@ -70,7 +70,7 @@ def test_no_entry_is_in_both_parts() -> None:
     assert not TABLE["messages"].keys() & TABLE["phrases"].keys()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amount", "said"),
     [
         *((n, "образец") for n in (1, 21, 101, 1001)),
@@ -83,9 +83,7 @@ def test_a_russian_noun_agrees_with_its_number(amount: int, said: str) -> None:
     assert plural(amount, "образец", "образца", "образцов") == said
 
 
-@pytest.mark.parametrize(
-    ("english", "russian"),
-    [
+@each_case(("english", "russian"), [
         ("data: 1 sample, judged by embedded", "data: 1 образец, судья embedded"),
         ("data: 2 samples, by the judge alone (embedded)", "data: 2 образца, только по оценке судьи (embedded)"),
         ("my: data, v2: 1,204 samples, judged by a, b", "my: data, v2: 1 204 образца, судья a, b"),
@@ -100,15 +98,14 @@ def test_a_russian_noun_agrees_with_its_number(amount: int, said: str) -> None:
         ("relevance: grade 2 of 2, p(relevant) = 0.95. Because so.",
          "релевантность: оценка 2 из 2, p(релевантно) = 0.95. Because so."),
         ("A message that no table has.", "A message that no table has."),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_line_is_translated(english: str, russian: str) -> None:
     """As a whole or by sentence; values, names and unknown texts stay."""
     assert RU.line(english) == russian
     assert translation(None).line(english) == english
 
 
-@pytest.mark.parametrize("language", [None, "en", "en-US", "de", "../ru", "", "xx"])
+@each_case("language", [None, "en", "en-US", "de", "../ru", "", "xx"])
 def test_other_languages_are_english(language: str | None) -> None:
     """A language without a table, or a code that is not one, gives English."""
     assert translation(language).line("Next") == "Next"
@@ -132,7 +129,7 @@ def test_texts_of_the_user_are_not_translated() -> None:
     )
 
 
-@pytest.mark.parametrize("part", ["a: b. ", "a (1); ", "a: b, ", "a 1 (", "1 of 2 a, 1 (", "a of context 1: ", "A. "])
+@each_case("part", ["a: b. ", "a (1); ", "a: b, ", "a 1 (", "1 of 2 a, 1 (", "a of context 1: ", "A. "])
 def test_a_text_that_looks_like_nested_messages_takes_no_time(part: str) -> None:
     """Judges write reasons of any shape, so the work is bounded."""
     began = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +10,8 @@ from page_text import page_text
 
 from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.judging.kinds.relevance import Relevance
@@ -71,25 +69,6 @@ def test_the_page_of_a_sample_explains_its_value(run: merilo.Run) -> None:
     assert "p(relevant) = " in page
 
 
-def test_only_averaged_scores_have_the_key(run: merilo.Run, tmp_path: Path) -> None:
-    """Files of a run whose verdicts are counted have no new key."""
-    counted = judged_run(tmp_path / "run", ROWS[:5], METRICS)
-    for name in ("outcomes.jsonl", "summary.json"):
-        assert "averaged" not in (counted.path / name).read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in (run.path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()]
-    found = {line["metric"]: line.get("averaged", False) for line in lines}
-    assert [found[name] for name in METRICS] == [True, True, False]
-
-
-@pytest.mark.parametrize("judge", [averaged, lenient])
-def test_a_replay_gives_the_numbers_of_its_run(judge: Any, tmp_path: Path) -> None:
-    """A run without the field, as all earlier ones are, keeps its counts; one with the field its averages."""
-    original = judged_run(tmp_path / "run", ROWS[:10], METRICS, judge)
-    again = replay_run(original.path, out=tmp_path / "again").run
-    assert dict(again.metrics) == dict(original.metrics)
-    assert again.metrics["context_relevance"].averaged == (judge is averaged)
-
-
 def test_the_mean_is_that_of_the_probabilities(run: merilo.Run) -> None:
     """Two rules, one number: by unit=grade and by unit=context at any grade."""
     expected = mean_probability(ROWS)
@@ -100,7 +79,7 @@ def test_the_mean_is_that_of_the_probabilities(run: merilo.Run) -> None:
 def test_labels_of_every_context_give_the_mean_of_people(run: merilo.Run, tmp_path: Path) -> None:
     """People's values count grades, the judge's values are its probabilities, as in the outcomes."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=40, items=9)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
     correction = found.metrics["context_relevance"].correction
     assert correction.human.value == pytest.approx(true_mean(ROWS), abs=1e-12)
     assert correction.raw.value == pytest.approx(mean_probability(ROWS))

@@ -50,13 +50,6 @@ def test_numbers_beside_other_ids_are_fine(tmp_path: Path) -> None:
     assert [sample.sample.id for sample in run.samples] == ["1", "x", "3", "5", "02"]
 
 
-def test_an_id_far_back_is_found(tmp_path: Path) -> None:
-    """An id is compared with all before it, not only with those read lately."""
-    data = [record(f"s{number}") for number in range(700)]
-    with pytest.raises(merilo.DataError, match=r"record 701, field 'id': .* got 's3', the id of sample 4"):
-        evaluate([*data, record("s3")], tmp_path)
-
-
 def test_the_second_of_one_id_can_be_skipped(tmp_path: Path) -> None:
     """With skip_invalid the first sample of an id stays, and the run says what was left out."""
     run = evaluate([record(), record("1"), record("y")], tmp_path, skip_invalid=True)

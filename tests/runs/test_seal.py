@@ -19,9 +19,8 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 from seals import seal_again
 
 import merilo
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
 from merilo.errors import RunError
 from merilo.runs.run import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.seal import recover
@@ -42,7 +41,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     judged_run(path / "other", rows, [METRIC])
     judged_run(path / "elsewhere", contexts_rows(24, seed=2), [METRIC])
     label_run(run, path / "labels.jsonl", samples=22)
-    calibrate_run(run, fill_in(path / "labels.jsonl", by_grade), attach=True)
+    label_agreement(run, fill_in(path / "labels.jsonl", by_grade), attach=True)
     (path / "scores.csv").write_text("id,rating\n" + "".join(f"s{n},{n % 5}\n" for n in range(20)), encoding="utf-8")
     assert printed("import", path / "scores.csv", "--score", "rating=0..4", "--out", path / "imported")[0] == 0
     return path
@@ -138,8 +137,8 @@ def test_every_reader_notices_an_edit(name: str, here: Path, copy: Path) -> None
         assert printed(*words) == (2, "")
     with pytest.raises(RunError, match=re.escape(str(copy / file))) as caught:
         merilo.Run.open(copy)
-    assert re.search(r"--out|merilo runs verify|--attach", str(caught.value))
-    assert printed("runs", "verify", copy)[0] == (0 if name == "no seal" else 2)
+    assert re.search(r"--out|merilo runs verify|--labels", str(caught.value))
+    assert printed("runs", "verify", copy)[0] == 2
 
 
 def test_files_of_another_run_are_noticed(here: Path, copy: Path) -> None:
@@ -186,15 +185,6 @@ def test_other_rows_in_the_store_are_noticed_by_every_reader(statement: str, her
         merilo.Run.open(copy)
 
 
-def test_a_row_of_another_store_is_noticed(here: Path, copy: Path) -> None:
-    """A sample that was copied with its checksum from another run's store does not fit."""
-    with closing(sqlite3.connect(copy / STORE)) as db:
-        db.execute("ATTACH ? AS other", (str(here / "elsewhere" / STORE),))
-        db.execute("REPLACE INTO samples SELECT * FROM other.samples WHERE row = 3")
-        db.commit()
-    assert printed("show", copy, "--sample", "s3") == (2, "")
-
-
 def test_a_damaged_index_is_noticed(copy: Path) -> None:
     """An answer that its index does not lead to is not left out silently."""
     words = ("show", copy, "--sample", "s3", "--full")
@@ -209,50 +199,6 @@ def test_a_damaged_index_is_noticed(copy: Path) -> None:
         edited[place + len(key) - 1] ^= 1
         (copy / STORE).write_bytes(edited)
         assert same_or_refused(printed(*words), before)
-
-
-def test_a_vacuumed_store_is_whole(copy: Path) -> None:
-    """The content counts, and not the bytes of the file."""
-    with closing(sqlite3.connect(copy / STORE, isolation_level=None)) as db:
-        db.execute("VACUUM")
-    assert merilo.Run.open(copy).metrics
-
-
-def test_a_link_to_the_store_of_another_run_is_noticed(here: Path, copy: Path) -> None:
-    """A link is followed: what it leads to must be the store of this run."""
-    shutil.move(copy / STORE, copy.parent / STORE)
-    (copy / STORE).symlink_to(copy.parent / STORE)
-    assert merilo.Run.open(copy).metrics
-    (copy / STORE).unlink()
-    (copy / STORE).symlink_to(here / "elsewhere" / STORE)
-    for words in every_reader(copy, here).values():
-        assert printed(*words) == (2, "")
-
-
-def test_a_replay_that_is_not_kept_notices_another_store(here: Path, copy: Path) -> None:
-    """Its seal names the store of its source, to which it has a link."""
-    replayed = replay_run(copy)
-    assert next(iter(replayed.run.samples))
-    shutil.copy(here / "elsewhere" / STORE, copy / STORE)
-    with pytest.raises(RunError, match="is damaged or belongs to another run"):
-        next(iter(replayed.run.samples))
-
-
-def test_a_run_without_seal_and_store_is_not_an_older_run(here: Path, copy: Path) -> None:
-    """The manifest says that the run was sealed; and an older run without its store is damaged too."""
-    raise_the_mean(copy / SUMMARY)
-    (copy / SEAL).unlink()
-    (copy / STORE).unlink()
-    for words in [*every_reader(copy, here).values(), ("runs", "verify", copy)]:
-        assert printed(*words) == (2, "") or words[0] == "runs"
-    assert printed("runs", "verify", copy)[0] == 2
-    with pytest.raises(RunError, match=r"store\.sqlite is missing"):
-        merilo.Run.open(copy)
-    shutil.copy(here / "run" / STORE, copy / STORE)
-    with closing(sqlite3.connect(copy / STORE)) as db, db:
-        db.execute("DELETE FROM meta WHERE name = 'results'")
-    with pytest.raises(RunError, match=r"seal\.json is missing"):
-        merilo.Run.open(copy)
 
 
 def make_a_directory(path: Path) -> None:
@@ -279,7 +225,7 @@ def test_what_is_not_a_file_is_one_sentence(name: str, make: Callable[[Path], No
     for command in ("show", "gate", "verify"):
         assert printed(*every_reader(copy, here)[command]) == (2, "")
     assert printed("runs", "verify", copy) == (2, "")
-    assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach") == (2, "")
+    assert printed("label", copy, "--labels", here / "labels.jsonl") == (2, "")
     with pytest.raises(RunError, match=re.escape(f"{copy / name} is not a regular file.")):
         merilo.Run(copy)
 
@@ -398,10 +344,10 @@ def test_a_store_of_another_run_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_changed_labels_are_repaired_by_attaching_them_again(here: Path, copy: Path) -> None:
-    """A resumed run does not seal labels that were changed; calibrate does, since it is given them."""
+    """A resumed run does not seal labels that were changed; label --labels does, since it is given them."""
     relabel(copy / LABELS)
     assert printed("show", copy)[0] == 2
-    assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach")[0] == 0
+    assert printed("label", copy, "--labels", here / "labels.jsonl")[0] == 0
     assert printed("show", copy)[0] == 0
     assert (copy / LABELS).read_bytes() == (here / "run" / LABELS).read_bytes()
     assert (copy / SEAL).read_bytes() == (here / "run" / SEAL).read_bytes()

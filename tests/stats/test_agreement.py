@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    cohen_kappa_score,
-    confusion_matrix,
-    roc_auc_score,
-)
+from each_case import each_case
 
 from merilo.stats.agreement import (
     auroc,
@@ -24,9 +18,6 @@ from merilo.stats.agreement import (
     krippendorff_alpha,
 )
 from merilo.stats.agreement_tables import Distance
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 EXACT = 1e-9
 OBSERVERS = (
@@ -53,21 +44,24 @@ def grades(size: int, seed: int) -> tuple[list[int], list[int]]:
     return people, [each if source.random() < 0.6 else source.choice((0, 1, 2)) for each in people]
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    ("distance", "weights"),
-    [(Distance.NOMINAL, None), (Distance.LINEAR, "linear"), (Distance.QUADRATIC, "quadratic")],
+@each_case("seed", range(5))
+@each_case(
+    ("distance", "weights"), [(Distance.NOMINAL, None), (Distance.LINEAR, "linear"), (Distance.QUADRATIC, "quadratic")]
 )
 def test_kappa_is_that_of_scikit_learn(distance: Distance, weights: str | None, seed: int) -> None:
     """Cohen's kappa, weighted or not, equals an independent implementation."""
+    from sklearn.metrics import cohen_kappa_score
+
     people, judge = grades(150, seed)
     expected = cohen_kappa_score(people, judge, weights=weights)
     assert cohen_kappa(people, judge, distance=distance) == pytest.approx(expected, abs=EXACT)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_case("seed", range(5))
 def test_the_table_is_that_of_scikit_learn(seed: int) -> None:
     """Counts, accuracy and balanced accuracy equal an independent implementation."""
+    from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix
+
     people, judge = grades(90, seed)
     found = confusion(people, judge)
     assert [list(row) for row in found.counts] == confusion_matrix(people, judge).tolist()
@@ -79,6 +73,8 @@ def test_the_table_is_that_of_scikit_learn(seed: int) -> None:
 @pytest.mark.parametrize("digits", [1, 6])
 def test_auroc_is_that_of_scikit_learn(digits: int) -> None:
     """The area under the curve equals an independent implementation, with many ties and with none."""
+    from sklearn.metrics import roc_auc_score
+
     source = random.Random(3)
     people = [source.random() < 0.3 for _ in range(300)]
     scores = [round(0.6 * source.random() + 0.3 * yes, digits) for yes in people]
@@ -186,7 +182,7 @@ def test_all_alike_says_nothing() -> None:
     assert gwet_ac1([[1, 1], [1, 1]]) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("call", "says"),
     [
         (lambda: confusion([1], [1, 0]), "1 and 2"),

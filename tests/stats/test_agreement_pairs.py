@@ -6,7 +6,7 @@ import random
 from dataclasses import fields
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
+from each_case import each_case
 
 from merilo.stats.agreement import gwet_ac1, krippendorff_alpha
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
@@ -26,6 +26,8 @@ def grades(items: int, *, seed: int = 3) -> tuple[list[int], list[int], list[int
 
 def test_kappas_are_those_of_scikit_learn() -> None:
     """Plain, linear and quadratic kappa equal an independent implementation to 1e-9."""
+    from sklearn.metrics import cohen_kappa_score
+
     first, second, _ = grades(200)
     found = pair_agreement(first, second, labels=(0, 1, 2), ordered=True, resampling=QUICK)
     assert found.kappa_linear is not None
@@ -73,7 +75,7 @@ def test_items_of_one_cluster_are_drawn_together() -> None:
     assert (many.items, many.clusters) == (600, 60)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("first", "second", "says"),
     [
         ([1] * 20, [1] * 20, "each gave one label only"),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
+from each_case import each_case
 
 from merilo.stats.bootstrap import percentile_interval
 from merilo.stats.intervals import Moments, t_interval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def first(means: Sequence[float]) -> float:
@@ -78,7 +76,7 @@ def test_equal_input_gives_equal_ends() -> None:
     assert found.ends == pytest.approx(ENDS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("columns", "note"),
     [
         ([], "cannot tell from 0 scored samples"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merilo.stats.column import Bounds, Column, Missing, align, bounds
+from merilo.stats.column import Bounds, Column, Missing, bounds
 from merilo.stats.compare import Conclusion, Policy, compare, holm, moved, pairs_with_first
 
 UNIT = (0.0, 1.0)
@@ -174,15 +174,6 @@ def test_unlike_columns_are_refused() -> None:
         compare({"m": (column([0.1]), column([0.1], (0.0, 2.0)))})
     with pytest.raises(ValueError, match="range"):
         column([1.2])
-
-
-def test_samples_are_paired_by_id() -> None:
-    """Positions of the common samples in both runs, and of those that one run has alone."""
-    found = align(["a", "b", "c"], ["c", "x", "a"])
-    assert (found.first, found.second) == ((0, 2), (2, 0))
-    assert (found.only_first, found.only_second) == ((1,), (1,))
-    with pytest.raises(ValueError, match="Duplicate sample id 'b'"):
-        align(["a"], ["b", "c", "b"])
 
 
 def test_two_kinds_of_bounds() -> None:

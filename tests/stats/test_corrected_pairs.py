@@ -204,22 +204,22 @@ def test_nineteen_labels_decide_no_gate() -> None:
     ids=str,
 )
 def test_corrected_differences_cover_and_seldom_err(cell: Cell) -> None:
-    """In 200 studies the 95 % interval covers at least 180 times, and wrong decisions are rare."""
-    found = pair_tally(cell, 200, 21)
-    assert found.coverage >= 0.90
-    assert max(found.wrong_pass, found.wrong_fail) <= 20
-    assert found.decided <= 20
-    assert found.right >= found.right_alone - 12
+    """In 80 studies the 95 % interval covers at least 70 times, and wrong decisions are rare."""
+    found = pair_tally(cell, 80, 21)
+    assert found.coverage >= 0.875
+    assert max(found.wrong_pass, found.wrong_fail) <= 10
+    assert found.decided <= 10
+    assert found.right >= found.right_alone - 8
 
 
 @pytest.mark.parametrize(
     "cell", [Cell("0/1", "lenient", 40, level=2.5), Cell("graded", "fair", 100, clusters=60)], ids=str
 )
 def test_corrected_minimums_seldom_err(cell: Cell) -> None:
-    """A target equal to the true mean is neither passed nor failed in more than about 5 % of 200 studies."""
-    found = mean_tally(cell, 200, 22)
-    assert found.coverage >= 0.90
-    assert max(found.wrong_pass, found.wrong_fail) <= 20
+    """A target equal to the true mean is neither passed nor failed in more than about 5 % of 80 studies."""
+    found = mean_tally(cell, 80, 22)
+    assert found.coverage >= 0.875
+    assert max(found.wrong_pass, found.wrong_fail) <= 10
 
 
 def test_a_kinder_judge_decides_half_of_the_studies_alone_and_few_with_labels() -> None:

@@ -6,6 +6,7 @@ import random
 from math import sqrt
 
 import pytest
+from each_case import each_case
 
 from merilo.stats.correction import ppi_mean
 
@@ -40,7 +41,7 @@ def test_a_smaller_alpha_gives_a_wider_interval() -> None:
     assert low < narrow_low < narrow_high < high
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("gold", "judge", "many", "alpha", "says"),
     [
         ([1, 0], [1], [1, 0], 0.05, "got 2 and 1"),

@@ -6,6 +6,7 @@ from math import inf, isnan
 
 import numpy as np
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
@@ -36,7 +37,7 @@ def test_the_normal_distribution() -> None:
     assert isnan(normal_quantile(1.5))
 
 
-@pytest.mark.parametrize("freedom", FREEDOMS)
+@each_case("freedom", FREEDOMS)
 def test_student_s_t(freedom: float) -> None:
     """Tails and quantiles, from half a degree of freedom to ten millions."""
     for t in (-40.0, -10.0, -4.5, -2.0, -0.5, 0.0, 0.7, 3.0):
@@ -46,7 +47,7 @@ def test_student_s_t(freedom: float) -> None:
     assert student_quantile(freedom, 0.5) == 0
 
 
-@pytest.mark.parametrize("shape", [0.25, 0.5, 1, 2.5, 9.5, 20, 499.5, 5e4, 5e5])
+@each_case("shape", [0.25, 0.5, 1, 2.5, 9.5, 20, 499.5, 5e4, 5e5])
 def test_the_gamma_distribution(shape: float) -> None:
     """Quantiles from 1e-15 to 1 - 1e-15."""
     for p in (1e-15, 1e-8, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-8, 1 - 1e-15):

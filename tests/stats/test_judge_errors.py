@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from each_case import each_case
 from simulated_decisions import UNIT, Cell, drawn, systems
 
 from merilo.stats import judge_error_difference
@@ -104,7 +105,7 @@ def true_difference(cell: Cell) -> float:
     return one - two
 
 
-@pytest.mark.parametrize(
+@each_case(
     "cell",
     [
         Cell("0/1", "fair", 40),
@@ -114,7 +115,6 @@ def true_difference(cell: Cell) -> float:
         Cell("5 contexts", "kinder", 40, clusters=60),
         Cell("graded", "fair", 40, clusters=20),
     ],
-    ids=str,
 )
 def test_intervals_of_40_labelled_pairs_cover(cell: Cell) -> None:
     """In 400 studies the 95 % interval covers the true error difference in at least 93 %."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from robust import bell_mccaffrey
@@ -159,9 +160,7 @@ def test_shares_in_clusters_stay_in_range() -> None:
     assert found.interval.ends == pytest.approx(known, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("clusters", "told", "remark"), [(5, False, ""), (6, True, "only 6"), (19, True, "only 19"), (20, True, "")]
-)
+@each_case(("clusters", "told", "remark"), [(5, False, ""), (6, True, "only 6"), (19, True, "only 19"), (20, True, "")])
 def test_few_clusters(clusters: int, told: bool, remark: str) -> None:
     """Fewer than 6 clusters: cannot tell; up to 19 it is said beside the interval."""
     names = [place % clusters for place in range(300)]
@@ -211,7 +210,7 @@ def test_samples_without_contexts_do_not_count() -> None:
     assert found.value == pytest.approx(4 / 9)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "span", "note"),
     [
         ([], UNIT, "cannot tell from 0 scored samples"),
@@ -238,7 +237,7 @@ def test_equal_scores_have_a_width() -> None:
         assert found.error is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "says"),
     [
         ({"values": [0.5, float("nan")]}, "finite"),
@@ -297,8 +296,8 @@ def test_a_ratio_streams_to_the_interval_that_it_has(rows: list[tuple[int, int, 
     assert len(running.clusters[0]) <= (31 if clustered else 0)
 
 
-@pytest.mark.parametrize("size", [201, 1_000])
-@pytest.mark.parametrize("top", [0, 1, 2])
+@each_case("size", [201, 1_000])
+@each_case("top", [0, 1, 2])
 def test_many_equal_ratios_stream_to_wilson(size: int, top: int) -> None:
     """Where every sample has the same ratio the interval still has a width."""
     running = RunningRatio(UNIT)

@@ -7,9 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from sklearn.calibration import _SigmoidCalibration
-from sklearn.metrics import balanced_accuracy_score
-from sklearn.metrics import log_loss as reference_log_loss
+from each_case import each_case
 
 from merilo.stats.platt import LogisticCurve, balanced_accuracy, best_threshold, fit_curve, log_loss
 
@@ -22,9 +20,11 @@ def sample(count: int, scale: float, shift: float, seed: int) -> tuple[list[floa
     return scores, [draw.random() < curve.probability(score) for score in scores]
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (0.3, -2.0), (3.0, 4.0), (-0.5, 1.0)])
+@each_case(("scale", "shift"), [(1.0, 0.0), (0.3, -2.0), (3.0, 4.0), (-0.5, 1.0)])
 def test_the_curve_is_that_of_scikit_learn(scale: float, shift: float) -> None:
     """Scale and shift equal scikit-learn's sigmoid calibration, which has the same targets and the other sign."""
+    from sklearn.calibration import _SigmoidCalibration
+
     scores, labels = sample(400, scale, shift, 1)
     found = fit_curve(scores, labels)
     reference = _SigmoidCalibration().fit(np.array(scores), np.array(labels, int))
@@ -64,6 +64,9 @@ def test_probabilities_do_not_overflow() -> None:
 
 def test_losses_are_those_of_scikit_learn() -> None:
     """Log loss and balanced accuracy equal the reference."""
+    from sklearn.metrics import balanced_accuracy_score
+    from sklearn.metrics import log_loss as reference_log_loss
+
     scores, labels = sample(200, 1.0, 0.5, 3)
     found = [LogisticCurve(0.7, 0.1).probability(score) for score in scores]
     assert log_loss(found, labels) == pytest.approx(reference_log_loss(labels, found))
@@ -71,7 +74,7 @@ def test_losses_are_those_of_scikit_learn() -> None:
     assert balanced_accuracy(decisions, labels) == pytest.approx(balanced_accuracy_score(labels, decisions))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_case("seed", range(5))
 def test_no_threshold_is_better(seed: int) -> None:
     """The threshold is the best of all, by trying each probability."""
     scores, labels = sample(60, 0.4, 0.2, seed)

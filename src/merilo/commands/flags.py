@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Unanswered
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 ColumnFields = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable."),
@@ -29,7 +28,7 @@ AcrossData = Annotated[
     typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
 ]
 JudgeOnly = Annotated[
-    bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.")
+    bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.", hidden=True)
 ]
 Markdown = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write Markdown for a comment; - for standard output.")

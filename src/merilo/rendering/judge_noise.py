@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from merilo.rendering.page import Tone
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import number
-from merilo.results.judge_noise import judge_noise
+from merilo.results.basis import judge_noise
 
 if TYPE_CHECKING:
     from merilo.rendering.page import Page

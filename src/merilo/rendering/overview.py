@@ -33,10 +33,8 @@ from merilo.rendering.wording import (
     percent,
     span,
 )
-from merilo.results.basis import BY_JUDGE
-from merilo.results.judge_noise import judge_noise, noise_record
-from merilo.runs.unread import unread_metrics
-from merilo.runs.weak import weak_metrics
+from merilo.results.basis import BY_JUDGE, judge_noise, noise_record
+from merilo.runs.weak import unread_metrics, weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -12,7 +12,7 @@ from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import STOPPED, count, number, span
 from merilo.results.sample_detail import SampleDetail
-from merilo.runs.worst import metric_to_inspect, worst_scores
+from merilo.runs.metric_names import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

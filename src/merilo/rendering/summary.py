@@ -14,8 +14,8 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
 from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import count, number, span
+from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.run import open_store
-from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from merilo.runs.manifest import Aggregate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from merilo.stats.sums import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Iterable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -103,36 +103,3 @@ def _bounded(
     part = 0.0 if mean is None else mean * (scored / (scored + missing))
     ends = [part + end * (missing / (scored + missing)) if missing else part for end in span]
     return (ends[0] if isfinite(ends[0]) else None, ends[1] if isfinite(ends[1]) else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """The samples that two runs have in common."""
-
-    first: tuple[int, ...]
-    """Positions in the first run, in its order."""
-    second: tuple[int, ...]
-    """The same samples' positions in the second run."""
-    only_first: tuple[int, ...]
-    only_second: tuple[int, ...]
-
-
-def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> Alignment:
-    """Pair samples by id. Raises ValueError if a run has an id twice."""
-    places, known = _places(second), _places(first)
-    common = [(place, places[name]) for place, name in enumerate(first) if name in places]
-    return Alignment(
-        first=tuple(left for left, _ in common),
-        second=tuple(right for _, right in common),
-        only_first=tuple(place for place, name in enumerate(first) if name not in places),
-        only_second=tuple(place for place, name in enumerate(second) if name not in known),
-    )
-
-
-def _places(ids: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Return the position of each id."""
-    found = {name: place for place, name in enumerate(ids)}
-    if len(found) != len(ids):
-        twice = next(name for place, name in enumerate(ids) if found[name] != place)
-        raise ValueError(f"Duplicate sample id {twice!r} in one run; make the ids unique.")
-    return found

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from labelled_run import Row, by_grade, fill_in, grade_of, judged_run, says_statements
 
-import merilo
-from merilo import api
-from merilo.commands.calibrate.run import calibrate_run
-from merilo.commands.calibrate.text import calibrated_page, calibrated_record
+from merilo.commands.calibrate.run import label_agreement
+from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
-from merilo.errors import UsageError
+from merilo.errors import DataError, UsageError
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.relevance import Relevance
 
@@ -20,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from merilo.commands.calibrate.run import Calibrated
+    import merilo
+    from merilo.commands.calibrate.run import LabelledRun
     from merilo.judging.questions import Question
 
 METRIC = "context_relevance"
@@ -71,28 +70,20 @@ def labels(runs: tuple[merilo.Run, merilo.Run], tmp_path_factory: pytest.TempPat
     return fill_in(path, by_grade)
 
 
-@pytest.fixture(scope="module")
-def pair_labels(runs: tuple[merilo.Run, merilo.Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every sample of the pair."""
-    path = tmp_path_factory.mktemp("labels") / "pair.jsonl"
-    label_run(runs[0], path, samples=SAMPLES, other=runs[1])
-    return fill_in(path, by_grade)
-
-
-def by(found: Calibrated, field: str) -> dict[str | None, Row]:
+def by(found: LabelledRun, field: str) -> dict[str | None, Row]:
     """The JSON objects of the groups of one field."""
-    groups = calibrated_record(found)["metrics"][METRIC]["agreement"]["relevance"]["by"][field]
+    groups = people_record(found)["metrics"][METRIC]["agreement"]["relevance"]["by"][field]
     return {each["group"]: each for each in groups}
 
 
-def words(found: Calibrated) -> str:
+def words(found: LabelledRun) -> str:
     """The page in one line."""
-    return " ".join(str(calibrated_page(found, 80)).split())
+    return " ".join(str(people_page(found, 80)).split())
 
 
 def test_the_language_in_which_the_judge_errs_is_told(runs: Sequence[merilo.Run], labels: Path) -> None:
     """All 20 German contexts without help were called helpful, and no English one."""
-    found = calibrate_run(runs[0], labels, by=["language"])
+    found = label_agreement(runs[0], labels, by=["language"])
     groups = by(found, "language")
     assert (groups["de"]["no"], groups["de"]["no_found"], groups["de"]["specificity"]["value"]) == (20, 0, 0.0)
     assert (groups["en"]["no"], groups["en"]["no_found"], groups["en"]["specificity"]["value"]) == (40, 40, 1.0)
@@ -104,7 +95,7 @@ def test_the_language_in_which_the_judge_errs_is_told(runs: Sequence[merilo.Run]
 
 def test_length_is_split_at_the_median_of_the_judged_contexts(runs: Sequence[merilo.Run], labels: Path) -> None:
     """The German contexts are the long ones; the split is at the median length over the items."""
-    groups = by(calibrate_run(runs[0], labels, by=["length"]), "length")
+    groups = by(label_agreement(runs[0], labels, by=["length"]), "length")
     short, long = sorted(groups, key=lambda name: str(name).startswith("over"))
     assert str(short).startswith("up to ")
     assert str(long).startswith("over ")
@@ -115,7 +106,7 @@ def test_length_is_split_at_the_median_of_the_judged_contexts(runs: Sequence[mer
 
 def test_any_metadata_key_makes_groups_and_samples_without_it_are_one(runs: Sequence[merilo.Run], labels: Path) -> None:
     """Options may be combined; a number is shown as JSON writes it."""
-    found = calibrate_run(runs[0], labels, by=["source", "team", "doc"])
+    found = label_agreement(runs[0], labels, by=["source", "team", "doc"])
     assert {name: each["items"] for name, each in by(found, "source").items()} == {"news": 60, "wiki": 60}
     assert {name: each["items"] for name, each in by(found, "team").items()} == {"one": 80, None: 40}
     assert by(found, "doc")["7"]["items"] == 4
@@ -125,43 +116,31 @@ def test_any_metadata_key_makes_groups_and_samples_without_it_are_one(runs: Sequ
 
 def test_small_groups_are_counted_and_have_no_rate(runs: Sequence[merilo.Run], labels: Path) -> None:
     """Each document has two labels of a kind."""
-    group = by(calibrate_run(runs[0], labels, by=["doc"]), "doc")["7"]
+    group = by(label_agreement(runs[0], labels, by=["doc"]), "doc")["7"]
     assert (group["yes"], group["no"], group["sensitivity"]["value"]) == (2, 2, None)
     assert group["sensitivity"]["note"] == "too few"
 
 
 def test_clusters_hold_within_groups(runs: Sequence[merilo.Run], labels: Path) -> None:
     """Two sources as the only clusters cannot give an interval, but give a rate."""
-    group = by(calibrate_run(runs[0], labels, by=["language"], cluster="source"), "language")["en"]
+    group = by(label_agreement(runs[0], labels, by=["language"], cluster="source"), "language")["en"]
     assert group["specificity"]["value"] == 1.0
     assert group["specificity"]["interval"] is None
     assert "2 clusters" in group["specificity"]["note"]
 
 
-def test_systems_of_a_labelled_pair_are_compared(runs: Sequence[merilo.Run], pair_labels: Path) -> None:
-    """The judge errs on the first system only; naming the other run is enough."""
-    found = calibrate_run(runs[0], pair_labels, other=runs[1])
-    groups = by(found, "system")
-    assert (groups["a"]["no"], groups["a"]["no_found"]) == (60, 40)
-    assert (groups["b"]["no"], groups["b"]["no_found"]) == (60, 60)
-    again = by(api.calibrate(runs[1], pair_labels, other=runs[0], by=["system"]), "system")
-    assert again == groups
-
-
 def test_wrong_use_is_a_sentence(runs: Sequence[merilo.Run], labels: Path) -> None:
-    """An unknown field lists the possible ones; systems need another run and labels of both."""
+    """An unknown field lists the possible ones; another run needs labels of its own samples."""
     with pytest.raises(UsageError, match=r"no labelled sample has the field 'site'\. Possible: .*doc, source, team"):
-        calibrate_run(runs[0], labels, by=["site"])
-    with pytest.raises(UsageError, match="Name the other one"):
-        calibrate_run(runs[0], labels, by=["system"])
-    with pytest.raises(UsageError, match="None of the labels is of both runs"):
-        calibrate_run(runs[0], labels, other=runs[1])
+        label_agreement(runs[0], labels, by=["site"])
+    with pytest.raises(DataError, match=r"None of the .* labels fits"):
+        label_agreement(runs[0], labels, other=runs[1])
 
 
 def test_without_fields_nothing_is_added(runs: Sequence[merilo.Run], labels: Path) -> None:
     """JSON and page are as before."""
-    found = calibrate_run(runs[0], labels)
-    assert "by" not in calibrated_record(found)["metrics"][METRIC]["agreement"]["relevance"]
+    found = label_agreement(runs[0], labels)
+    assert "by" not in people_record(found)["metrics"][METRIC]["agreement"]["relevance"]
     assert "Errors by" not in words(found)
 
 
@@ -174,7 +153,7 @@ def test_the_response_counts_if_no_context_is_judged(tmp_path: Path) -> None:
     run = judged_run(tmp_path / "run", data, ["answer_relevancy"], says)
     label_run(run, tmp_path / "t.jsonl", samples=30)
     fill_in(tmp_path / "t.jsonl", lambda _: "yes")
-    record = calibrated_record(calibrate_run(run, tmp_path / "t.jsonl", by=["length"]))
+    record = people_record(label_agreement(run, tmp_path / "t.jsonl", by=["length"]))
     (agreement,) = record["metrics"]["answer_relevancy"]["agreement"].values()
     assert {each["group"]: each["yes"] for each in agreement["by"]["length"]} == {
         "up to 13 characters": 20,
@@ -188,7 +167,7 @@ def test_labels_that_are_values_have_no_groups(tmp_path: Path) -> None:
     run = judged_run(tmp_path / "run", rows("B")[:30], [metric], errs_in_german)
     label_run(run, tmp_path / "t.jsonl", metric=metric, samples=30)
     fill_in(tmp_path / "t.jsonl", lambda _: 0.5)
-    found = calibrate_run(run, tmp_path / "t.jsonl", by=["language", "source"])
+    found = label_agreement(run, tmp_path / "t.jsonl", by=["language", "source"])
     assert "There are no rates by group" in words(found)
 
 

@@ -27,11 +27,10 @@ from labelled_run import (
 from seals import seal_again
 
 import merilo
-from merilo.commands.calibrate.attached_labels import LABELS, corrected_of
-from merilo.commands.calibrate.correction import correction_of, match
-from merilo.commands.calibrate.human_labels import read_people
-from merilo.commands.calibrate.run import calibrate_run
-from merilo.commands.calibrate.text import calibrated_page, calibrated_record
+from merilo.commands.calibrate.correction import corrected_of, correction_of, match
+from merilo.commands.calibrate.human_labels import LABELS, read_people
+from merilo.commands.calibrate.run import label_agreement
+from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import Unit, unsealed
 from merilo.commands.report.run import report_run
@@ -75,7 +74,7 @@ def labels(run: merilo.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_label_of_every_sample_gives_the_mean_of_people(run: merilo.Run, tmp_path: Path) -> None:
     """With all contexts of all samples labelled the estimate of people is their own mean, the corrected one nearly."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=120, items=9)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
     correction = found.metrics["context_relevance"].correction
     assert correction.human.value == pytest.approx(true_mean(ROWS), abs=1e-12)
     assert correction.corrected.value == pytest.approx(true_mean(ROWS), abs=1e-3)  # trust differs a little by fold
@@ -84,7 +83,7 @@ def test_every_label_of_every_sample_gives_the_mean_of_people(run: merilo.Run, t
 
 def test_the_corrected_estimate_is_reported_among_three(run: merilo.Run, labels: Path) -> None:
     """The mean by the judge, by the labels alone, and the corrected one, which is reported, with the reason."""
-    found = calibrate_run(run, labels).metrics["context_relevance"]
+    found = label_agreement(run, labels).metrics["context_relevance"]
     assert found.correction.reported is Reported.CORRECTED
     assert found.correction.reason.startswith("The corrected estimate is reported whenever it has an interval")
     low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
@@ -94,7 +93,7 @@ def test_the_corrected_estimate_is_reported_among_three(run: merilo.Run, labels:
 
 def test_labels_serve_every_metric_of_the_same_questions(run: merilo.Run, labels: Path) -> None:
     """Grades of contexts correct both forms of context relevance that are sums over contexts, and no other metric."""
-    found = calibrate_run(run, labels)
+    found = label_agreement(run, labels)
     assert [*found.metrics] == ["context_relevance", "context_relevance(unit=context)"]
     assert found.metrics["context_relevance(unit=context)"].drawn_for == "context_relevance"
 
@@ -111,13 +110,13 @@ def test_a_metric_that_the_labels_do_not_decide_is_refused_by_name(
 ) -> None:
     """The sentence says why, and how to draw tasks for it."""
     with pytest.raises(UsageError, match=says):
-        calibrate_run(run, labels, metrics=[metric])
+        label_agreement(run, labels, metrics=[metric])
 
 
 def test_rank_metrics_are_computed_anew_from_whole_samples(run: merilo.Run, tmp_path: Path) -> None:
     """People's value of a sample is the metric's own formula over people's grades."""
     label_run(run, tmp_path / "t.jsonl", metric=PRECISION, samples=120)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=[PRECISION])
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=[PRECISION])
     values = [average_precision([grade_of(text) > 0 for text in row["retrieved_contexts"]]) for row in ROWS]
     assert found.metrics[PRECISION].correction.human.value == pytest.approx(sum(values) / len(values), abs=1e-12)
 
@@ -127,7 +126,7 @@ def test_a_whole_sample_with_a_gap_is_left_out_and_told(run: merilo.Run, tmp_pat
     label_run(run, tmp_path / "t.jsonl", metric=PRECISION, samples=30)
     first = read_tasks(tmp_path / "t.jsonl")[0]["task"]
     fill_in(tmp_path / "t.jsonl", lambda task: None if task["task"] == first else by_grade(task))
-    found = calibrate_run(run, tmp_path / "t.jsonl", metrics=[PRECISION])
+    found = label_agreement(run, tmp_path / "t.jsonl", metrics=[PRECISION])
     assert found.metrics[PRECISION].correction.labelled == 29
     assert "1 labelled sample left out: this metric needs a label of every item" in found.metrics[PRECISION].remarks[0]
     assert found.remarks == ("1 of 150 tasks has no label; merilo treats the others as representative.",)
@@ -138,7 +137,7 @@ def test_a_value_that_people_give_is_taken_as_it_is(run: merilo.Run, tmp_path: P
     metric = "context_relevance(unit=sentence)"
     label_run(run, tmp_path / "t.jsonl", metric=metric, samples=30)
     given = iter(["0,5", "2", "much", *["0.25"] * 27])
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: next(given)), metrics=[metric]).metrics[metric]
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", lambda _: next(given)), metrics=[metric]).metrics[metric]
     assert found.unit is Unit.VALUE
     assert found.correction.labelled == 28
     assert found.correction.human.value == pytest.approx((0.5 + 27 * 0.25) / 28)
@@ -151,7 +150,7 @@ def test_samples_without_a_question_count_as_the_rule_says(tmp_path: Path) -> No
     """A quarter of the samples retrieved nothing: faithfulness is 0 there for judge and people alike."""
     run = judged_run(tmp_path / "run", STATEMENT_ROWS, ["faithfulness"], says_statements)
     label_run(run, tmp_path / "t.jsonl", samples=24)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: "yes"))
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", lambda _: "yes"))
     correction = found.metrics["faithfulness"].correction
     assert correction.labelled == 24
     assert correction.human.value == pytest.approx(0.75)
@@ -160,17 +159,17 @@ def test_samples_without_a_question_count_as_the_rule_says(tmp_path: Path) -> No
 def test_csv_from_a_spreadsheet_gives_the_same(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
     """Saved with semicolons and without the mark, the numbers are those of JSON Lines."""
     label_run(run, tmp_path / "t.csv", metric="context_relevance", samples=40)
-    one = calibrate_run(run, fill_in_csv(tmp_path / "t.csv", by_grade))
+    one = label_agreement(run, fill_in_csv(tmp_path / "t.csv", by_grade))
     assert (
         one.metrics["context_relevance"].correction
-        == calibrate_run(run, labels).metrics["context_relevance"].correction
+        == label_agreement(run, labels).metrics["context_relevance"].correction
     )
 
 
 def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Path, tmp_path: Path) -> None:
     """Tasks of a uniform draw are valid for a second judge, who agrees with the annotators fully."""
     other = judged_run(tmp_path / "run", ROWS, ["context_relevance"], strict)
-    found = calibrate_run(other, labels).metrics["context_relevance"]
+    found = label_agreement(other, labels).metrics["context_relevance"]
     assert found.correction.reported is Reported.CORRECTED
     assert found.correction.corrected.value == pytest.approx(true_mean(ROWS), abs=0.01)
     (agreement,) = found.agreement
@@ -182,7 +181,7 @@ def test_labels_of_another_run_are_refused(labels: Path, tmp_path: Path) -> None
     """Over other samples nothing can be matched, and the sentence says what to do."""
     other = judged_run(tmp_path / "run", contexts_rows(20, seed=9), ["context_relevance"])
     with pytest.raises(DataError, match=r"None of the 120 labels fits .*drawn from a run over other data"):
-        calibrate_run(other, labels)
+        label_agreement(other, labels)
 
 
 def test_statements_of_another_judge_match_nothing_and_that_is_said(tmp_path: Path) -> None:
@@ -197,7 +196,7 @@ def test_statements_of_another_judge_match_nothing_and_that_is_said(tmp_path: Pa
         return said
 
     other = judged_run(tmp_path / "b", STATEMENT_ROWS, ["faithfulness"], cuts)
-    found = calibrate_run(other, fill_in(tmp_path / "t.jsonl", lambda _: "yes")).metrics["faithfulness"]
+    found = label_agreement(other, fill_in(tmp_path / "t.jsonl", lambda _: "yes")).metrics["faithfulness"]
     assert found.correction.reported is Reported.NOTHING
     assert "36 labels left out: this run's judge was not asked these questions" in found.remarks[0]
 
@@ -205,15 +204,15 @@ def test_statements_of_another_judge_match_nothing_and_that_is_said(tmp_path: Pa
 def test_tasks_without_a_label_are_refused(run: merilo.Run, tmp_path: Path) -> None:
     """The sentence says how to have them asked."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=12)
-    with pytest.raises(DataError, match=r"None of the 36 tasks has a label yet.*--ask"):
-        calibrate_run(run, tmp_path / "t.jsonl")
+    with pytest.raises(DataError, match=r"None of the 36 tasks has a label yet.*merilo label FILE"):
+        label_agreement(run, tmp_path / "t.jsonl")
 
 
 def test_labels_that_were_not_asked_for_are_told(run: merilo.Run, tmp_path: Path) -> None:
     """`maybe` is no grade: it is left out with its line, and the others count."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=20)
     given = iter(["maybe", " 2.0 ", *["1"] * 58])
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: next(given))).metrics["context_relevance"]
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", lambda _: next(given))).metrics["context_relevance"]
     assert found.labels == 59
     assert "t.jsonl, line 1: expected 0 or 1 or 2, got 'maybe'." in found.remarks[0]
 
@@ -224,7 +223,7 @@ def test_what_is_reported_depends_on_how_many_are_labelled(
 ) -> None:
     """Nothing below 10 samples, then the corrected mean."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=samples, items=9)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
     assert found.metrics["context_relevance"].correction.reported is reported
     assert found.has_estimate is (reported is not Reported.NOTHING)
 
@@ -237,7 +236,7 @@ def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
         fill_in(path, by_grade, annotator="ann")
     files = [tmp_path / f"{name}.jsonl" for name in "abc"]
     drawn = {task["user_input"] for path in files[:2] for task in read_tasks(path)}
-    found = calibrate_run(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
+    found = label_agreement(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
     assert found.correction.labelled == len(drawn) > 12
     assert "36 labels not used: from another call of merilo label" in found.remarks[0]
 
@@ -247,7 +246,7 @@ def test_draws_by_verdict_are_corrected_by_verdict(tmp_path: Path) -> None:
     rows = contexts_rows(300, contexts=2)
     run = judged_run(tmp_path / "run", rows, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=90, stratify=True)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"]
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"]
     low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
     assert low < true_mean(rows) < high
     assert found.stratified
@@ -259,7 +258,7 @@ def test_tickets_of_equal_halves_are_estimated_by_verdict(tmp_path: Path) -> Non
     rows = contexts_rows(150, contexts=1, seed=3)
     run = judged_run(tmp_path / "run", rows, ["context_relevance"])
     path = FILES / "stratified-0.1.0.jsonl"
-    found = calibrate_run(run, path).metrics["context_relevance"]
+    found = label_agreement(run, path).metrics["context_relevance"]
     assert (found.correction.labelled, found.stratified) == (30, True)
     scores = read_scores(run, metrics=["context_relevance"])
     judged = dict(zip(scores.ids, scores.columns["context_relevance"].values.tolist(), strict=True))
@@ -279,7 +278,7 @@ def test_tickets_of_equal_halves_are_estimated_by_verdict(tmp_path: Path) -> Non
 
 def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run, labels: Path) -> None:
     """Grades have a weighted kappa; the cut at 1 has rates, kappa, AC1 and, with probabilities, AUROC."""
-    (found,) = calibrate_run(run, labels).metrics["context_relevance"].agreement
+    (found,) = label_agreement(run, labels).metrics["context_relevance"].agreement
     assert found.grades is not None
     assert found.yes_or_no is not None
     assert found.items == 120
@@ -293,12 +292,12 @@ def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run,
 def test_one_class_only_gives_rates_and_no_kappa(run: merilo.Run, tmp_path: Path) -> None:
     """Where people said one thing only there is nothing that chance could be measured by, and the page says so."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=20)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: 0), metrics=["context_relevance"])
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", lambda _: 0), metrics=["context_relevance"])
     (agreement,) = found.metrics["context_relevance"].agreement
     assert agreement.yes_or_no is not None
     assert agreement.yes_or_no.kappa.value is None
     assert agreement.yes_or_no.specificity.value is not None
-    assert "All human labels are equal, so there are rates and no kappa." in str(calibrated_page(found, 100))
+    assert "All human labels are equal, so there are rates and no kappa." in str(people_page(found, 100))
 
 
 def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
@@ -306,14 +305,14 @@ def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) 
     other = fill_in(
         labels, lambda task: min(2, by_grade(task) + ("luck 3" in task["context"])), out=tmp_path / "o.jsonl"
     )
-    found = calibrate_run(run, [labels, other]).metrics["context_relevance"]
+    found = label_agreement(run, [labels, other]).metrics["context_relevance"]
     (agreement,) = found.agreement
     assert agreement.disputed > 0
     assert agreement.annotators is not None
     assert (agreement.annotators.items, agreement.annotators.ratings) == (120, 240)
     assert agreement.annotators.alpha.value is not None
-    alone = calibrate_run(run, labels).metrics["context_relevance"].correction.human.value
-    added = calibrate_run(run, other).metrics["context_relevance"].correction.human.value
+    alone = label_agreement(run, labels).metrics["context_relevance"].correction.human.value
+    added = label_agreement(run, other).metrics["context_relevance"].correction.human.value
     assert alone is not None
     assert added is not None
     assert found.correction.human.value == pytest.approx((alone + added) / 2)
@@ -324,7 +323,7 @@ def test_rates_are_corrected_by_rogan_and_gladen_too(tmp_path: Path) -> None:
     rows = contexts_rows(200, contexts=1)
     run = judged_run(tmp_path / "run", rows, ["context_relevance(unit=context)"])
     label_run(run, tmp_path / "t.jsonl", samples=80)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance(unit=context)"]
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance(unit=context)"]
     assert found.rate is not None
     assert found.rate.interval.ends is not None
     truth = sum(grade_of(row["retrieved_contexts"][0]) > 0 for row in rows) / len(rows)
@@ -333,7 +332,7 @@ def test_rates_are_corrected_by_rogan_and_gladen_too(tmp_path: Path) -> None:
 
 def test_means_have_no_rogan_gladen(run: merilo.Run, labels: Path) -> None:
     """A mean of grades is no rate."""
-    assert calibrate_run(run, labels).metrics["context_relevance"].rate is None
+    assert label_agreement(run, labels).metrics["context_relevance"].rate is None
 
 
 def test_clusters_are_the_units_where_samples_belong_together(tmp_path: Path) -> None:
@@ -341,7 +340,9 @@ def test_clusters_are_the_units_where_samples_belong_together(tmp_path: Path) ->
     rows = [dict(row, metadata={"document": f"d{at // 4}"}) for at, row in enumerate(ROWS)]
     run = judged_run(tmp_path / "run", rows, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=60)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), cluster="document").metrics["context_relevance"]
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), cluster="document").metrics[
+        "context_relevance"
+    ]
     assert found.correction.raw.clusters == 30
     assert found.agreement[0].yes_or_no is not None
     assert found.agreement[0].yes_or_no.clusters <= 30
@@ -351,7 +352,7 @@ def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> 
     """They come back without the file, give the same corrections, and are replaced by those attached later."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     assert corrected_of(run) == {}
-    found = calibrate_run(run, labels, attach=True)
+    found = label_agreement(run, labels, attach=True)
     assert corrected_of(run) == {"context_relevance": found.metrics["context_relevance"].correction}
     assert set(json.loads((run.path / LABELS).read_text(encoding="utf-8").splitlines()[0])) == {
         "task",
@@ -360,7 +361,7 @@ def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> 
         "ticket",
     }
     label_run(run, tmp_path / "few.jsonl", samples=5)
-    calibrate_run(run, fill_in(tmp_path / "few.jsonl", by_grade), attach=True)
+    label_agreement(run, fill_in(tmp_path / "few.jsonl", by_grade), attach=True)
     assert corrected_of(run)["context_relevance"].labelled == 5
 
 
@@ -370,7 +371,7 @@ def test_labels_of_another_metric_stay_attached(tmp_path: Path) -> None:
     texts = list(run.manifest.metrics)
     for at, text in enumerate(texts):
         label_run(run, tmp_path / f"{at}.jsonl", metric=text, samples=20 + at)
-        found = calibrate_run(run, fill_in(tmp_path / f"{at}.jsonl", by_grade), metrics=[text], attach=True)
+        found = label_agreement(run, fill_in(tmp_path / f"{at}.jsonl", by_grade), metrics=[text], attach=True)
     assert any(remark.startswith("Earlier labels remain: ") for remark in found.remarks)
     assert [corrected_of(run)[text].labelled for text in texts] == [20, 21]
 
@@ -380,7 +381,7 @@ def test_corrected_means_lie_within_their_bounds(labels: Path, tmp_path: Path) -
     rows = [*ROWS[:-2], *({**row, "retrieved_contexts": []} for row in ROWS[-2:])]
     run = judged_run(tmp_path / "run", rows, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=40)
-    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"].correction
+    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"].correction
     own = run.metrics["context_relevance"]
     assert own.undefined == 2
     assert own.mean is not None
@@ -398,7 +399,7 @@ def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels:
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     remark = "not judge error"
     assert remark in " ".join(str(overview_page(run, 100)).split())
-    calibrate_run(run, labels, attach=True)
+    label_agreement(run, labels, attach=True)
     corrections = corrected_of(run)
     estimate = corrections["context_relevance"].corrected
     page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
@@ -415,7 +416,7 @@ def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels:
 
 def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -> None:
     """Where only some means are corrected, the sentence says in which intervals the judge's error is."""
-    found = calibrate_run(run, labels)
+    found = label_agreement(run, labels)
     corrections = {text: each.correction for text, each in found.metrics.items()}
     page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
     assert "Only those of context_relevance, context_relevance(unit=context) also cover judge error" in page
@@ -432,7 +433,7 @@ def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:
 
 def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Path) -> None:
     """Every number of the page is in the JSON, by metric."""
-    record = calibrated_record(calibrate_run(run, labels))
+    record = people_record(label_agreement(run, labels))
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     metric = record["metrics"]["context_relevance"]
     assert metric["reported"] == "corrected"
@@ -441,12 +442,6 @@ def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Pat
     assert {"kappa", "ac1", "accuracy", "sensitivity", "specificity", "auroc", "grades"} <= set(
         metric["agreement"]["relevance"]
     )
-
-
-def test_a_level_that_is_none_is_refused(run: merilo.Run, labels: Path) -> None:
-    """95 is no level; 0.95 is."""
-    with pytest.raises(UsageError, match=r"write 0\.95"):
-        calibrate_run(run, labels, level=95)
 
 
 def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: merilo.Run, tmp_path: Path) -> None:
@@ -479,7 +474,7 @@ def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(label
         return merilo.Failure(FailureKind.REFUSED, "It will not.") if hard else said
 
     other = judged_run(tmp_path / "run", ROWS, ["context_relevance"], silent)  # type: ignore[arg-type]  # or a Failure
-    found = calibrate_run(other, labels)
+    found = label_agreement(other, labels)
     correction = found.metrics["context_relevance"].correction
     assert correction.reported is Reported.NOTHING
     assert correction.estimate is correction.human.value is correction.corrected.value is None
@@ -488,7 +483,7 @@ def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(label
         in correction.reason
     )
     assert found.has_estimate is False
-    assert correction.reason.split(";")[0] in " ".join(str(calibrated_page(found, 300)).split())
+    assert correction.reason.split(";")[0] in " ".join(str(people_page(found, 300)).split())
     assert found.metrics["context_relevance"].agreement[0].items > 100
 
 
@@ -504,7 +499,7 @@ def test_as_many_other_samples_are_another_population(tmp_path: Path) -> None:
         return judged_run(tmp_path / hard[-2], ROWS, ["context_relevance"], answer)  # type: ignore[arg-type]  # as above
 
     label_run(without("What is 3?"), tmp_path / "t.jsonl", samples=40)
-    found = calibrate_run(without("What is 5?"), fill_in(tmp_path / "t.jsonl", by_grade))
+    found = label_agreement(without("What is 5?"), fill_in(tmp_path / "t.jsonl", by_grade))
     assert "but this run has 119 others" in found.metrics["context_relevance"].correction.reason
 
 
@@ -512,7 +507,7 @@ def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tm
     """The summary keeps the judge's own mean and says why the labels do not correct it any more."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=40)
-    calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), attach=True)
+    label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), attach=True)
     lines = run.path / "outcomes.jsonl"
     first, rest = lines.read_text(encoding="utf-8").split("\n", 1)
     record = json.loads(first)
@@ -533,6 +528,6 @@ def test_tickets_without_a_mark_of_their_population_are_read(run: merilo.Run, la
         task["ticket"], task["task"] = old.sealed(), old.task
     path = tmp_path / "old.jsonl"
     path.write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
-    one, other = (calibrate_run(run, each).metrics["context_relevance"].correction for each in (labels, path))
+    one, other = (label_agreement(run, each).metrics["context_relevance"].correction for each in (labels, path))
     assert other.reported is Reported.CORRECTED
     assert other.estimate == one.estimate

@@ -1,4 +1,4 @@
-"""`merilo compare`, and `merilo show --html`."""
+"""`merilo compare` from the command line."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ true difference that 80 % of such comparisons show.
 Next
   merilo show runs/new --sample q0
   merilo show runs/old --sample q0
-  merilo label runs/new runs/old --metric context_relevance -o labels.jsonl --ask
-  merilo compare runs/new runs/old --html comparison.html
+  merilo label runs/new runs/old --metric context_relevance
+  merilo report runs/new runs/old
 """
 
 
@@ -107,16 +107,12 @@ def test_a_comparison_as_json(two: Here) -> None:
 
 
 def test_files_for_others(two: Here) -> None:
-    """--html and --markdown write files and say so; `--markdown -` prints nothing else."""
-    done = two.merilo("compare", "runs/new", "runs/old", "--html", "c.html", "--markdown", "c.md")
-    written, _, following = done.stdout.partition("\nNext\n")
-    assert written.endswith("\n\nsaved in c.html\nsaved in c.md\n")
-    assert "--html" not in following
-    page = (two.path / "c.html").read_text(encoding="utf-8")
-    assert page.startswith("<!doctype html>")
-    assert page.count('<mark dir="auto">The river is 120 km long.</mark>') == 7
+    """--markdown writes a file, the report is one command away; `--markdown -` prints nothing else."""
+    done = two.merilo("compare", "runs/new", "runs/old", "--markdown", "c.md")
+    assert "merilo report runs/new runs/old" in done.stdout.partition("\nNext\n")[2]
     two.merilo("report", "runs/new", "runs/old", "-o", "report.html")
-    assert (two.path / "report.html").read_text(encoding="utf-8") == page
+    page = (two.path / "report.html").read_text(encoding="utf-8")
+    assert page.count('<mark dir="auto">The river is 120 km long.</mark>') == 7
     text = (two.path / "c.md").read_text(encoding="utf-8")
     assert "| `context_relevance` | 0.700 | 0.000 | +0.700 | +0.333 to +1.000 | `new is better` |" in text
     assert text.count("<details>") == 5
@@ -128,7 +124,7 @@ def test_files_for_others(two: Here) -> None:
 def test_equal_runs_give_equal_bytes(two: Here) -> None:
     """Nothing on a page depends on the time or on chance."""
     for path in ("1.html", "2.html"):
-        two.merilo("compare", "runs/new", "runs/old", "--html", path)
+        two.merilo("report", "runs/new", "runs/old", "-o", path)
     assert (two.path / "1.html").read_bytes() == (two.path / "2.html").read_bytes()
 
 
@@ -153,7 +149,6 @@ def test_another_judge_is_refused(two: Here) -> None:
         (("runs/new", "runs/old", "--level", "95"), "write 0.95 for 95 %"),
         (("runs/new", "runs/old", "--undefined", "best"), "undefined must be drop or worst"),
         (("runs/new", "runs/old", "--primary", "faithfulness"), "its metrics: context_relevance."),
-        (("runs/new", "runs/old", "--html", "none/c.html"), "Cannot write none/c.html"),
     ],
 )
 def test_wrong_use(two: Here, arguments: tuple[str, ...], message: str) -> None:
@@ -161,19 +156,3 @@ def test_wrong_use(two: Here, arguments: tuple[str, ...], message: str) -> None:
     done = two.merilo("compare", *arguments)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
-
-
-def test_a_run_as_a_page(two: Here) -> None:
-    """`show --html` writes the page of `merilo report` with every sample, also if only the worst ones are printed."""
-    done = two.merilo("show", "runs/new", "--html", "run.html")
-    assert done.stdout.endswith("  saved in run.html\n")
-    page = (two.path / "run.html").read_bytes()
-    two.merilo("report", "runs/new", "-o", "report.html")
-    assert (two.path / "report.html").read_bytes() == page
-    two.merilo("show", "runs/new", "--html", "run.html", "--worst", "1", "--metric", "context_relevance")
-    assert (two.path / "run.html").read_bytes() == page
-    assert page.count(b"<article") == 10
-    refused = two.merilo("show", "runs/new", "--html", "run.html", "--sample", "q1")
-    assert refused.returncode == 2
-    assert two.json("show", "runs/new", "--html", "json.html")["samples"] == 10
-    assert (two.path / "json.html").exists()

@@ -9,11 +9,11 @@ import pytest
 from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
 
 import merilo
-from merilo.commands.calibrate.attached_labels import attach_file
-from merilo.commands.compare.judge_errors import kinder_notes, kinder_to
+from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row as Compared
+from merilo.commands.compare.result import kinder_notes
 from merilo.commands.label.run import label_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
@@ -143,7 +143,7 @@ def test_kindness_follows_the_direction_of_the_metric(
     """Where lower is better, a lower score is a favour."""
     errors = ErrorDifference(0.1, 0.02, 0.08 if ends is None or ends[1] > 0 else -0.08, Interval(ends), 40)
     row = Compared("m", 1, higher, comparison=None, errors=errors)  # type: ignore[arg-type]  # not read here
-    assert kinder_to(row) == favoured
+    assert row.kinder_to == favoured
     notes = kinder_notes([row], ("a", "b"))
     assert bool(notes) == bool(says)
     if notes:

@@ -12,11 +12,9 @@ from seals import seal_again
 
 import merilo
 from merilo import api
-from merilo.commands.compare.html import comparison_table
 from merilo.commands.compare.markdown import comparison_markdown
-from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.record import comparison_record, comparison_table
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.compare.text import comparison_page
 from merilo.commands.compare.wording import readings
 from merilo.commands.report.comparison_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError
@@ -385,15 +383,6 @@ def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Pa
     assert "without the correction for 2 metrics; with it, the difference must be larger" in said(both)
     assert "It is that of a single test" in " ".join(str(both).split())
     assert "single test" not in str(alone).partition("Statistics")[2]
-
-
-def test_what_was_written_stands_above_what_is_next(tmp_path: Path) -> None:
-    """A file that was just written is no advice, and a static page is not advised beside itself."""
-    found = compare_runs([graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 1))])
-    text = str(comparison_page(found, 80, files=["c.html"], html=True))
-    assert 0 < text.index("saved in c.html") < text.index("Next")
-    assert "--html" not in text
-    assert "--html" in str(comparison_page(found, 80, files=["c.md"]))
 
 
 # -- metrics and samples ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import merilo
 from merilo.cli import app
-from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.export.qrels import pool_qrels
 from merilo.commands.label.run import label_run
 from merilo.data.span_evidence import load_judged

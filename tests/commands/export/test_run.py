@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
-from merilo.commands.export.run import export_run
-from merilo.commands.export.xlsx import MAX_CHARACTERS, fitting, legal
+from merilo.commands.export.run import MAX_CHARACTERS, export_run, fitting, legal
 from merilo.data.csv_escaping import escaped, plain
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind

@@ -9,7 +9,7 @@ import pytest
 
 import merilo
 from merilo.commands.gate.suite import suite_from, suite_of
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -83,9 +83,8 @@ def test_labels_correct_a_share(tmp_path: Path) -> None:
     assert found.metrics[INVENTED].mean == 0
     assert merilo.gate(found, maximums={INVENTED: 0.1}).verdict == "pass"
     tasks = tmp_path / "tasks.jsonl"
-    from merilo.api import label
 
-    label(found, tasks, metric=INVENTED, samples=SAMPLES)
+    merilo.label(found, metric=INVENTED, number=SAMPLES, out=tasks)
     lines = [json.loads(line) for line in tasks.read_text("utf-8").splitlines()]
     for line in lines:
         lure = "lure" in line["contexts"]
@@ -96,7 +95,7 @@ def test_labels_correct_a_share(tmp_path: Path) -> None:
         if "statement" in line and line["label"] not in line["labels"]:
             line["label"] = "not_stated" if lure else "supported"
     tasks.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    merilo.calibrate(found, tasks, attach=True)
+    merilo.label(found, labels=tasks)
     gated = merilo.gate(merilo.Run.open(found.path), maximums={INVENTED: 0.1})
     assert gated.verdict == "fail"
     (gate,) = gated.gates

@@ -1,4 +1,4 @@
-"""`merilo gate`, as users run it."""
+"""`merilo gate` and the pilots of `merilo plan`, as users run them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_page_says_what_would_decide(gated: Here) -> None:
     (gate,) = gated.json(*words, "0.02")["gates"]
     assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded." in text
     assert gate["deciding"] == []
-    needed = int(text.split("use more samples. About ")[1].split()[0].replace(",", ""))
+    needed = int(text.split(": About ")[1].split()[0].replace(",", ""))
     assert needed > SAMPLES
     assert "Limits cover sampling of questions, not judge error." in text
 

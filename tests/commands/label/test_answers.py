@@ -15,8 +15,8 @@ import pytest
 from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, read_tasks, says_statements
 
 from merilo.commands.calibrate.human_labels import read_people
-from merilo.commands.label import answers
-from merilo.commands.label.answers import MAX_BYTES, answers_file, store_answer
+from merilo.commands.label import page
+from merilo.commands.label.page import MAX_BYTES, answers_file, store_answer
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import RunError, UsageError
@@ -188,7 +188,7 @@ def test_a_file_of_answers_is_created_once(tasks: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(TaskFile, "copy", meanwhile)
     # Each process has its own lock; this one plays two.
-    monkeypatch.setattr(answers, "_WRITING", nullcontext())
+    monkeypatch.setattr(page, "_WRITING", nullcontext())
     assert store_answer(tasks, sent(annotator="ann", task=second, label="no")) == {first: "yes", second: "no"}
 
 

@@ -14,10 +14,9 @@ from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, contexts_rows, grade_of, judged_run, read_tasks, says_statements
 
 import merilo
-from merilo.commands.calibrate.attached_labels import corrected_of
-from merilo.commands.calibrate.run import calibrate_run
-from merilo.commands.label.answers import answers_file, store_answer
-from merilo.commands.label.page import label_page
+from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.run import label_agreement
+from merilo.commands.label.page import answers_file, label_page, store_answer
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import UsageError
@@ -136,14 +135,14 @@ def test_ten_answers_by_keyboard_reload_undo_and_attach(
     answer_rightly(browser)
     answer_rightly(browser)
     browser.wait("document.querySelector('h1').textContent === 'All 12 tasks answered'")
-    assert "merilo calibrate RUN --labels labels-ann.jsonl --attach" in browser.run("document.body.innerText")
+    assert "merilo label RUN --labels labels-ann.jsonl" in browser.run("document.body.innerText")
     assert browser.errors() == []
     path = downloaded(browser, tmp_path / "got", "labels-ann.jsonl")
     assert [(each["label"], each["annotator"]) for each in read_tasks(path)] == [
         (str(grade_of(each["context"])), "ann") for each in read_tasks(path)
     ]
     assert len(TaskFile(path).tasks) == 12
-    calibrate_run(run, path, attach=True)
+    label_agreement(run, path, attach=True)
     corrected = corrected_of(merilo.Run.open(run.path))[METRIC]
     assert (corrected.labelled, corrected.estimate is not None) == (12, True)
 

@@ -1,4 +1,4 @@
-"""`merilo label` and `merilo calibrate` as people use them, the form in a real pseudo-terminal."""
+"""`merilo label` as people use it, the form in a real pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Typist:
 @pytest.fixture
 def tasks(run: Here) -> Here:
     """A run and the four tasks of its `faithfulness`, in tasks.jsonl."""
-    done = run.merilo("label", "out", "--metric", "faithfulness", "--sample", "4", "-o", "tasks.jsonl")
+    done = run.merilo("label", "out", "--metric", "faithfulness", "--number", "4", "-o", "tasks.jsonl")
     assert done.returncode == 0, done.stderr
     return run
 
@@ -101,8 +101,8 @@ def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
     """The page says what was drawn, of how many, with which seed, and what to type next; --json says it in fields."""
     done = run.merilo("label", "out", "--metric", "context_relevance", "-o", "t.csv", "--seed", "3")
     assert "3 tasks for context_relevance: 2 of 2 scored samples, drawn uniformly (seed 3)." in done.stdout
-    assert "label t.csv --ask" in done.stdout
-    assert "calibrate out --labels t.csv" in done.stdout
+    assert "label t.csv\n" in done.stdout
+    assert "label out --labels t.csv" in done.stdout
     found = run.json("label", "out", "--metric", "context_relevance", "-o", "t.jsonl")
     assert found["unit"] == "items"
     assert (found["tasks"], found["samples"], found["scored_samples"]) == (3, 2, 2)
@@ -111,12 +111,13 @@ def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("out",), "Name a new file for the tasks"),
-        (("data.jsonl", "-o", "t.jsonl"), "Expected a run directory, got the file data.jsonl."),
-        (("out", "--ask"), "To draw tasks from out and label them, name a new file"),
-        (("data.jsonl", "--ask", "--json"), "leave out --json"),
-        (("data.jsonl", "--ask"), "No task to label in data.jsonl."),
-        (("none.jsonl", "--ask"), "No such file: none.jsonl."),
+        (("out", "--json"), "leave out --json, or name a file for the tasks"),
+        (("data.jsonl", "-o", "t.jsonl"), "The tasks are in data.jsonl; leave out --out"),
+        (("data.jsonl",), "No task to label in data.jsonl."),
+        (("none.jsonl",), "No such file: none.jsonl."),
+        (("none",), "Not a run directory: none"),
+        (("out", "--labels", "t.jsonl", "--html", "t.html"), "leave out --out, --html and --until"),
+        (("out", "--until", "compare", "--html", "t.html"), "leave out --out, --html and --json"),
         (("out", "-o", "t.parquet", "--metric", "faithfulness"), "A file of tasks ends in .jsonl or .csv"),
         (("out", "-o", "t.jsonl"), "name one with --metric"),
     ],
@@ -130,7 +131,7 @@ def test_wrong_use_has_a_sentence(run: Here, arguments: tuple[str, ...], says: s
 
 def test_the_form_asks_keeps_each_label_and_ends(tasks: Here) -> None:
     """An answer is in the file before the next task is shown; at the end the form says how many are labelled."""
-    with typist(tasks, "tasks.jsonl", "--ask", "--annotator", "ann") as person:
+    with typist(tasks, "tasks.jsonl", "--annotator", "ann") as person:
         shown = person.wait_for("> ")
         assert "Task 1 of 4, 0 labelled" in shown
         assert "Do these texts support the statement?" in shown
@@ -152,7 +153,7 @@ def test_the_form_asks_keeps_each_label_and_ends(tasks: Here) -> None:
 
 def test_the_form_goes_back_skips_and_quits(tasks: Here) -> None:
     """`b` shows the task before with its label, Enter keeps it, `s` leaves a task for later, `q` ends."""
-    with typist(tasks, "tasks.jsonl", "--ask") as person:
+    with typist(tasks, "tasks.jsonl") as person:
         person.wait_for("> ")
         person.type(b"y\n")
         person.wait_for("> ")
@@ -170,20 +171,20 @@ def test_the_form_goes_back_skips_and_quits(tasks: Here) -> None:
 
 def test_the_form_goes_on_where_it_was(tasks: Here) -> None:
     """A second call begins with the first task that has no label; the end of input is as good as q."""
-    with typist(tasks, "tasks.jsonl", "--ask") as person:
+    with typist(tasks, "tasks.jsonl") as person:
         person.wait_for("> ")
         person.type(b"y\n")
         person.wait_for("> ")
         person.type(CTRL_D)
         assert person.end() == 0
-    with typist(tasks, "tasks.jsonl", "--ask") as person:
+    with typist(tasks, "tasks.jsonl") as person:
         assert "Task 2 of 4, 1 labelled" in person.wait_for("> ")
 
 
 @pytest.mark.parametrize("how", ["kill", "ctrl-c"])
 def test_whatever_ends_the_form_the_labels_are_there(tasks: Here, how: str) -> None:
     """Killed between two tasks, or stopped by Ctrl-C, it leaves a whole file with every answer given."""
-    with typist(tasks, "tasks.jsonl", "--ask") as person:
+    with typist(tasks, "tasks.jsonl") as person:
         person.wait_for("> ")
         person.type(b"y\n")
         person.wait_for("> ")
@@ -200,10 +201,10 @@ def test_whatever_ends_the_form_the_labels_are_there(tasks: Here, how: str) -> N
 def test_the_form_fills_in_csv_and_pipes_do_too(run: Here) -> None:
     """Without a terminal the answers may come from a pipe."""
     run.merilo("label", "out", "--metric", "context_relevance", "-o", "t.csv")
-    done = run.merilo("label", "t.csv", "--ask", stdin="0\n2\n1\n")
+    done = run.merilo("label", "t.csv", stdin="0\n2\n1\n")
     assert done.returncode == 0
     assert "3 of 3 tasks labelled." in done.stdout
-    found = run.json("calibrate", "out", "--labels", "t.csv")
+    found = run.json("label", "out", "--labels", "t.csv")
     assert found["metrics"]["context_relevance"]["labels"] == 3
 
 
@@ -212,10 +213,10 @@ def test_the_form_takes_numbers_where_a_value_is_asked_for(run: Here) -> None:
     run.write("judge.jsonl", [{"kind": "relevance", "verdict": {"grade": 1, "evidence": [0]}}])
     metric = "context_relevance(unit=sentence)"
     run.merilo("run", "data.jsonl", "--judge", "scripted:judge.jsonl", "--metrics", metric, "--out", "s")
-    run.merilo("label", "s", "-o", "s.csv", "--sample", "2")
-    done = run.merilo("label", "s.csv", "--ask", stdin="2\nmuch\n0,5\n1\n")
+    run.merilo("label", "s", "-o", "s.csv", "--number", "2")
+    done = run.merilo("label", "s.csv", stdin="2\nmuch\n0,5\n1\n")
     assert done.stdout.count("Type a number from 0 to 1, or s, b, q.") == 2
-    assert run.json("calibrate", "s", "--labels", "s.csv")["metrics"][metric]["people"]["value"] == 0.75
+    assert run.json("label", "s", "--labels", "s.csv")["metrics"][metric]["people"]["value"] == 0.75
 
 
 def test_what_others_wrote_cannot_steer_the_terminal(run: Here) -> None:
@@ -227,7 +228,7 @@ def test_what_others_wrote_cannot_steer_the_terminal(run: Here) -> None:
         "run", "hostile.jsonl", "--judge", "scripted:judge.jsonl", "--metrics", "context_relevance", "--out", "h"
     )
     run.merilo("label", "h", "-o", "h.jsonl")
-    with typist(run, "h.jsonl", "--ask") as person:
+    with typist(run, "h.jsonl") as person:
         shown = person.wait_for("> ")
         assert "\x1b[2J" not in shown
         assert "\\x1b[2J\\x07" in shown
@@ -236,36 +237,46 @@ def test_what_others_wrote_cannot_steer_the_terminal(run: Here) -> None:
 
 def test_too_few_labels_are_no_estimate_and_exit_3(tasks: Here) -> None:
     """Four labels of three samples report nothing; the page says so and how many are needed."""
-    tasks.merilo("label", "tasks.jsonl", "--ask", stdin="y\nn\ny\nn\n")
-    done = tasks.merilo("calibrate", "out", "--labels", "tasks.jsonl")
+    tasks.merilo("label", "tasks.jsonl", stdin="y\nn\ny\nn\n")
+    done = tasks.merilo("label", "out", "--labels", "tasks.jsonl")
     assert done.returncode == 3
     assert "judge alone" in done.stdout
     assert "Nothing is reported" in done.stdout
     assert "at least 10 labelled" in done.stdout
 
 
-def test_calibrate_says_what_is_wrong(tasks: Here) -> None:
-    """No file, no label, a file of the other kind and an unknown metric each have a sentence, with exit code 2."""
+def test_labels_that_cannot_be_used_have_a_sentence(tasks: Here) -> None:
+    """No label, a file of the other kind and an unknown metric each have a sentence, with exit code 2."""
     for arguments, says in (
-        ((), "No labels given. Add --labels FILE"),
         (("--labels", "tasks.jsonl"), "None of the 4 tasks has a label yet"),
         (("--labels", "data.jsonl"), "No task in data.jsonl."),
     ):
-        done = tasks.merilo("calibrate", "out", *arguments)
+        done = tasks.merilo("label", "out", *arguments)
         assert done.returncode == 2
         assert says in done.stderr
-    tasks.merilo("label", "tasks.jsonl", "--ask", stdin="y\n")
-    done = tasks.merilo("calibrate", "out", "--labels", "tasks.jsonl", "--metric", "faithfulnes")
+    tasks.merilo("label", "tasks.jsonl", stdin="y\n")
+    done = tasks.merilo("label", "out", "--labels", "tasks.jsonl", "--metric", "faithfulnes")
     assert "did you mean faithfulness" in done.stderr
 
 
 def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
-    """--attach leaves labels.jsonl with the run."""
-    tasks.merilo("label", "tasks.jsonl", "--ask", stdin="y\n")
-    done = tasks.merilo("calibrate", "out", "--labels", "tasks.jsonl", "--attach")
+    """--labels leaves labels.jsonl with the run, and `show --people` compares the judge with them."""
+    tasks.merilo("label", "tasks.jsonl", stdin="y\n")
+    done = tasks.merilo("label", "out", "--labels", "tasks.jsonl")
     assert "The labels are stored with the run" in done.stdout
     assert Path(tasks.path / "out" / "labels.jsonl").is_file()
     shown = tasks.merilo("show", "out")
     assert "Human labels" in shown.stdout
     assert "at least 10 labelled samples are needed" in " ".join(shown.stdout.split())
     assert tasks.json("show", "out")["metrics"]["faithfulness"]["correction"]["reported"] == "nothing"
+    assert "Judge and human labels" in tasks.merilo("show", "out", "--people").stdout
+    again = tasks.json("show", "out", "--people")["metrics"]["faithfulness"]
+    assert again == tasks.json("label", "out", "--labels", "tasks.jsonl")["metrics"]["faithfulness"]
+
+
+def test_people_are_shown_if_there_are_labels(run: Here) -> None:
+    """Without labels the message says how to give some; `--by` needs `--people`."""
+    for words, says in ((("--people",), "Label some: merilo label out."), (("--by", "source"), "add --people")):
+        done = run.merilo("show", "out", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert says in done.stderr

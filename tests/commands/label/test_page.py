@@ -14,8 +14,8 @@ from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, by_grade, contexts_rows, fill_in, judged_run, says_statements
 
 import merilo
-from merilo.commands.calibrate.attached_labels import attach_file, labels_of
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.human_labels import attach_file, labels_of
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.cli import label
 from merilo.commands.label.page import label_page
 from merilo.commands.label.run import label_run
@@ -189,7 +189,7 @@ def test_filled_in_records_correct_the_run(tmp_path: Path) -> None:
         records = data_of(page_of(run))["records"]
         path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
         files.append(fill_in(path, by_grade, annotator=name))
-    found = calibrate_run(run, files).metrics[METRIC]
+    found = label_agreement(run, files).metrics[METRIC]
     assert found.correction.labelled == 40
     assert found.agreement[0].annotators is not None
     assert found.agreement[0].disputed == 0
@@ -222,32 +222,28 @@ def test_labels_of_another_annotator_remain(tmp_path: Path) -> None:
 def test_pages_are_written_from_a_run_and_from_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--html writes the page of a draw, also without its file, or of an existing file; own guidelines come first."""
+    """--html writes the page of a draw, also without its file, or of an existing file."""
     monkeypatch.chdir(tmp_path)
     judged_run(tmp_path / "out", contexts_rows(6), [METRIC])
-    (tmp_path / "g.txt").write_text("Ours <first>.\n\n Ours second. \n", encoding="utf-8")
     capsys.readouterr()
-    label("out", output="t.jsonl", sample=4, html="a.html", guidelines="g.txt")
+    label("out", out="t.jsonl", number=4, html="a.html")
     shown = capsys.readouterr().out
     assert "Open a.html in a browser" in shown
-    assert "calibrate out --labels labels-NAME.jsonl --attach" in shown
-    label("out", sample=4, html="b.html", json=True)
+    assert "label out --labels labels-NAME.jsonl" in shown
+    label("out", number=4, html="b.html", json=True)
     assert json.loads(capsys.readouterr().out)["html"] == "b.html"
     label("t.jsonl", html="c.html", json=True)
     assert json.loads(capsys.readouterr().out) == {"file": "t.jsonl", "html": "c.html", "tasks": 12}
     data = [data_of((tmp_path / name).read_text(encoding="utf-8")) for name in ("a.html", "b.html", "c.html")]
     assert len({each["digest"] for each in data}) == 1
-    assert data[0]["guidelines"] == ["Ours <first>.", "Ours second.", *data[1]["guidelines"]]
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"html": "t.html", "ask": True}, "leave out --ask"),
-        ({"html": "t.html", "output": "t.jsonl"}, "leave out --output"),
+        ({"html": "t.html", "out": "t.jsonl"}, "leave out --out"),
         ({"html": "t.html"}, "No task to label in"),
-        ({"output": "t.jsonl", "guidelines": "g.txt"}, "add --html"),
-        ({}, "or --html tasks.html"),
+        ({"json": True}, "leave out --json"),
     ],
 )
 def test_wrong_options_have_a_sentence(tmp_path: Path, options: dict[str, Any], says: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections import Counter
@@ -14,17 +13,16 @@ from command_line import Here
 from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
 
 import merilo
-from merilo import api
-from merilo.commands.calibrate.attached_labels import attach_file, labels_of
-from merilo.commands.calibrate.run import calibrate_run
-from merilo.commands.calibrate.text import calibrated_page
+from merilo.commands.calibrate.human_labels import attach_file, labels_of
+from merilo.commands.calibrate.run import label_agreement
+from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.label.cli import label
-from merilo.commands.label.run import label_run
+from merilo.commands.label.run import label_run, tasks_file
 from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
@@ -219,7 +217,7 @@ def test_labels_of_one_run_correct_its_mean_and_no_difference(tmp_path: Path) ->
     first, second = pair(tmp_path, 40)
     label_run(first, tmp_path / "t.jsonl", samples=30)
     fill_in(tmp_path / "t.jsonl", by_grade)
-    calibrate_run(first, tmp_path / "t.jsonl", attach=True)
+    label_agreement(first, tmp_path / "t.jsonl", attach=True)
     found = merilo.compare(*open_again(first, second))
     assert found.by_judge_alone
     assert f"merilo label {first.path} {second.path}" in " ".join(found.notes)
@@ -306,7 +304,7 @@ def test_one_label_is_counted_in_the_singular(tmp_path: Path) -> None:
 
 
 def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Path) -> None:
-    """The command of an undecided gate with labels has another seed and file, so it asks for new labels."""
+    """The command of an undecided gate with labels has another seed, so it asks for new labels."""
     first, second = pair(tmp_path, 60)
     labelled(first, second, tmp_path / "t.jsonl", 20)
     (run, _) = open_again(first, second)
@@ -314,27 +312,27 @@ def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Pa
     assert mean is not None
     found = gate_run(run, Suite(minimums={METRIC: round(mean, 2)}))
     assert found.verdict is CANNOT_TELL
-    assert "--seed 20 -o labels-20.jsonl --ask" in str(gates_page(found, 200))
+    assert "--seed 20" in str(gates_page(found, 200))
 
 
 def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Labels of a pair correct the mean of a run only if they are attached to it: one command names both runs."""
     first, second = pair(tmp_path, 12)
     tasks = str(tmp_path / "t.jsonl")
-    label(str(first.path), str(second.path), output=tasks)
-    assert f"calibrate {first.path} {second.path} --labels {tasks} --attach" in capsys.readouterr().out
+    label(str(first.path), str(second.path), out=tasks)
+    assert f"label {first.path} {second.path} --labels {tasks}" in capsys.readouterr().out
     label(tasks, html=str(tmp_path / "t.html"))
-    assert "calibrate RUN OTHER --labels labels-NAME.jsonl --attach" in capsys.readouterr().out
+    assert "label RUN OTHER --labels labels-NAME.jsonl" in capsys.readouterr().out
 
 
 def test_attaching_to_a_pair_names_the_comparison_that_is_corrected(tmp_path: Path) -> None:
-    """The last sentence of `merilo calibrate A B --attach` names both runs."""
+    """The last sentence of `merilo label A B --labels FILE` names both runs."""
     first, second = pair(tmp_path, 12)
     label_run(first, path := tmp_path / "t.jsonl", other=second)
     fill_in(path, by_grade)
-    found = calibrate_run(first, path, attach=True, other=second)
+    found = label_agreement(first, path, attach=True, other=second)
     assert f"stored with both runs: merilo compare {first.path} {second.path}" in str(
-        calibrated_page(found, 1000, other=str(second.path))
+        people_page(found, 1000, other=str(second.path))
     )
 
 
@@ -345,7 +343,7 @@ def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> Non
     fill_in(path, by_grade)
     attach_file([str(first.path)], str(path))
     note = " ".join(merilo.compare(*open_again(first, second)).notes)
-    assert f"merilo label {first.path} {second.path} --metric {METRIC} -o FILE --ask" in note
+    assert f"merilo label {first.path} {second.path} --metric {METRIC}" in note
 
 
 def test_labelling_a_file_ends_with_how_to_attach_it(
@@ -356,8 +354,8 @@ def test_labelling_a_file_ends_with_how_to_attach_it(
     label_run(first, path := tmp_path / "t.jsonl")
     for typed, shown in (("q\n", False), ("0\nq\n", True)):
         monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-        label(str(path), ask=True)
-        assert (f"calibrate RUN --labels {path} --attach" in capsys.readouterr().out) is shown
+        label(str(path))
+        assert (f"label RUN --labels {path}" in capsys.readouterr().out) is shown
 
 
 def embedded(folder: Path, metrics: Sequence[str] = (METRIC,)) -> merilo.Run:
@@ -428,15 +426,15 @@ def test_holm_lets_one_narrow_failure_among_many_gates_undecided(tmp_path: Path)
 def test_one_command_draws_asks_resumes_and_attaches(tmp_path: Path) -> None:
     """Answers on standard input; quitting keeps them, and the same command goes on with the rest."""
     first, second = pair(tmp_path, 40, shared=0)
-    path = tmp_path / "t.jsonl"
-    arguments = ["label", str(first.path), str(second.path), "-o", str(path), "--sample", "20", "--ask"]
+    runs = [str(first.path), str(second.path)]
+    path = tasks_file(runs, label_run(first, samples=20, other=second))
+    arguments = ["label", *runs, "--number", "20"]
 
     def answer(count: int, last: str = "") -> subprocess.CompletedProcess[str]:
         left = [task for task in read_tasks(path) if not task["label"]]
         typed = [str(by_grade(task)) for task in left[:count]]
         return Here(tmp_path).merilo(*arguments, stdin="\n".join([*typed, last]) + "\n")
 
-    label_run(first, path, samples=20, other=second)
     assert answer(30, last="q").returncode == 0
     assert sum(bool(task["label"]) for task in read_tasks(path)) == 30
     done = answer(1_000)
@@ -448,24 +446,30 @@ def test_one_command_draws_asks_resumes_and_attaches(tmp_path: Path) -> None:
     assert found.metrics[METRIC].correction.labelled == 20
 
 
-def test_another_file_of_tasks_is_not_overwritten(tmp_path: Path) -> None:
-    """A file with the tasks of another seed is named, not resumed."""
+def test_another_draw_has_another_file(tmp_path: Path) -> None:
+    """The tasks of another seed are not mixed with earlier ones, and a named file with tasks is not overwritten."""
     first, second = pair(tmp_path, 20)
     path = tmp_path / "t.jsonl"
+    draws = [label_run(first, samples=10, seed=seed, other=second) for seed in (0, 1, 1)]
+    files = [tasks_file([first.path, second.path], each) for each in draws]
+    assert files[0] != files[1] == files[2]
+    assert files[0].name.startswith(f"{first.path.name}-{second.path.name}-{METRIC}-")
     label_run(first, path, samples=10, other=second)
-    before = path.read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="exists and may contain labels"):
-        label_run(first, path, samples=10, seed=1, other=second, resume=True)
-    assert path.read_text(encoding="utf-8") == before
-    assert json.loads(before.splitlines()[0])["label"] is None
+        label_run(first, path, samples=10, seed=1, other=second)
+    assert path.read_bytes() == files[0].read_bytes()
 
 
 def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
-    """`merilo.label(a, out, other=b)` writes what the command writes."""
+    """`merilo.label(a, b, out=...)` writes what the command writes, and `labels=` attaches to both runs."""
     first, second = pair(tmp_path, 20)
-    api.label(first, tmp_path / "one.jsonl", samples=10, other=second)
+    merilo.label(first, second, number=10, out=tmp_path / "one.jsonl", html=tmp_path / "one.html")
     label_run(first, tmp_path / "two.jsonl", samples=10, other=second)
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+    assert "System A, text 0-1" not in (tmp_path / "one.html").read_text(encoding="utf-8").split("<script")[0]
+    found = merilo.label(first, second, labels=fill_in(tmp_path / "one.jsonl", by_grade))
+    assert found.metrics[METRIC].correction.labelled == 10
+    assert [len(labels_of(each)) for each in open_again(first, second)] == [50, 50]
 
 
 # -- until decided -------------------------------------------------------------------------------------
@@ -474,11 +478,10 @@ def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
 def test_labels_stop_at_the_first_check_that_decides(tmp_path: Path) -> None:
     """A large difference is decided after 20 of 320 samples; later intervals have the same level."""
     first, second = pair(tmp_path, 320, lift=2, shared=0)
-    path = tmp_path / "t.jsonl"
     runs = [str(first.path), str(second.path)]
-    label_run(first, path, samples=320, other=second, sequential=True)
+    path = tasks_file(runs, label_run(first, samples=320, other=second, sequential=True))
     typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
-    arguments = ["label", *runs, "-o", str(path), "--ask", "--until-decided", "compare"]
+    arguments = ["label", *runs, "--until", "compare"]
     done = Here(tmp_path).merilo(*arguments, stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "b is better: decided by context_relevance." in done.stdout
@@ -493,10 +496,10 @@ def test_labels_stop_at_the_first_check_that_decides(tmp_path: Path) -> None:
 def test_labels_that_decide_nothing_end_with_the_last_task(tmp_path: Path) -> None:
     """Two equal systems are not decided by 30 samples, and the end says so."""
     first, second = pair(tmp_path, 30, lift=0, shared=0)
-    runs, path = [str(first.path), str(second.path)], tmp_path / "t.jsonl"
-    label_run(first, path, samples=30, other=second, sequential=True)
+    runs = [str(first.path), str(second.path)]
+    path = tasks_file(runs, label_run(first, samples=30, other=second, sequential=True))
     typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
-    arguments = ["label", *runs, "-o", str(path), "--ask", "--until-decided", "compare"]
+    arguments = ["label", *runs, "--until", "compare"]
     done = Here(tmp_path).merilo(*arguments, stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Not decided by the labels so far." in " ".join(done.stdout.split())
@@ -507,15 +510,13 @@ def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None
     first, second = pair(tmp_path, 120, shared=0)
     suite = tmp_path / "gates.toml"
     suite.write_text(f"[minimums]\n{METRIC} = 0.1\n", encoding="utf-8")
-    path = tmp_path / "t.jsonl"
-    label_run(first, path, samples=320, sequential=True)
+    path = tasks_file([first.path], label_run(first, samples=320, sequential=True))
     typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
-    options = ["-o", str(path), "--ask", "--until-decided", str(suite)]
-    done = Here(tmp_path).merilo("label", str(first.path), *options, stdin=typed)
+    done = Here(tmp_path).merilo("label", str(first.path), "--until", str(suite), stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "pass: context_relevance" in " ".join(done.stdout.split())
     assert sum(bool(task["label"]) for task in read_tasks(path)) == 20 * 3
-    wrong = Here(tmp_path).merilo("label", str(second.path), "-o", "u.jsonl", "--ask", "--until-decided", "compare")
+    wrong = Here(tmp_path).merilo("label", str(second.path), "--until", "compare")
     assert "needs two runs" in wrong.stderr
 
 
@@ -528,4 +529,7 @@ def test_the_draw_and_the_comparison_tell_how_many_labels_decide(tmp_path: Path)
     assert 5 < chances[0] < chances[1] <= 100
     labelled(first, second, tmp_path / "t.jsonl", 60)
     text = " ".join(str(compare_runs([first, second])).split())
-    assert "and one of 0.05 takes about" in text or "and one of 0.05 takes labels of more than" in text
+    assert (
+        "and one of 0.05 takes about" in text
+        or "and one of 0.05 takes more than these 300 questions, all labelled" in text
+    )

@@ -22,9 +22,9 @@ from server import JudgeServer, status
 import merilo
 from merilo.api import merge
 from merilo.cli import outcome
-from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
@@ -304,12 +304,12 @@ def test_only_an_equal_run_may_be_there(here: Path, tmp_path: Path) -> None:
     evaluated(tmp_path / "other", rows(2))
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "notes.txt").write_text("mine")
-    shutil.copytree(tmp_path / "files", tmp_path / "new.part")
+    shutil.copytree(tmp_path / "files", tmp_path / ".new.part")
     for name, message in (("other", "other results"), ("files", "other files"), ("new", "in the way")):
         with pytest.raises(RunError, match=message):
             merge(parts, tmp_path / name)
     assert (tmp_path / "files" / "notes.txt").read_text() == "mine"
-    assert (tmp_path / "new.part" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / ".new.part" / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert canonical(merge(parts, tmp_path / "empty")) == canonical(first)
 
@@ -350,7 +350,7 @@ def test_the_command_prints_the_summary_and_leaves_labels_out(
     """Labels of a shard were sampled from that shard, so they say nothing about all data; the command reports it."""
     parts = shards(tmp_path, rows(50), 2, metrics=["context_relevance"])
     label_run(parts[0], tmp_path / "labels.jsonl", samples=22)
-    calibrate_run(parts[0], fill_in(tmp_path / "labels.jsonl", lambda _: "1"), attach=True)
+    label_agreement(parts[0], fill_in(tmp_path / "labels.jsonl", lambda _: "1"), attach=True)
     assert outcome(["runs", "merge", *map(str, parts), "-o", str(tmp_path / "merged")]) == 0
     text = capsys.readouterr()
     assert "50 samples" in text.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_encoder import ENCODER, EXPECTED
@@ -22,7 +23,7 @@ def test_a_vector_is_the_encoders() -> None:
     np.testing.assert_allclose(EMBEDDER.vectors(TEXTS), expected, atol=2e-5)
 
 
-@pytest.mark.parametrize("text", [*TEXTS, LONG, "x" * 3_000])
+@each_case("text", [*TEXTS, LONG, "x" * 3_000])
 def test_every_text_has_a_vector_of_length_one(text: str) -> None:
     """Short, empty, long or one endless word: the vector has the length 1."""
     assert np.linalg.norm(EMBEDDER.vectors([text])[0]) == pytest.approx(1, abs=1e-5)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import TYPE_CHECKING
 
 import pytest
 from tiny_encoder import ENCODER, WEIGHTS
 
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoded, Encoder
-
-if TYPE_CHECKING:
-    from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.windows import Window
 
 
 class CountingEncoder(Encoder):

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_encoder import ENCODER, EXPECTED, PATH, READER, WEIGHTS, Alone, Pair
@@ -19,9 +20,6 @@ from merilo.errors import UsageError
 from merilo.judges.encoder.graphs import Graph
 from merilo.judges.encoder.model import MARKS, Encoded, Part
 from merilo.judges.encoder.windows import Window, windows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEAR = 2e-5
 QUIET = {"CI", "TF_BUILD", "GITHUB_ACTIONS", "ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS"}
@@ -55,7 +53,7 @@ def no_features(short: Encoded) -> np.ndarray:
     return np.zeros((len(short.ids), READER.features), dtype=np.float32)
 
 
-@pytest.mark.parametrize("expected", EXPECTED["encoded"], ids=TEXTS)
+@each_case("expected", EXPECTED["encoded"])
 def test_a_text_is_encoded_as_by_torch(expected: Alone) -> None:
     """Ids, token vectors behind the lower layers and the vector of the text are those of torch."""
     found = ENCODER.encode(expected["text"])
@@ -64,7 +62,7 @@ def test_a_text_is_encoded_as_by_torch(expected: Alone) -> None:
     np.testing.assert_allclose(found.pooled, expected["pooled"], atol=NEAR)
 
 
-@pytest.mark.parametrize("expected", EXPECTED["read"])
+@each_case("expected", EXPECTED["read"])
 def test_a_pair_is_read_as_by_torch(expected: Pair) -> None:
     """The logits of a pair are those of torch, and heads divide them in their order."""
     short, long = (ENCODER.encode(TEXTS[expected[side]]) for side in ("short", "long"))
@@ -74,7 +72,7 @@ def test_a_pair_is_read_as_by_torch(expected: Pair) -> None:
     assert np.concatenate(parts).tolist() == logits.tolist()
 
 
-@pytest.mark.parametrize("expected", EXPECTED["read"])
+@each_case("expected", EXPECTED["read"])
 def test_the_nearest_token_is_found(expected: Pair) -> None:
     """The first feature is each token's cosine with the nearest one of the long text; no token is near to nothing."""
     short, long = (ENCODER.encode(TEXTS[expected[side]]) for side in ("short", "long"))

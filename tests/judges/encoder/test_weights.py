@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from tiny_encoder import PATH, WEIGHTS
 from merilo.errors import DataError
 from merilo.judges.encoder.model import Encoder
 from merilo.judges.encoder.weights import Weights
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTENT = PATH.read_bytes()
 HEADER_BYTES = 8 + int.from_bytes(CONTENT[:8], "little")

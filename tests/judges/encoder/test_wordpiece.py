@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 import pytest
+from each_case import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ FROZEN: Frozen = json.loads((HERE / "wordpiece.json").read_text(encoding="ascii"
 WORDPIECE = WordPiece(FROZEN["vocabulary"])
 
 
-@pytest.mark.parametrize(("text", "ids"), FROZEN["texts"])
+@each_case(("text", "ids"), FROZEN["texts"])
 def test_the_ids_are_those_of_the_reference(text: str, ids: list[int]) -> None:
     """Texts of many languages, and hostile ones, have the ids that the reference gives."""
     assert WORDPIECE.ids(text) == ids

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.alce import METRICS, CitationPrecision, CitationRecall
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 SAMPLE = Sample(
     "s", user_input="q", retrieved_contexts=["It is old.", "It is big."], response="It is old [1]. It is big [9][2]."

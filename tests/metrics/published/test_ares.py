@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
+from scripted_replies import scripted
 
 from merilo.data.sample import Sample
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ares import METRICS, AnswerFaithfulness, ContextRelevance, label_in
 
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a")
 
 
-def replies(*texts: str) -> Any:
-    """Answers a plan's questions by these texts, one after another."""
-    left = list(texts)
-
-    def answer(question: Question[Any]) -> CompletionVerdict:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        return CompletionVerdict(left.pop(0))
-
-    return answer
-
-
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "label"),
     [
         ("[[Yes]]", True),
@@ -58,7 +45,7 @@ def test_sane_reading() -> None:
 
 def test_documents_are_averaged() -> None:
     """Each document is judged by itself; a reply without a label counts 0 and is counted as a failed extraction."""
-    outcome = drive(ContextRelevance().plan(SAMPLE), replies("[[Yes]]", "Yes"))
+    outcome = drive(ContextRelevance().plan(SAMPLE), scripted("[[Yes]]", "Yes"))
     assert isinstance(outcome, Score)
     assert outcome.value == 0.5
     assert outcome.counts == {"contexts": 2, "yes": 1, "extraction_failed": 1}
@@ -68,15 +55,15 @@ def test_documents_are_averaged() -> None:
 def test_unread_may_fail() -> None:
     """A reply without a label fails the sample where it may not be scored 0."""
     with pytest.raises(AskFailed, match="neither"):
-        drive(AnswerFaithfulness(unread_is_zero=False).plan(SAMPLE), replies("Yes", "[[Yes]]"))
+        drive(AnswerFaithfulness(unread_is_zero=False).plan(SAMPLE), scripted("Yes", "[[Yes]]"))
 
 
 def test_nothing_to_judge() -> None:
     """Without a document, and with blank texts where these are not asked about, there is no value."""
     bare = Sample("s", user_input="q", retrieved_contexts=[], response="a")
-    assert isinstance(drive(ContextRelevance().plan(bare), replies()), Undefined)
+    assert isinstance(drive(ContextRelevance().plan(bare), scripted()), Undefined)
     blank = Sample("s", user_input="q", retrieved_contexts=["one"], response=" ")
-    assert isinstance(drive(AnswerFaithfulness(ask_blank=False).plan(blank), replies()), Undefined)
+    assert isinstance(drive(AnswerFaithfulness(ask_blank=False).plan(blank), scripted()), Undefined)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 
-from merilo.judging.ask import AskFailed
+from merilo.judging.ask import Answer, AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import drive
 from merilo.metrics.published.asking import (
@@ -21,10 +23,6 @@ from merilo.metrics.published.asking import (
     UnreadableReply,
     UnrecoverableFault,
 )
-
-if TYPE_CHECKING:
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 LOST = Failure(FailureKind.UNREADABLE, "no reply")
 
@@ -67,7 +65,7 @@ def test_read_fails_and_try_read_returns_the_failure(text: str | Failure) -> Non
     assert isinstance(drive(Asker("ares").try_read(NUMBER, VALUES), Replies([text])), AskFailed)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("texts", "times", "value", "requests"),
     [(["x", "7"], 1, 7, 2), (["x", "y", "7"], 1, None, 2), (["x"], 0, None, 1), (["never", "7"], 3, None, 1)],
 )

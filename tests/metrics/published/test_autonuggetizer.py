@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
+from scripted_replies import scripted
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.autonuggetizer import METRICS, AllScore
 
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-
 NUGGETS = [{"text": "One.", "vital": True}, {"text": "Two.", "vital": False}, {"text": "Three.", "vital": True}]
 SAMPLE = Sample("s", user_input="q", response="r", metadata={"nuggets": NUGGETS})
 
 
-def replies(*texts: str, asked: list[Completion] | None = None) -> Any:
-    """Answers a plan's questions by these texts, one after another."""
-    left = list(texts)
-
-    def answer(question: Question[Any]) -> CompletionVerdict:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        if asked is not None:
-            asked.append(question)
-        return CompletionVerdict(left.pop(0))
-
-    return answer
-
-
 def score(metric: Any, *texts: str) -> Score:
     """The score after these replies."""
-    found = drive(metric.plan(SAMPLE), replies(*texts))
+    found = drive(metric.plan(SAMPLE), scripted(*texts))
     assert isinstance(found, Score), found
     return found
 
@@ -68,43 +53,40 @@ def test_flags_of_what_was_scored_anyway() -> None:
     assert len(score(AllScore(), '["support", "support"]').flags) == 1
     assert score(AllScore(), '["support", "yes", "no"]').flags == ("another label was taken as not_support",)
     with pytest.raises(AskFailed, match="2 labels for 3 nuggets"):
-        drive(AllScore(drop_unlabelled=False, tries=1).plan(SAMPLE), replies('["support", "support"]'))
+        drive(AllScore(drop_unlabelled=False, tries=1).plan(SAMPLE), scripted('["support", "support"]'))
 
 
 def test_an_unreadable_reply_is_requested_again() -> None:
     """The temperature is 0, then 0.2, each time a new draw, up to `tries` requests; then the outcome is Failed."""
-    asked: list[Completion] = []
-    answer = replies("?", "[1]", '["support", "support", "support"]', asked=asked)
+    answer = scripted("?", "[1]", '["support", "support", "support"]')
     outcome = drive(AllScore(tries=3).plan(SAMPLE), answer)
     assert isinstance(outcome, Score)
-    assert [(each.temperature, each.draw) for each in asked] == [(0, 0), (0.2, 0), (0.2, 1)]
+    assert [(each.temperature, each.draw) for each in answer.requests] == [(0, 0), (0.2, 0), (0.2, 1)]
     with pytest.raises(AskFailed, match="not a list of labels"):
-        drive(AllScore(tries=2).plan(SAMPLE), replies("?", "{}"))
+        drive(AllScore(tries=2).plan(SAMPLE), scripted("?", "{}"))
     with pytest.raises(UsageError, match="tries"):
         AllScore(tries=0)
 
 
-@pytest.mark.parametrize(
-    "reply", ["[" * 100_000, "(" * 5_000 + ")" * 5_000, "__import__('os')", "[1] * 10**9", "\0", ""]
-)
+@each_case("reply", ["[" * 100_000, "(" * 5_000 + ")" * 5_000, "__import__('os')", "[1] * 10**9", "\0", ""])
 def test_hostile_replies_are_unreadable(reply: str) -> None:
     """A reply is never run, and nesting, arithmetic or names make it unreadable."""
     with pytest.raises(AskFailed, match="not a list of labels"):
-        drive(AllScore(tries=1).plan(SAMPLE), replies(reply))
+        drive(AllScore(tries=1).plan(SAMPLE), scripted(reply))
 
 
 def test_nothing_to_count() -> None:
     """Without a vital nugget the vital score is 0, or undefined if the parameter says so; without nuggets undefined."""
     vital: Any = METRICS[2]
     okay = Sample("s", user_input="q", response="r", metadata={"nuggets": [NUGGETS[1]]})
-    zero = drive(vital().plan(okay), replies('["support"]'))
+    zero = drive(vital().plan(okay), scripted('["support"]'))
     assert isinstance(zero, Score)
     assert zero.value == 0
-    assert isinstance(drive(vital(nothing_is_zero=False).plan(okay), replies('["support"]')), Undefined)
-    assert isinstance(drive(AllScore().plan(Sample("s", user_input="q", response="r")), replies()), Undefined)
+    assert isinstance(drive(vital(nothing_is_zero=False).plan(okay), scripted('["support"]')), Undefined)
+    assert isinstance(drive(AllScore().plan(Sample("s", user_input="q", response="r")), scripted()), Undefined)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
+@each_case("metric", METRICS)
 def test_the_contract_is_met(metric: type[AllScore]) -> None:
     """Every variant meets the contract, with labels that depend on the texts alone."""
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from each_case import each_case
+from scripted_replies import NO_REPLY, Script
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.axion.metrics import METRICS
-from merilo.metrics.registry import metric_text, parse_metric, parse_recorded
+from merilo.metrics.registry import metric_text, parse_metric
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+    from merilo.judging.verdicts import Failure, Verdict
 
 LOST = "a judge call failed and was scored all the same"
 SHORT = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
-RAISE = "RAISE"
 
 FRANCE = Sample(
     "france",
@@ -39,25 +37,6 @@ FRANCE = Sample(
     response="Paris. It lies on the Seine.",
     reference="Paris is the capital. It has two million people.",
 )
-
-
-@dataclass
-class Replies:
-    """Replies in the order asked; RAISE is a request that fails, and none is left over in the end."""
-
-    left: list[Any]
-    asked: list[str] = field(default_factory=list)
-    filled: list[dict[str, str]] = field(default_factory=list)
-
-    def __call__(self, question: Question[Any]) -> Verdict | Failure:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        self.asked.append(question.rubric.removeprefix("en/published/axion/").removesuffix(".v1"))
-        self.filled.append(dict(zip(question.names, question.values, strict=True)))
-        reply = self.left.pop(0)
-        if reply == RAISE:
-            return Failure(FailureKind.PERMANENT, "it broke")
-        return CompletionVerdict(reply if isinstance(reply, str) else json.dumps(reply))
 
 
 def relevancy(*verdicts: str) -> dict[str, Any]:
@@ -82,9 +61,9 @@ def used(*flags: bool) -> dict[str, Any]:
 
 def outcome(text: str, *replies: Any, sample: Sample = FRANCE) -> Score | Undefined:
     """The outcome of a metric of axion for these replies, all of which it asks for."""
-    answer = Replies(list(replies))
+    answer = Script(list(replies))
     found = drive(parse_metric(f"axion:{text}").plan(sample), answer)
-    assert answer.left == []
+    assert answer.replies == []
     return found
 
 
@@ -96,9 +75,9 @@ def score(text: str, *replies: Any, sample: Sample = FRANCE) -> Score:
 
 def asked(text: str, *replies: Any, sample: Sample = FRANCE) -> list[str]:
     """The rubrics asked through, in order."""
-    answer = Replies(list(replies))
+    answer = Script(list(replies))
     drive(parse_metric(f"axion:{text}").plan(sample), answer)
-    return answer.asked
+    return answer.rubrics
 
 
 NOTHING = Sample("n", user_input="q?", retrieved_contexts=[], response="a.", reference="r.")
@@ -131,7 +110,7 @@ def test_no_verdict_at_all_scores_0() -> None:
 @pytest.mark.parametrize("name", ["contextual_relevancy", "contextual_ranking"])
 def test_a_failed_call_scores_0_with_a_flag(name: str) -> None:
     """One failed request makes the score 0, and the score says so."""
-    found = score(name, RAISE)
+    found = score(name, NO_REPLY)
     assert (found.value, found.flags) == (0.0, (LOST,))
 
 
@@ -144,10 +123,10 @@ def test_a_reply_of_another_form_is_a_failed_call(reply: Any) -> None:
 def test_a_failure_can_be_told_as_one() -> None:
     """With failure_scored=false a failed request is no number."""
     with pytest.raises(AskFailed):
-        outcome("contextual_relevancy(failure_scored=false)", RAISE)
+        outcome("contextual_relevancy(failure_scored=false)", NO_REPLY)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "contextual_relevancy",
@@ -191,14 +170,14 @@ def test_a_documented_holistic_mode_asks_one_question(verdict: str, value: float
     text = "contextual_relevancy(mode=holistic, mode_effect=documented)"
     found = score(text, {"verdict": verdict})
     assert (found.value, dict(found.counts)) == (value, {"contexts": 3, "judged": None, "relevant": None})
-    answer = Replies([{"verdict": verdict}])
+    answer = Script([{"verdict": verdict}])
     drive(parse_metric(f"axion:{text}").plan(FRANCE), answer)
     assert answer.filled[0]["context"] == "\n".join(context.text for context in FRANCE.contexts)
 
 
 def test_a_failed_holistic_call_scores_0() -> None:
     """The one question of the holistic mode may fail too: 0 with a flag."""
-    assert score("contextual_relevancy(mode=holistic, mode_effect=documented)", RAISE).flags == (LOST,)
+    assert score("contextual_relevancy(mode=holistic, mode_effect=documented)", NO_REPLY).flags == (LOST,)
 
 
 def test_ranking_and_relevancy_ask_the_equal_question() -> None:
@@ -232,7 +211,7 @@ def test_equal_contexts_are_asked_about_anew() -> None:
 
 def test_a_failed_sufficiency_scores_0() -> None:
     """A failed request on sufficiency is 0 with a flag, as if it was not enough."""
-    found = score("contextual_sufficiency", RAISE)
+    found = score("contextual_sufficiency", NO_REPLY)
     assert (found.value, found.flags) == (0.0, (LOST,))
 
 
@@ -245,8 +224,8 @@ def test_utilization_counts_relevant_contexts_only() -> None:
 
 def test_utilization_falls_back_context_by_context() -> None:
     """Where the batch on use fails, each context is asked about, and one that fails is not used."""
-    single = [{"is_utilized": True}, RAISE, {"is_utilized": True}]
-    found = score("contextual_utilization", relevancy("yes", "yes", "yes"), RAISE, *single)
+    single = [{"is_utilized": True}, NO_REPLY, {"is_utilized": True}]
+    found = score("contextual_utilization", relevancy("yes", "yes", "yes"), NO_REPLY, *single)
     assert (found.value, found.flags) == (2 / 3, (LOST,))
 
 
@@ -259,7 +238,7 @@ def test_force_granular_skips_the_batch() -> None:
 def test_without_fallback_a_failed_batch_is_a_failure() -> None:
     """With allow_fallback=false a failed batch on use leaves no number, as published."""
     with pytest.raises(AskFailed):
-        outcome("contextual_utilization(allow_fallback=false)", relevancy("yes", "no", "no"), RAISE)
+        outcome("contextual_utilization(allow_fallback=false)", relevancy("yes", "no", "no"), NO_REPLY)
 
 
 def test_the_shorter_list_decides_in_utilization() -> None:
@@ -306,7 +285,7 @@ def test_recall_refuses_a_flood_of_single_requests() -> None:
         outcome("contextual_recall(force_granular=true)", given(*map(str, range(500))))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "verdicts", "value"),
     [
         ("", ["Fully Supported", "Contradictory", "Contradictory"], 0.0),
@@ -330,7 +309,7 @@ def test_verdict_scores_may_be_a_mapping() -> None:
     assert parse_metric(metric_text(made)) == made
 
 
-@pytest.mark.parametrize("text", ["sure=1", "contradictory=much", "contradictory=nan", "contradictory"])
+@each_case("text", ["sure=1", "contradictory=much", "contradictory=nan", "contradictory"])
 def test_bad_weights_are_refused(text: str) -> None:
     """An unknown verdict and a weight that is no finite number are told in one sentence."""
     with pytest.raises(UsageError, match="takes verdict_scores as fully_supported, "):
@@ -339,10 +318,10 @@ def test_bad_weights_are_refused(text: str) -> None:
 
 def test_a_failed_extraction_is_faithful() -> None:
     """Claims that cannot be had score 1 with a flag; with failure_scored=false they are a failure."""
-    found = score("faithfulness", RAISE)
+    found = score("faithfulness", NO_REPLY)
     assert (found.value, found.flags) == (1.0, (LOST,))
     with pytest.raises(AskFailed):
-        outcome("faithfulness(failure_scored=false)", RAISE)
+        outcome("faithfulness(failure_scored=false)", NO_REPLY)
 
 
 def test_no_claims_can_be_undefined() -> None:
@@ -354,13 +333,13 @@ def test_a_claim_without_verdict_is_a_failure() -> None:
     """Where the batch and one single request fail, the claim has no verdict and there is no number."""
     one = {"verdict": "Fully Supported", "reason": "r"}
     with pytest.raises(AskFailed):
-        outcome("faithfulness", given("a", "b"), RAISE, one, RAISE)
-    assert score("faithfulness", given("a", "b"), RAISE, one, one).value == 1.0
+        outcome("faithfulness", given("a", "b"), NO_REPLY, one, NO_REPLY)
+    assert score("faithfulness", given("a", "b"), NO_REPLY, one, one).value == 1.0
 
 
 def test_contexts_are_joined_by_line_ends() -> None:
     """The evidence is all contexts, one after another on lines of their own."""
-    answer = Replies([given("a"), faith("No Evidence")])
+    answer = Script([given("a"), faith("No Evidence")])
     drive(parse_metric("axion:faithfulness").plan(FRANCE), answer)
     assert answer.filled[1] == {"claims": '["a"]', "context": "\n".join(c.text for c in FRANCE.contexts)}
 
@@ -378,20 +357,20 @@ def test_no_statements_are_relevant_without_more_calls() -> None:
     """A response without statements scores 1 after one request."""
     assert asked("answer_relevancy", given()) == ["statements"]
     assert score("answer_relevancy", given()).value == 1.0
-    assert score("answer_relevancy", RAISE).flags == (LOST,)
+    assert score("answer_relevancy", NO_REPLY).flags == (LOST,)
 
 
 def test_a_failed_explanation_is_a_failure() -> None:
     """The published code breaks where the score cannot be put into words; explain=false does without."""
     with pytest.raises(AskFailed):
-        outcome("answer_relevancy", given("a"), relevancy("no"), RAISE)
+        outcome("answer_relevancy", given("a"), relevancy("no"), NO_REPLY)
     assert score("answer_relevancy(explain=false)", given("a"), relevancy("no")).value == 0.0
 
 
 def test_the_explanation_is_told_the_reasons() -> None:
     """It gets the reasons for irrelevant statements, and no others."""
     verdicts = {"verdicts": [{"verdict": "no", "reason": "off topic"}, {"verdict": "yes", "reason": "fine"}]}
-    answer = Replies([given("a", "b"), verdicts, EXPLAINED])
+    answer = Script([given("a", "b"), verdicts, EXPLAINED])
     drive(parse_metric("axion:answer_relevancy").plan(FRANCE), answer)
     assert answer.filled[2] == {
         "user_input": FRANCE.user_input,
@@ -447,7 +426,7 @@ def test_factual_accuracy_is_the_share_of_verdicts() -> None:
     assert score("factual_accuracy", given()).value == 1.0
 
 
-@pytest.mark.parametrize("replies", [[RAISE], [given("a"), RAISE], [given("a"), facts(2)]])
+@pytest.mark.parametrize("replies", [[NO_REPLY], [given("a"), NO_REPLY], [given("a"), facts(2)]])
 def test_factual_accuracy_scores_no_failure(replies: list[Any]) -> None:
     """Neither request may fail, and a verdict is 0 or 1."""
     with pytest.raises(AskFailed):
@@ -457,17 +436,17 @@ def test_factual_accuracy_scores_no_failure(replies: list[Any]) -> None:
 # -- all of them --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@each_case("metric", METRICS)
 def test_blank_texts_are_undefined(metric: type[Metric]) -> None:
     """Axion takes a blank text for a missing one, so there is no score; a missing field raises MissingField."""
     build: Any = metric
     made: Metric = build()
     for name in sorted(made.needs - {"retrieved_contexts"}):
         texts: dict[str, Any] = dict.fromkeys(made.needs, "text") | {"retrieved_contexts": ["c"]}
-        found = drive(made.plan(Sample("b", **texts | {name: " \n"})), Replies([]))
+        found = drive(made.plan(Sample("b", **texts | {name: " \n"})), Script([]))
         assert isinstance(found, Undefined)
         with pytest.raises(MissingField):
-            drive(made.plan(Sample("b", **texts | {name: None})), Replies([]))
+            drive(made.plan(Sample("b", **texts | {name: None})), Script([]))
 
 
 def by_chance(question: Question[Any]) -> Verdict | None:
@@ -503,7 +482,8 @@ def _reply(value: object) -> CompletionVerdict:
     return CompletionVerdict(json.dumps(value))
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", METRICS)
 def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     """Each metric keeps the law of metrics, and breaks just those laws that it names."""
     build: Any = metric
@@ -511,7 +491,8 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS if m.breaks], ids=lambda metric: metric.name)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", [m for m in METRICS if m.breaks])
 def test_a_quirk_switched_off_mends_the_law(metric: type[Metric]) -> None:
     """With failure_scored=false nothing answered is a failure, as the law wants."""
     build: Any = metric
@@ -533,7 +514,7 @@ def by_word(question: Question[Any]) -> Verdict | Failure:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("contexts", "published", "all_sent"),
     [
         (["", "In 1889.", "   "], 1 / 2, 1 / 3),
@@ -559,9 +540,3 @@ def test_verdicts_count_for_the_first_texts() -> None:
     outcome = drive(parse_metric("axion:contextual_ranking").plan(sample), by_word)
     assert isinstance(outcome, Score)
     assert outcome.value == pytest.approx(1 / 2)  # 1/3 with all texts
-
-
-def test_a_recorded_run_of_version_1_sends_empty_texts() -> None:
-    """Its definitions are computed as they were."""
-    recorded = parse_recorded("axion:contextual_relevancy", 1)
-    assert (recorded.version, getattr(recorded.definition, "empty_texts_sent", None)) == (1, True)

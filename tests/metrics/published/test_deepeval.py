@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
+from each_case import each_case
+from scripted_replies import Script
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.verdicts import FailureKind
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.deepeval.metrics import (
@@ -30,36 +31,15 @@ from merilo.metrics.published.deepeval.steps import leading_word, object_of
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import metric_text, parse_metric
 
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
-
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a", reference="e")
 LITERAL: Any = "literal"
 LOOSE: Any = "loose"
 
 
-@dataclass
-class Replies:
-    """Replies in the order asked; none is left over in the end."""
-
-    left: list[Any]
-    asked: list[str] = field(default_factory=list)
-    filled: list[dict[str, str]] = field(default_factory=list)
-
-    def __call__(self, question: Question[Any]) -> Verdict:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        self.asked.append(question.rubric.removeprefix("en/published/deepeval/").removesuffix(".v1"))
-        self.filled.append(dict(zip(question.names, question.values, strict=True)))
-        reply = self.left.pop(0)
-        return CompletionVerdict(reply if isinstance(reply, str) else json.dumps(reply))
-
-
 def outcome(metric: Metric, *replies: Any, sample: Sample = SAMPLE) -> Score | Undefined:
-    said = Replies(list(replies))
+    said = Script(list(replies))
     found = drive(metric.plan(sample), said)
-    assert not said.left
+    assert not said.replies
     return found
 
 
@@ -80,7 +60,7 @@ def quiet(metric: type[Any], **parameters: Any) -> Any:
 # -- JSON and words -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ['{"a": [1]}', 'So: {"a": [1]} is it.', '```json\n{"a": [1]}\n```', '{"a": [1,]}', '{"a": [1], }', '{"a": [1]'],
 )
@@ -89,14 +69,14 @@ def test_mended_json(text: str) -> None:
     assert object_of(text) == {"a": [1]}
 
 
-@pytest.mark.parametrize("text", ["", "no", "[1]", '{"a": [1}', "{[", '{"a": 1} or {"a": 2}', "}{"])
+@each_case("text", ["", "no", "[1]", '{"a": [1}', "{[", '{"a": 1} or {"a": 2}', "}{"])
 def test_json_beyond_mending(text: str) -> None:
     """Anything else is unreadable."""
     with pytest.raises(ReplyFault):
         object_of(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("raw", "word"),
     [
         (" Yes", "yes"),
@@ -144,7 +124,7 @@ def test_literal_rule_on_claims() -> None:
 @pytest.mark.parametrize("rule", ["literal", "leading_word"])
 def test_the_unsure_word(rule: Any) -> None:
     """The judge is told the word that the rule reads: idk, or borderline."""
-    said = Replies([{"statements": ["a"]}, verdicts("yes")])
+    said = Script([{"statements": ["a"]}, verdicts("yes")])
     drive(quiet(AnswerRelevancy, verdict_rule=rule).plan(SAMPLE), said)
     assert said.filled[1]["unsure"] == ("idk" if rule == "literal" else "borderline")
 
@@ -152,7 +132,7 @@ def test_the_unsure_word(rule: Any) -> None:
 # -- what a reply must hold ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [
         {"verdict": "yes", "reason": "r"},
@@ -208,7 +188,7 @@ def test_missing_truths() -> None:
 
 def test_the_first_bad_context_ends_it() -> None:
     """Contexts are asked one after another; after an unreadable reply nothing more is asked."""
-    said = Replies(["not json", verdicts("yes")])
+    said = Script(["not json", verdicts("yes")])
     with pytest.raises(AskFailed):
         drive(quiet(ContextualRelevancy).plan(SAMPLE), said)
     assert len(said.asked) == 1
@@ -233,7 +213,7 @@ def test_ambiguous_claims() -> None:
 @pytest.mark.parametrize(("limit", "told"), [(None, "all of them"), (2, "the 2 most"), (-1, "the 0 most")])
 def test_truths_limit(limit: int | None, told: str) -> None:
     """The limit is told to the judge, below 0 as 0; contexts are joined by a blank line."""
-    said = Replies([{"truths": []}, {"claims": []}])
+    said = Script([{"truths": []}, {"claims": []}])
     drive(quiet(Faithfulness, truths_extraction_limit=limit).plan(SAMPLE), said)
     assert said.filled[0]["limit"].startswith(told)
     assert said.filled[0]["retrieval_context"] == "one\n\ntwo"
@@ -241,12 +221,12 @@ def test_truths_limit(limit: int | None, told: str) -> None:
 
 def test_claims_are_judged_by_truths() -> None:
     """Claims are held to the truths, not to the contexts."""
-    said = Replies([{"truths": ["t1", "t2"]}, {"claims": ["a"]}, verdicts("yes")])
+    said = Script([{"truths": ["t1", "t2"]}, {"claims": ["a"]}, verdicts("yes")])
     drive(quiet(Faithfulness).plan(SAMPLE), said)
     assert said.filled[2]["facts"] == "t1\n\nt2"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "value", "success"),
     [({}, 0.5, 1), ({"threshold": 0.6}, 0.5, 0), ({"strict_mode": True}, 0.0, 0), ({"threshold": 0}, 0.5, 1)],
 )
@@ -258,10 +238,10 @@ def test_success(parameters: dict[str, Any], value: float, success: int) -> None
 
 def test_the_reason_is_one_more_request() -> None:
     """The reason is asked for with the score and kept as evidence on the whole; it does not move the score."""
-    said = Replies([verdicts("yes"), verdicts("no"), {"reason": "Half of it."}])
+    said = Script([verdicts("yes"), verdicts("no"), {"reason": "Half of it."}])
     found = drive(ContextualRelevancy().plan(SAMPLE), said)
     assert isinstance(found, Score)
-    assert said.asked[-1] == "contextual_relevancy.reason"
+    assert said.rubrics[-1] == "contextual_relevancy.reason"
     assert said.filled[-1]["score"] == "0.50"
     assert (found.value, found.evidence[-1].text) == (0.5, "Half of it.")
 
@@ -290,14 +270,14 @@ def test_empty_response(metric: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_case("metric", METRICS)
 def test_missing_fields(metric: Any) -> None:
     """None of a required field may be missing, the user input not even where it is not shown."""
     with pytest.raises(MissingField):
         outcome(metric(), sample=Sample("s", retrieved_contexts=["c"], response="a", reference="e"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metric", "replies"),
     [
         (ContextualRelevancy, [verdicts(), verdicts()]),
@@ -345,7 +325,7 @@ def test_the_name_without_a_version_is_that_of_the_newest() -> None:
 
 def _schemas(metric: Metric, *replies: Any) -> list[dict[str, Any]]:
     asked: list[Completion] = []
-    said = Replies(list(replies))
+    said = Script(list(replies))
 
     def answer(question: Question[Any]) -> Verdict:
         assert isinstance(question, Completion)
@@ -385,7 +365,8 @@ def _own(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(json.dumps(verdicts(*words)))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, which a parameter turns off."""
     assert set(broken_laws(metric(), answer=_own)) == set(metric.breaks)

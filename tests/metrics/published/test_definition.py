@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from each_case import each_case
 
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
@@ -68,8 +68,8 @@ def test_name_on_the_card() -> None:
     assert (Variant.card.family, Variant.card.relatives) == ("system-2", ("other",))
 
 
-@pytest.mark.parametrize("name", [each.name for each in published_metrics() if not is_composite(each)])
-@pytest.mark.parametrize("readable", [True, False])
+@each_case("name", [each.name for each in published_metrics() if not is_composite(each)])
+@each_case("readable", [True, False])
 def test_requests_fill_their_rubrics(name: str, *, readable: bool) -> None:
     """Each request gives its rubric the fields that it needs, no more and no fewer, re-asks and repairs too."""
     asked: list[Completion] = []

@@ -1,51 +1,28 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
+from scripted_replies import NO_REPLY, Script
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.nvidia import METRICS
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric
 
 FULL = Sample("full", user_input="What is X?", response="resp", reference="ref", retrieved_contexts=["c1", "c2"])
 RELEVANCE, GROUNDEDNESS, ACCURACY = (
     f"nvidia:{name}" for name in ("context_relevance", "response_groundedness", "answer_accuracy")
 )
-LOST = Failure(FailureKind.TEMPORARY, "boom")
-
-
-@dataclass
-class Script:
-    """Replies in order, and what was asked."""
-
-    given: Sequence[str | Failure]
-    asked: list[Completion] = field(default_factory=list)
-    replies: list[str | Failure] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.replies = list(self.given)
-
-    def __call__(self, question: Question[Any]) -> Verdict | Failure:
-        assert isinstance(question, Completion)
-        self.asked.append(question)
-        reply = self.replies.pop(0)
-        return reply if isinstance(reply, Failure) else CompletionVerdict(reply)
 
 
 def outcome(text: str, script: Script, sample: Sample = FULL) -> Score | Undefined:
@@ -81,7 +58,8 @@ def plausible(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(f"{number}")
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", METRICS)
 def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -> None:
     """Each metric keeps the law but for what it names in `breaks`, and does break that."""
     made = metric()
@@ -91,15 +69,13 @@ def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -
 # -- reading a rating ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"), [("4.0", 0.0), ("out of 4, I say 2", 0.5), ("3", 0.75), ("1", 0.25), ("10", 0.0)]
-)
+@each_case(("reply", "expected"), [("4.0", 0.0), ("out of 4, I say 2", 0.5), ("3", 0.75), ("1", 0.25), ("10", 0.0)])
 def test_accuracy_takes_the_smallest_digit_anywhere(reply: str, expected: float) -> None:
     """0 is looked for first; 1 and 3, which were not offered, count too."""
     assert value(ACCURACY, reply, reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"), [("out of 4, I say 2.", 1.0), ("10 or 4", 1.0), ("rating: 2", 0.5), ("4.5, so 2", 0.5)]
 )
 def test_a_rating_may_have_to_stand_alone(reply: str, expected: float) -> None:
@@ -113,9 +89,9 @@ def test_tries_are_draws_of_the_same_words() -> None:
     found = outcome(RELEVANCE, script)
     assert isinstance(found, Score)
     assert found.value == 0.75
-    assert [question.draw for question in script.asked] == [0, 1, 2, 0, 1]
-    assert len({question.at(0) for question in script.asked}) == 2
-    assert {question.temperature for question in script.asked} == {0.1}
+    assert [question.draw for question in script.requests] == [0, 1, 2, 0, 1]
+    assert len({question.at(0) for question in script.requests}) == 2
+    assert {question.temperature for question in script.requests} == {0.1}
 
 
 def test_the_two_prompts_differ() -> None:
@@ -123,7 +99,7 @@ def test_the_two_prompts_differ() -> None:
     for text in (RELEVANCE, GROUNDEDNESS, ACCURACY):
         script = Script(["2", "2"])
         outcome(text, script)
-        first, second = map(render, script.asked)
+        first, second = map(render, script.requests)
         assert first != second
 
 
@@ -131,7 +107,7 @@ def test_accuracy_shows_the_reference_first_the_second_time() -> None:
     """In the second prompt reference and response change places."""
     script = Script(["2", "2"])
     outcome(ACCURACY, script)
-    first, second = (render(question).user for question in script.asked)
+    first, second = (render(question).user for question in script.requests)
     assert first.index("resp\n") < first.index("ref\n")
     assert second.index("ref\n") < second.index("resp\n")
 
@@ -165,7 +141,7 @@ def test_the_rule_may_be_symmetric() -> None:
         outcome(symmetric, Script(["x"] * 10))
 
 
-@pytest.mark.parametrize("replies", [[LOST, "1"], ["1", LOST], ["x", LOST, "1"]])
+@pytest.mark.parametrize("replies", [[NO_REPLY, "1"], ["1", NO_REPLY], ["x", NO_REPLY, "1"]])
 def test_a_lost_request_fails_at_once(replies: list[str | Failure]) -> None:
     """An exception inside is NaN upstream, whatever the other rating is."""
     with pytest.raises(AskFailed, match="boom"):
@@ -175,7 +151,7 @@ def test_a_lost_request_fails_at_once(replies: list[str | Failure]) -> None:
 # -- shortcuts ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"user_input": ""},
@@ -202,7 +178,7 @@ def test_relevance_is_asked_otherwise(fields: dict[str, Any]) -> None:
     assert value(RELEVANCE, "2", "1", sample=with_fields(**fields)) == 0.75
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "expected"),
     [
         ({"response": "c1"}, 1.0),
@@ -242,11 +218,11 @@ def test_0_3_0_sends_the_first_relevance_prompt_twice() -> None:
     """The same words at the next draw, for relevance alone."""
     script = Script(["2", "1"])
     outcome("ragas-0.3.0:nv_context_relevance", script)
-    first, second = script.asked
+    first, second = script.requests
     assert (first.draw, second) == (0, first.at(1))
     script = Script(["2", "1"])
     outcome("ragas-0.3.0:nv_response_groundedness", script)
-    assert script.asked[0].rubric != script.asked[1].rubric
+    assert script.requests[0].rubric != script.requests[1].rubric
 
 
 @pytest.mark.parametrize("name", ["nv_context_relevance", "nv_response_groundedness"])
@@ -257,7 +233,7 @@ def test_0_3_0_shows_7000_characters(name: str) -> None:
     for version in ("0.3.0", "0.4.3"):
         script = Script(["2", "1"])
         outcome(f"ragas-{version}:{name}", script, long)
-        shown.append(len(dict(zip(script.asked[0].names, script.asked[0].values, strict=True))["contexts"]))
+        shown.append(len(script.filled[0]["contexts"]))
     assert shown == [7_000, 12_001]
 
 
@@ -272,15 +248,15 @@ def test_the_shortcut_looks_at_the_whole_contexts() -> None:
 COLLECTED = "ragas-0.4.3:collections."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "replies", "expected"),
     [
         ("context_relevance", [rating(3), rating(2), rating(1)], 0.75),
-        ("context_relevance", [LOST, rating(1), rating(1)], 0.5),
+        ("context_relevance", [NO_REPLY, rating(1), rating(1)], 0.5),
         ("context_relevance", [rating('"2"'), rating(2), rating(1)], 0.75),
         ("context_relevance", ["{}", "2", rating(1), rating(1)], 0.5),
         ("context_relevance", [rating(3)] * 5 + [rating(2)], 1.0),
-        ("context_relevance", [rating(2), *[LOST] * 5], 1.0),
+        ("context_relevance", [rating(2), *[NO_REPLY] * 5], 1.0),
         ("answer_accuracy", [rating(1), rating(3), rating(4), rating(0)], 0.5),
     ],
 )
@@ -289,7 +265,7 @@ def test_collections_try_again(name: str, replies: list[str | Failure], expected
     assert value(f"{COLLECTED}{name}", *replies) == expected
 
 
-@pytest.mark.parametrize("replies", [[LOST] * 10, [rating(3)] * 10])
+@pytest.mark.parametrize("replies", [[NO_REPLY] * 10, [rating(3)] * 10])
 def test_collections_fail_without_any_rating(replies: list[str | Failure]) -> None:
     """Ten tries in all, then there is no score."""
     script = Script(list(replies))
@@ -298,7 +274,7 @@ def test_collections_fail_without_any_rating(replies: list[str | Failure]) -> No
     assert not script.replies
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "field"),
     [
         ("context_relevance", "user_input"),
@@ -330,10 +306,10 @@ def test_collections_swap_the_labels_of_accuracy() -> None:
     """The second time the reference stands where the answer stood."""
     script = Script([rating(4), rating(2)])
     outcome(f"{COLLECTED}answer_accuracy", script)
-    assert [question.values[1:3] for question in script.asked] == [("resp", "ref"), ("ref", "resp")]
+    assert [question.values[1:3] for question in script.requests] == [("resp", "ref"), ("ref", "resp")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         (f"{RELEVANCE}(tries=0)", "takes tries="),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -15,18 +17,13 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.judging.rubric import render
-from merilo.metrics.base import Score, Undefined, drive
+from merilo.judging.verdicts import Verdict
+from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_0.metrics import COMPOSITES, METRICS
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
-    from merilo.metrics.base import Metric
 
 RELEASES = ("0.0.12", "0.0.13", "0.0.15")
 CITY = Sample(
@@ -93,7 +90,8 @@ def free(question: Question[Any]) -> Verdict | None:
     return CompletionVerdict(f"One. So [{mark}]\nTwo.\n{verdicts}\n\n{'Yes' if yes else 'No'}")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.usefixtures("seeds")
+@each_case(
     "text",
     [
         *(metric_text(metric()) for metric in METRICS),
@@ -114,7 +112,7 @@ def test_each_version_has_all_metrics() -> None:
     assert [metric.name for metric in METRICS] == [f"ragas-{release}:{kind}" for release in RELEASES for kind in kinds]
 
 
-@pytest.mark.parametrize("metric", [metric() for metric in METRICS], ids=metric_text)
+@each_case("metric", [metric() for metric in METRICS])
 def test_rubrics_say_that_the_texts_are_data(metric: Metric) -> None:
     """Every text of the sample that is shown stands in a fence, and the rubric calls what is fenced data."""
     asked = Says(
@@ -129,7 +127,7 @@ def test_rubrics_say_that_the_texts_are_data(metric: Metric) -> None:
         assert all(f"\n{text}\n" in user for text in question.values if text)
 
 
-@pytest.mark.parametrize("kind", ["context_recall", "faithfulness", "answer_relevancy", "aspect_critique"])
+@each_case("kind", ["context_recall", "faithfulness", "answer_relevancy", "aspect_critique"])
 def test_blank_texts_are_asked_about_unless_told_otherwise(kind: str) -> None:
     """An empty sample has a score as published, and none with ask_blank=false."""
     vectors = {"": [1.0], "a": [1.0]}
@@ -138,8 +136,8 @@ def test_blank_texts_are_asked_about_unless_told_otherwise(kind: str) -> None:
     assert isinstance(outcome(f"ragas-0.0.12:{kind}(ask_blank=false)", sample=EMPTY), Undefined)
 
 
-@pytest.mark.parametrize("kind", ["context_relevancy", "answer_relevancy", "aspect_critique"])
-@pytest.mark.parametrize("strictness", [0, -1])
+@each_case("kind", ["context_relevancy", "answer_relevancy", "aspect_critique"])
+@each_case("strictness", [0, -1])
 def test_strictness_is_at_least_one(kind: str, strictness: int) -> None:
     """No metric asks for no reply."""
     with pytest.raises(UsageError, match="takes strictness=a whole number of at least 1"):
@@ -309,7 +307,7 @@ def test_recall_can_count_labelled_lines_alone() -> None:
 FINAL = "Final verdict for each statement in order:"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "flags"),
     [
         ("I cannot judge.", ("the reply held no verdict and was scored 1",)),
@@ -385,7 +383,7 @@ def test_a_vector_without_length_has_no_cosine(zero: str) -> None:
 YES, NO = "Because.\n\nYes", "Because.\n\nNo"
 
 
-@pytest.mark.parametrize(("strictness", "even", "odd"), [(1, 2, 1), (2, 2, 3), (3, 4, 3), (4, 4, 5)])
+@each_case(("strictness", "even", "odd"), [(1, 2, 1), (2, 2, 3), (3, 4, 3), (4, 4, 5)])
 def test_the_number_of_votes_is_made_even(strictness: int, even: int, odd: int) -> None:
     """Where odd was meant, as made_even=false has it."""
     for made_even, count in (("true", even), ("false", odd)):
@@ -393,7 +391,7 @@ def test_the_number_of_votes_is_made_even(strictness: int, even: int, odd: int) 
         assert score(text, *[YES] * count).counts["replies"] == count
 
 
-@pytest.mark.parametrize("last", ["Yes.", "yes", " Yes", "Yes\n"])
+@each_case("last", ["Yes.", "yes", " Yes", "Yes\n"])
 def test_the_verdict_must_stand_alone_and_exact(last: str) -> None:
     """Anything but Yes after the last blank line is a No, and is flagged; exact_verdict=false reads it."""
     reply = f"Because.\n\n{last}"

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
@@ -13,19 +15,15 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
+from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragas_v0_1.metrics import METRICS
 from merilo.metrics.published.ragas_v0_1.replies import json_value
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import parameters_of, parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 SAMPLE = Sample(
     "s",
@@ -123,14 +121,16 @@ def reasonable(question: Question[Any]) -> Verdict | None:
 # -- all of them --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric_class", METRICS, ids=lambda metric_class: metric_class.name)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric_class", METRICS)
 def test_each_keeps_the_law_but_for_its_quirks(metric_class: type[Metric]) -> None:
     """Every metric keeps the law of metrics, except for exactly those laws that it names with a quirk."""
     metric = parse_metric(metric_class.name)
     assert broken_laws(metric, answer=reasonable).keys() == metric.breaks.keys()
 
 
-@pytest.mark.parametrize("metric_class", QUIRKY, ids=lambda metric_class: metric_class.name)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric_class", QUIRKY)
 def test_parameters_mend_what_breaks_a_law(metric_class: type[Metric]) -> None:
     """With the quirks that break laws switched off, only those stay broken that no parameter can mend."""
     known = {parameter.name for parameter in parameters_of(metric_class)}
@@ -199,7 +199,7 @@ def test_repairs_are_steady() -> None:
 # -- reading ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ('{"a": 1} and so on', {"a": 1}),
@@ -218,9 +218,7 @@ def test_json_is_read_leniently(reply: str, expected: object) -> None:
     assert json_value(reply) == expected
 
 
-@pytest.mark.parametrize(
-    "reply", ["", "bad", 'Here: {"a": 1}', "{'a': 1}", "[" * 100_000, '{"a": 1} [', "```json\nno```"]
-)
+@each_case("reply", ["", "bad", 'Here: {"a": 1}', "{'a': 1}", "[" * 100_000, '{"a": 1} [', "```json\nno```"])
 def test_no_json_is_a_fault(reply: str) -> None:
     """A text before the JSON without a fence, single quotes and endless nesting cannot be read."""
     with pytest.raises(ReplyFault):
@@ -234,15 +232,13 @@ def test_long_garbage_is_read_fast() -> None:
     assert json_value(json.dumps(items)[:-1] + ", x" * 100_000) == items
 
 
-@pytest.mark.parametrize(
-    ("verdict", "expected"), [(2, 1), ("1", 1), (True, 1), (1.7, 1), (0.4, 0), (" 0 ", 0), (-1, 1)]
-)
+@each_case(("verdict", "expected"), [(2, 1), ("1", 1), (True, 1), (1.7, 1), (0.4, 0), (" 0 ", 0), (-1, 1)])
 def test_verdicts_are_coerced(verdict: object, expected: int) -> None:
     """A verdict is cut to a whole number, and any but 0 counts as yes."""
     assert value("context_recall", attributed(verdict)) == expected
 
 
-@pytest.mark.parametrize("verdict", ["Yes", None, [], "1.0"])
+@each_case("verdict", ["Yes", None, [], "1.0"])
 def test_verdicts_that_are_no_number_are_repaired(verdict: object) -> None:
     """A verdict that is no whole number makes the whole reply unreadable."""
     assert value("context_recall", attributed(1, verdict), attributed(1, 0)) == 0.5
@@ -316,7 +312,7 @@ def test_an_unreadable_sample_loses_its_vote() -> None:
         outcome("context_recall(reproducibility=3, drop_unreadable=false)", Judge(*replies))
 
 
-@pytest.mark.parametrize(("asked_for", "replies"), [(-1, 1), (0, 1), (1, 1), (2, 3), (3, 3)])
+@each_case(("asked_for", "replies"), [(-1, 1), (0, 1), (1, 1), (2, 3), (3, 3)])
 def test_the_number_of_votes_is_made_odd(asked_for: int, replies: int) -> None:
     """Like ragas' setter: a reproducibility below 1 is 1, an even one is the next odd one."""
     judge = Judge(*[attributed(1)] * replies)
@@ -393,7 +389,7 @@ def test_no_contexts_score_0_or_nothing(name: str) -> None:
 # -- entities -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "expected"),
     [
         ("smoothed=false", 1 / 3),
@@ -542,7 +538,7 @@ def test_weights_make_sense(weights: str) -> None:
         parse_metric(f"ragas-0.1.9:answer_correctness({weights})")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "expected"),
     [("", 0.6), ("(threshold=0.5)", 1.0), ("(threshold=0.7)", 0.0), ("(threshold=0.0)", 0.6)],
 )
@@ -631,7 +627,7 @@ def test_a_wrong_statement_comes_from_one_side_only() -> None:
     assert noise(judged(1), judged(1, 0), judged(0), judged(1, 0), judged(0, 0)) == (0.5, 0.0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "lists",
     [
         (judged(1), judged(1, 0), judged(1, 0), judged(1, 0), judged(0, 0)),
@@ -701,7 +697,7 @@ def test_the_focus_is_that_of_the_name() -> None:
 TEXT = changed(retrieved_contexts=["1234", "67890"], response="12345")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "expected"),
     [
         ("smoothed=false", 0.5 * 0.5 + 0.5 * 0.5),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.ragchecker.metrics import (
@@ -24,9 +26,6 @@ from merilo.metrics.published.ragchecker.metrics import (
     scores_of,
 )
 from merilo.metrics.registry import parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 TRUTH = {
     "r1": {"the reference", "p1"},
@@ -63,7 +62,7 @@ class Checker:
         return CompletionVerdict(json.dumps({"labels": ["Entailment" if yes else self.label for yes in entailed]}))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         ("precision", 1 / 3),
@@ -164,7 +163,8 @@ def test_no_tables() -> None:
     assert set(scores_of(Tables()).values()) == {0.0}
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", METRICS)
 def test_law(metric: Any) -> None:
     """Each keeps every law of metrics but those that it names."""
 

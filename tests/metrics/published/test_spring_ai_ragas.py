@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.compat.spring_ai_ragas import ContextRelevanceConfig
 from merilo.data.sample import Sample
@@ -17,17 +19,12 @@ from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.spring_ai_ragas import metrics as spring
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 ERROR = "ERROR"
 SAMPLE = Sample(
@@ -86,7 +83,7 @@ def two(metric: Any) -> Any:
 # -- aggregators and models ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("aggregator", "scores", "expected"),
     [
         ("AVERAGE", [0.0, 0.5, 1.0], 0.5),
@@ -133,7 +130,7 @@ def test_models_by_name() -> None:
         metric.for_judges(["m1"])
 
 
-@pytest.mark.parametrize("bad", [{"models": "m1+"}, {"aggregator": "mode"}, {"tolerance": -1}, {"temperature": -0.1}])
+@each_case("bad", [{"models": "m1+"}, {"aggregator": "mode"}, {"tolerance": -1}, {"temperature": -0.1}])
 def test_refused(bad: dict[str, Any]) -> None:
     """Options that make no sense are refused when the metric is made."""
     with pytest.raises(UsageError, match="spring-ai-ragas:context_relevance"):
@@ -187,7 +184,7 @@ def test_all_contexts_lost() -> None:
         models(judge=[ERROR, ERROR]).outcome(spring.ContextRelevance())
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         '{"score": "1.5"}',
@@ -207,7 +204,7 @@ def test_unreadable_ratings(reply: str) -> None:
     assert caught.value.failure.kind is FailureKind.UNREADABLE
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("number", "value"), [("1.7", 0.5), ("0.9", 0.0), ("-0.5", 0.0), ("2147483647", 1.0), ('"2"', 1.0), ("1.0", 0.5)]
 )
 def test_a_fraction_of_a_rating_is_cut_off(number: str, value: float) -> None:
@@ -215,7 +212,7 @@ def test_a_fraction_of_a_rating_is_cut_off(number: str, value: float) -> None:
     assert models(judge=[f'{{"score": {number}}}']).score(spring.AnswerAccuracy()).value == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     "metric",
     [
         spring.ContextRelevance(),
@@ -243,7 +240,7 @@ def test_a_reply_of_null_has_no_classifications() -> None:
         models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(spring.ContextRecall())
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         '```json\n{"score": 2}\n```',
@@ -293,7 +290,7 @@ def test_russian_samples_are_asked_in_russian() -> None:
         assert question.rubric == "ru/published/spring-ai-ragas/answer_accuracy.v1"
 
 
-@pytest.mark.parametrize("response", ["ANN BUILT IT.", " ann built it.\n", "built", "\n\nit rains", "  "])
+@each_case("response", ["ANN BUILT IT.", " ann built it.\n", "built", "\n\nit rains", "  "])
 def test_groundedness_shortcut(response: str) -> None:
     """A response that stands in the joined contexts, whatever its case, scores 1 unasked; a blank one stands in all."""
     found = models().score(spring.ResponseGroundedness(), Sample("s", response=response, retrieved_contexts=_texts()))
@@ -356,7 +353,7 @@ def test_precision_counts_a_lost_call_as_irrelevant() -> None:
         models(judge=[ERROR, ERROR]).outcome(spring.ContextPrecision(lost_is_irrelevant=False))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("strategy", "reference", "against"),
     [("auto", "r", "r"), ("auto", " ", "a"), ("REFERENCE_BASED", None, "a"), ("RESPONSE_BASED", "r", "a")],
 )
@@ -377,7 +374,7 @@ def test_recall_sums_what_the_model_says() -> None:
     assert models(judge=[said]).score(spring.ContextRecall(raw_sums=False)).value == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "metric",
     [
         spring.ContextPrecision,
@@ -467,7 +464,7 @@ def _noise(context: list[list[bool]]) -> list[Any]:
     return [{"statements": ["r"]}, {"statements": ["x", "y"]}, right, *rows]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("mode", "rows", "expected"),
     [
         ("relevant", [[True], [True, True], [False], [False, False]], 0.5),
@@ -599,14 +596,16 @@ def _own(question: Question[Any]) -> Verdict | None:
     return None
 
 
-@pytest.mark.parametrize("metric", spring.METRICS)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", spring.METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, for one model and for two."""
     for each in (metric(), two(metric())):
         assert set(broken_laws(each, answer=_own)) == set(metric.breaks)
 
 
-@pytest.mark.parametrize("metric", spring.METRICS)
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", spring.METRICS)
 def test_quirks_are_parameters(metric: Any) -> None:
     """A law broken by a parameter is kept when the parameter is turned off."""
     off = {quirk: False for quirk in metric.breaks.values() if quirk.isidentifier()}

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
+from scripted_replies import scripted
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness, Scale
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
 TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])
@@ -26,28 +25,16 @@ SAID = Sample(
 )
 
 
-def replies(*texts: str) -> Any:
-    """Answers a plan's questions by these texts, one after another; each must be asked for."""
-    left = list(texts)
-
-    def answer(question: Question[Any]) -> CompletionVerdict:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        return CompletionVerdict(left.pop(0))
-
-    return answer
-
-
 def rating(reply: str, **parameters: Any) -> float:
     """The rating read from a reply about a single context."""
-    outcome = drive(ContextRelevance(**parameters).plan(ONE), replies(reply))
+    outcome = drive(ContextRelevance(**parameters).plan(ONE), scripted(reply))
     assert isinstance(outcome, Score)
     (piece,) = outcome.evidence
     assert piece.value is not None
     return piece.value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("2", 2),
@@ -75,7 +62,7 @@ def test_reading(reply: str, expected: float) -> None:
     assert rating(reply) == expected
 
 
-@pytest.mark.parametrize("reply", ["none", "", "7", '{"score": 4}', '{"score": -1}'])
+@each_case("reply", ["none", "", "7", '{"score": 4}', '{"score": -1}'])
 def test_unreadable(reply: str) -> None:
     """A reply without a number on the scale, and a JSON score outside it, fail the sample."""
     with pytest.raises(AskFailed):
@@ -84,13 +71,13 @@ def test_unreadable(reply: str) -> None:
 
 def test_minus_one_is_scored_and_flagged() -> None:
     """A score that is no number is the rating -1, which makes the value negative."""
-    outcome = drive(ContextRelevance().plan(ONE), replies('{"score": "high"}'))
+    outcome = drive(ContextRelevance().plan(ONE), scripted('{"score": "high"}'))
     assert isinstance(outcome, Score)
     assert outcome.value == pytest.approx(-1 / 3)
     assert outcome.flags
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "reply"),
     [
         ({"unread_is_minus_one": False}, '{"score": "high"}'),
@@ -113,7 +100,7 @@ def test_sane_reading() -> None:
 
 def test_scales() -> None:
     """A rating counts on its own scale, and other scales are refused."""
-    outcome = drive(ContextRelevance(scale=Scale.TO_10).plan(TWO), replies("10", "5"))
+    outcome = drive(ContextRelevance(scale=Scale.TO_10).plan(TWO), scripted("10", "5"))
     assert isinstance(outcome, Score)
     assert outcome.value == 0.75
     with pytest.raises(UsageError, match="scale=0-3"):
@@ -122,17 +109,17 @@ def test_scales() -> None:
 
 def test_chunks_are_averaged() -> None:
     """One request for each chunk, and the mean of their values; none without a chunk."""
-    outcome = drive(ContextRelevance().plan(TWO), replies("3", "0"))
+    outcome = drive(ContextRelevance().plan(TWO), scripted("3", "0"))
     assert isinstance(outcome, Score)
     assert outcome.value == 0.5
     empty = Sample("s", user_input="q", retrieved_contexts=[])
-    assert isinstance(drive(ContextRelevance().plan(empty), replies()), Undefined)
+    assert isinstance(drive(ContextRelevance().plan(empty), scripted()), Undefined)
 
 
 def test_groundedness() -> None:
     """Sentences that tell nothing are left out, each other one is rated by itself."""
     kept = json.dumps(["The Rhine is long.", "It flows north."])
-    outcome = drive(Groundedness().plan(SAID), replies(kept, '{"score": 3}', '{"score": 0}'))
+    outcome = drive(Groundedness().plan(SAID), scripted(kept, '{"score": 3}', '{"score": 0}'))
     assert isinstance(outcome, Score)
     assert outcome.value == 0.5
     assert [piece.text for piece in outcome.evidence] == ["The Rhine is long.", "It flows north."]
@@ -140,14 +127,14 @@ def test_groundedness() -> None:
 
 def test_groundedness_reads_a_python_list() -> None:
     """The list of what is left may be written as in Python."""
-    outcome = drive(Groundedness().plan(SAID), replies("The list: ['It flows north.']", "3"))
+    outcome = drive(Groundedness().plan(SAID), scripted("The list: ['It flows north.']", "3"))
     assert isinstance(outcome, Score)
     assert (outcome.value, outcome.flags) == (1.0, ())
 
 
 def test_groundedness_without_a_list_rates_all() -> None:
     """Where the list cannot be read every sentence is rated, with a flag."""
-    outcome = drive(Groundedness().plan(SAID), replies("I keep two.", "3", "3", "0"))
+    outcome = drive(Groundedness().plan(SAID), scripted("I keep two.", "3", "3", "0"))
     assert isinstance(outcome, Score)
     assert outcome.value == pytest.approx(2 / 3)
     assert outcome.flags
@@ -156,20 +143,20 @@ def test_groundedness_without_a_list_rates_all() -> None:
 def test_groundedness_of_nothing() -> None:
     """Nothing left to rate is 0 as published, Undefined else; list markers are no text."""
     said = Sample("s", response="- Hello.", retrieved_contexts=["one"])
-    outcome = drive(Groundedness().plan(said), replies("[]"))
+    outcome = drive(Groundedness().plan(said), scripted("[]"))
     assert isinstance(outcome, Score)
     assert outcome.value == 0.0
-    assert isinstance(drive(Groundedness(nothing_is_zero=False).plan(said), replies("[]")), Undefined)
+    assert isinstance(drive(Groundedness(nothing_is_zero=False).plan(said), scripted("[]")), Undefined)
 
 
 def test_blank_texts() -> None:
     """A blank response is rated as published, Undefined else."""
     blank = Sample("s", user_input="q", response=" ", retrieved_contexts=["one"])
-    assert isinstance(drive(AnswerRelevance().plan(blank), replies("0")), Score)
-    assert isinstance(drive(AnswerRelevance(ask_blank=False).plan(blank), replies()), Undefined)
+    assert isinstance(drive(AnswerRelevance().plan(blank), scripted("0")), Score)
+    assert isinstance(drive(AnswerRelevance(ask_blank=False).plan(blank), scripted()), Undefined)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_case("metric", METRICS)
 def test_law(metric: Any) -> None:
     """Each keeps every law of metrics but those that it names."""
 

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from each_case import each_case
+from scripted_replies import scripted
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.umbrela import Prompt, Relevance, label_in
 
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-
 SAMPLE = Sample("s", user_input="How long is the Rhine?", retrieved_contexts=["It is long.", "1,230 km."])
 
 
-def replies(*texts: str) -> Any:
-    """Answers a plan's questions by these texts, one after another."""
-    left = list(texts)
-
-    def answer(question: Question[Any]) -> CompletionVerdict:
-        assert isinstance(question, Completion)
-        rubric.render(question)
-        return CompletionVerdict(left.pop(0))
-
-    return answer
-
-
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "label"),
     [
         ("##final score: 2", 2),
@@ -59,7 +46,7 @@ def test_reading(reply: str, label: int | None) -> None:
 
 def test_mean_and_counts() -> None:
     """The value is the mean of the labels; a reply without one counts 0, is not valid and raises a flag."""
-    outcome = drive(Relevance().plan(SAMPLE), replies("##final score: 3", "no idea"))
+    outcome = drive(Relevance().plan(SAMPLE), scripted("##final score: 3", "no idea"))
     assert isinstance(outcome, Score)
     assert (outcome.value, outcome.counts, len(outcome.flags)) == (1.5, {"contexts": 2, "valid": 1}, 1)
     assert [piece.value for piece in outcome.evidence] == [3, 0]
@@ -67,7 +54,9 @@ def test_mean_and_counts() -> None:
 
 def test_no_contexts() -> None:
     """Without a passage there is nothing to judge."""
-    assert isinstance(drive(Relevance().plan(Sample("s", user_input="q", retrieved_contexts=[])), replies()), Undefined)
+    assert isinstance(
+        drive(Relevance().plan(Sample("s", user_input="q", retrieved_contexts=[])), scripted()), Undefined
+    )
 
 
 def test_sane_reading() -> None:
@@ -80,12 +69,12 @@ def test_sane_reading() -> None:
 def test_unread_may_fail() -> None:
     """A reply without a label fails the sample where it may not be scored 0."""
     with pytest.raises(AskFailed, match="no label"):
-        drive(Relevance(unread_is_zero=False).plan(SAMPLE), replies("no idea", "2"))
+        drive(Relevance(unread_is_zero=False).plan(SAMPLE), scripted("no idea", "2"))
 
 
 def test_prompts() -> None:
     """Both prompts are there, and any other is refused."""
-    drive(Relevance(prompt=Prompt.BASIC).plan(SAMPLE), replies("1", "1"))
+    drive(Relevance(prompt=Prompt.BASIC).plan(SAMPLE), scripted("1", "1"))
     with pytest.raises(UsageError, match="prompt=bing or prompt=basic"):
         Relevance(prompt="few-shot")
 

@@ -1,12 +1,16 @@
-"""Agreement of a run's judge with human labels, and of the annotators with each other."""
+"""Agreement of a run's judge with human labels, overall and by group, and of the annotators with each other."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
+from merilo.runs.clusters import clusters
+from merilo.runs.run import open_store
 from merilo.stats.agreement_intervals import (
     Agreement,
     AnnotatorAgreement,
@@ -16,15 +20,19 @@ from merilo.stats.agreement_intervals import (
     grade_agreement,
 )
 from merilo.stats.agreement_tables import Distance
+from merilo.stats.group_rates import rates_by_group
+from merilo.stats.intervals import LEVEL, SEED
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from merilo.results.judged_samples import Item
+    from merilo.runs.run import Run
     from merilo.stats.group_rates import GroupRates
 
 _TWO: Final = 2
+_RESAMPLING: Final = Resampling(seed=SEED, level=LEVEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +89,13 @@ def consensus(given: Sequence[str], labels: Sequence[str]) -> str:
     return min(counts, key=lambda label: (-counts[label], labels.index(label)))
 
 
-def item_agreement(items: Sequence[LabelledItem], *, level: float, seed: int) -> tuple[ItemAgreement, ...]:
+def item_agreement(items: Sequence[LabelledItem]) -> tuple[ItemAgreement, ...]:
     """Return the agreement by kind of question, sorted by name.
 
     Items of one sample or cluster are resampled together.
     """
     kinds = sorted({each.item.form.kind for each in items})
-    resampling = Resampling(seed=seed, level=level)
-    return tuple(_of_kind([each for each in items if each.item.form.kind == kind], resampling) for kind in kinds)
+    return tuple(_of_kind([each for each in items if each.item.form.kind == kind], _RESAMPLING) for kind in kinds)
 
 
 def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgreement:
@@ -161,3 +168,98 @@ def _all_labels(items: Sequence[LabelledItem]) -> tuple[str, ...]:
     Questions of one kind may offer different labels, for example in several languages.
     """
     return tuple(dict.fromkeys(label for each in items for label in each.item.form.labels))
+
+
+LANGUAGE: Final = "language"
+LENGTH: Final = "length"
+_CONTEXTS: Final = frozenset({"context", "contexts", "texts"})
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The fields that items are grouped by, with the values of the samples."""
+
+    fields: tuple[str, ...]
+    values: Mapping[str, Mapping[str, str | None]]
+    """By field, the value of each sample; only for fields that must be read from the samples."""
+
+    @classmethod
+    def of(cls, run: Run, fields: Sequence[str], samples: Collection[str]) -> Groups:
+        """Read the fields of these samples. Raises UsageError for a field that none of them has."""
+        named = tuple(dict.fromkeys(fields))
+        values = {field: _values(run, field, samples) for field in named if field not in {LANGUAGE, LENGTH}}
+        if LENGTH in named:
+            values[LENGTH] = _read(run, "response", samples)
+        return cls(named, values)
+
+    def added(self, found: tuple[ItemAgreement, ...], items: Sequence[LabelledItem]) -> tuple[ItemAgreement, ...]:
+        """Return the agreement with the judge's rates by group."""
+        return tuple(
+            each if each.yes_or_no is None else replace(each, groups=self._of(each.kind, items)) for each in found
+        )
+
+    def _of(self, kind: str, items: Sequence[LabelledItem]) -> tuple[FieldRates, ...]:
+        """Return the rates on the questions of one kind, for each field with an item."""
+        own = [item for item in items if item.item.form.kind == kind]
+        rates = (
+            rates_by_group(
+                [says_yes(each, each.consensus) for each in own],
+                [says_yes(each, each.item.judge) for each in own],
+                self._names(field, own),
+                clusters=[each.cluster for each in own],
+                resampling=_RESAMPLING,
+            )
+            for field in self.fields
+        )
+        return tuple(FieldRates(field, each) for field, each in zip(self.fields, rates, strict=True) if each)
+
+    def _names(self, field: str, items: Sequence[LabelledItem]) -> list[str | None]:
+        if field == LANGUAGE:
+            return [each.item.question.language for each in items]
+        values = self.values[field]
+        if field == LENGTH:
+            return _halves([_length(each, values.get(each.sample)) for each in items])
+        return [values.get(each.sample) for each in items]
+
+
+def _values(run: Run, field: str, samples: Collection[str]) -> dict[str, str | None]:
+    """Return the field of each of these samples. Raises UsageError if there are samples and none has it."""
+    found = _read(run, field, samples)
+    if not samples or any(each is not None for each in found.values()):
+        return found
+    store = open_store(run)
+    try:
+        known = [sample for name in samples if (sample := store.sample(name)) is not None]
+    finally:
+        store.close()
+    keys = sorted({key for sample in known for key in sample.metadata})
+    listed = ", ".join([LANGUAGE, LENGTH, *keys])
+    raise UsageError(f"--by: no labelled sample has the field {field!r}. Possible: {listed}.")
+
+
+def _read(run: Run, field: str, samples: Collection[str]) -> dict[str, str | None]:
+    store = open_store(run)
+    try:
+        return {each.sample: each.cluster for each in clusters(store, field) if each.sample in samples}
+    finally:
+        store.close()
+
+
+def _length(each: LabelledItem, response: str | None) -> int | None:
+    """Return the number of characters of the contexts that the judge read; of the response if it read none."""
+    contexts = [len(text) for name, text in each.item.form.texts if name in _CONTEXTS]
+    if contexts:
+        return sum(contexts)
+    return None if response is None else len(response)
+
+
+def _halves(lengths: Sequence[int | None]) -> list[str | None]:
+    """Return the half of each length, split at the median."""
+    known = [each for each in lengths if each is not None]
+    if not known:
+        return [None] * len(lengths)
+    middle = int(median(known))
+    return [
+        None if each is None else f"up to {middle:,} characters" if each <= middle else f"over {middle:,} characters"
+        for each in lengths
+    ]

@@ -1,22 +1,29 @@
-"""Human labels, read from files that a labelling tool or the terminal form filled in."""
+"""Human labels: read from files that a labelling tool or the terminal form filled in, and stored with a run."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.label.tasks import SETTLED, Ticket, unsealed
+from merilo.commands.label.tasks import SETTLED, Ticket, Unit, unsealed
 from merilo.data import check
 from merilo.data.csv_escaping import plain
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
-from merilo.errors import DataError, Problem
+from merilo.errors import DataError, Problem, RunError, UsageError
+from merilo.runs.lock import RunLock
 from merilo.runs.publish import PART
+from merilo.runs.run import LABELS, opened
+from merilo.runs.seal import publish, recover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
+
+    from merilo.runs.run import Run
 
 _SHOWN: Final = 40
 
@@ -93,8 +100,8 @@ def _lines(path: Path) -> Iterator[_Line | Problem]:
         task, ticket = found.get("task", ""), found.get("ticket", "")
         if task in set(Task):
             raise DataError(
-                f"{file.name} contains labelled records for merilo judge check. merilo calibrate needs the filled-in "
-                "tasks of merilo label."
+                f"{file.name} contains labelled records for merilo judge check. merilo label --labels needs the "
+                "filled-in tasks of merilo label."
             )
         if not task and not ticket:
             yield Problem("a task", "a line without its id", "task", file.name, raw.place, file.unit)
@@ -175,3 +182,161 @@ def _of_lines(
                 advice = "add the file that merilo label wrote (--labels is repeatable)"
                 problems.append(Problem("a ticket", "none", "ticket", line.file, line.line, advice=advice))
             yield tickets.get(line.task)
+
+
+class LabelDraw(NamedTuple):
+    """One call of `merilo label`, as recorded in its tickets."""
+
+    metric: str
+    unit: Unit
+    population: int
+    seed: int
+    stratified: bool
+    among: str = ""
+    """Digest of the samples that could have been drawn; empty in tickets of version 1."""
+    other: str = ""
+    """Fingerprint of the second run's samples, for tasks of a pair of runs."""
+    sequential: bool = False
+    """True if the tasks are labelled until they decide."""
+
+
+def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
+    """Group the labels by the call that drew their tasks, in order of first appearance."""
+    found: dict[LabelDraw, list[HumanLabel]] = {}
+    for each in labels:
+        found.setdefault(draw_of(each), []).append(each)
+    return found
+
+
+def draw_of(label: HumanLabel) -> LabelDraw:
+    """Return the call that drew the task of a label."""
+    ticket = label.ticket
+    return LabelDraw(
+        ticket.metric,
+        ticket.unit,
+        ticket.population,
+        ticket.seed,
+        ticket.stratified,
+        ticket.among,
+        ticket.other,
+        ticket.sequential,
+    )
+
+
+def combinable(one: LabelDraw, other: LabelDraw) -> bool:
+    """Return True if two draws can be used as one: both uniform, and equal except for their seeds."""
+    return not one.stratified and one._replace(seed=0) == other._replace(seed=0)
+
+
+def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) -> dict[str, int]:
+    """Store these labels with the run and seal them.
+
+    They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). `add`:
+    keep those that one estimate may use together with them, and those of other annotators for the same tasks. Return
+    the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
+    """
+    replaced, draws, attached = {_purpose(each) for each in labels}, draws_of(labels), _attached(run)
+    joined = {each for each in draws_of(attached) if add and _joins(each, draws)}
+    annotators = {each.annotator for each in labels}
+
+    def of_another(each: HumanLabel) -> bool:
+        own = draw_of(each)
+        return add and own in draws and not own.sequential and bool(each.label) and each.annotator not in annotators
+
+    earlier = [
+        each
+        for each in attached
+        if _purpose(each) not in replaced or draw_of(each) in joined or (of_another(each) and not each.ticket.settled)
+    ]
+    lines = [
+        json.dumps(
+            {
+                "task": each.ticket.task,
+                "label": each.label,
+                "annotator": each.annotator or None,
+                "ticket": each.ticket.sealed(),
+            },
+            ensure_ascii=False,
+        )
+        for each in (*earlier, *labels)
+    ]
+    path = run.path / LABELS
+    text = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace").decode()
+    try:
+        with RunLock(run.path):
+            recover(run.path)
+            publish(run.path, {LABELS: text})
+    except OSError as error:
+        raise RunError(f"Cannot store the labels with the run ({path}: {error.strerror}).") from error
+    return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
+
+
+def attach_file(runs: Sequence[str], labels: str) -> int:
+    """Store the labels of one file as `attach_files` does."""
+    return attach_files(runs, [labels])
+
+
+def attach_files(runs: Sequence[str], labels: Sequence[str]) -> int:
+    """Store the labels of these files with each run that their tasks were drawn from; return the number of labels.
+
+    Labels of other uniform draws for the same purpose, and of other annotators, remain. Raises DataError if a file
+    cannot be read, RunError if the labels cannot be stored.
+    """
+    found = read_people(labels).labels
+    given = sum(not each.ticket.settled for each in found)
+    for path in runs if given else ():
+        run = opened(path, labels=False)
+        attach_labels(run, [each for each in found if each.ticket.drawn_from(run.manifest.fingerprint)], add=True)
+    return given
+
+
+def _purpose(label: HumanLabel) -> tuple[str, str, str]:
+    """Return the metric and the runs that a label's task was drawn for."""
+    ticket = label.ticket
+    return (ticket.metric, ticket.fingerprint, ticket.other)
+
+
+def _joins(earlier: LabelDraw, draws: Iterable[LabelDraw]) -> bool:
+    """Return True if an earlier draw and one of these draws may be used as one, and are not the same draw."""
+    # Labels until a decision replace others: their planned looks count the labels of one draw.
+    if earlier.sequential:
+        return False
+    return any(earlier.seed != each.seed and combinable(earlier, each) for each in draws)
+
+
+def _attached(run: Run) -> Sequence[HumanLabel]:
+    """Return the labels stored with the run; empty if there are none, or if they cannot be read."""
+    try:
+        return () if run.labels is None else read_people([run.labels]).labels
+    except DataError:
+        return ()
+
+
+def labels_of(run: Run) -> list[HumanLabel]:
+    """Return the labels stored with the run; empty if none are stored.
+
+    Raises RunError for labels that cannot be read, or that were drawn from other samples than the run has now.
+    """
+    path = run.labels
+    if path is None:
+        return []
+    try:
+        labels = read_people([path]).labels
+    except DataError as error:
+        raise _not_usable(path, str(error)) from error
+    own = [each for each in labels if each.ticket.drawn_from(run.manifest.fingerprint)]
+    if not own:
+        raise _not_usable(path, "They were drawn from other samples than the run has now.")
+    return own
+
+
+def attached_file(run: Run) -> Path:
+    """Return the file of the labels stored with the run. Raises UsageError if none are stored."""
+    if run.labels is None:
+        raise UsageError(f"No human labels are stored with {run.path}. Label some: merilo label {run.path}.")
+    return run.labels
+
+
+def _not_usable(path: Path, why: str) -> RunError:
+    advice = f"Attach them again (merilo label RUN --labels FILE), or remove {path}."
+    return RunError(f"The labels stored with the run cannot be used. {why} {advice}")

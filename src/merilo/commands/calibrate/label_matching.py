@@ -4,37 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isfinite, prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
+from merilo.commands.calibrate.human_labels import LabelDraw, combinable
 from merilo.commands.label.tasks import Unit, population_mark, side_mark
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from merilo.commands.calibrate.human_labels import HumanLabel
     from merilo.results.judged_samples import JudgedSample
     from merilo.stats.column import Column
 
 _SHOWN: Final = 30
-
-
-class LabelDraw(NamedTuple):
-    """One call of `merilo label`, as recorded in its tickets."""
-
-    metric: str
-    unit: Unit
-    population: int
-    seed: int
-    stratified: bool
-    among: str = ""
-    """Digest of the samples that could have been drawn; empty in tickets of version 1."""
-    other: str = ""
-    """Fingerprint of the second run's samples, for tasks of a pair of runs."""
-    sequential: bool = False
-    """True if the tasks are labelled until they decide."""
 
 
 @dataclass(slots=True)
@@ -73,34 +58,6 @@ class MatchedLabels:
     """True if labels were given until they decided."""
     aside: int = 0
     """Number of labels from other calls of `merilo label` for the metric, which cannot be combined with these."""
-
-
-def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
-    """Group the labels by the call that drew their tasks, in order of first appearance."""
-    found: dict[LabelDraw, list[HumanLabel]] = {}
-    for each in labels:
-        found.setdefault(draw_of(each), []).append(each)
-    return found
-
-
-def draw_of(label: HumanLabel) -> LabelDraw:
-    """Return the call that drew the task of a label."""
-    ticket = label.ticket
-    return LabelDraw(
-        ticket.metric,
-        ticket.unit,
-        ticket.population,
-        ticket.seed,
-        ticket.stratified,
-        ticket.among,
-        ticket.other,
-        ticket.sequential,
-    )
-
-
-def combinable(one: LabelDraw, other: LabelDraw) -> bool:
-    """Return True if two draws can be used as one: both uniform, and equal except for their seeds."""
-    return not one.stratified and one._replace(seed=0) == other._replace(seed=0)
 
 
 def usable_for(draw: LabelDraw, metric: str, columns: Mapping[str, Column]) -> bool:

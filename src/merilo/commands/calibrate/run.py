@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, item_agreement
-from merilo.commands.calibrate.attached_labels import attach_labels
+from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.correction import correction_of, match, rate_of
-from merilo.commands.calibrate.groups import SYSTEM, Grouped, Groups, items_of_pair
-from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.calibrate.human_labels import attach_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError
 from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
-from merilo.stats.intervals import LEVEL, SEED, check_level
-from merilo.stats.resampling import Resampling
+from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +33,7 @@ _PROBLEMS_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedMetric:
+class LabelledMetric:
     """One metric of a run, compared with human labels."""
 
     metric: str
@@ -59,11 +56,11 @@ class CalibratedMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class LabelledRun:
     """A run compared with human labels."""
 
     run: Run
-    metrics: Mapping[str, CalibratedMetric]
+    metrics: Mapping[str, LabelledMetric]
     """By the metric's full text, in the run's order."""
     remarks: tuple[str, ...]
     """Notes on the labels as a whole, one sentence each."""
@@ -83,78 +80,48 @@ class Calibrated:
         return short_repr(self, run=self.run.path, metrics=self.metrics, attached=self.attached, problems=self.problems)
 
 
-def calibrate_run(
+def label_agreement(
     run: Run | str | PathLike[str],
     labels: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     metrics: Sequence[str] | None = None,
     cluster: str | None = None,
-    level: float = LEVEL,
-    seed: int = SEED,
     attach: bool = False,
     other: Run | str | PathLike[str] | None = None,
     by: Sequence[str] = (),
-) -> Calibrated:
-    """Compare a run with human labels; documented at `merilo.calibrate`."""
-    try:
-        check_level(level)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+) -> LabelledRun:
+    """Compare the judge of a run with human labels, and correct the means of its metrics.
+
+    `attach`: store the labels with the run, and with `other`, the second run of a pair. `by`: fields for the judge's
+    rates by group: language, length, a field or a metadata key. Raises DataError for labels that cannot be read or fit
+    no sample, UsageError for other arguments.
+    """
     this = opened(run, labels=False)
     people = read_people([labels] if isinstance(labels, str | PathLike) else labels)
     own = _own(this, people)
+    second = None if other is None else opened(other, labels=False)
+    theirs = [] if second is None else _own(second, people)
     scores = read_scores(this, cluster=cluster)
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
-    second = _second(this, other, by)
-    pairs = {} if second is None else items_of_pair(scores, read_scores(second, cluster=cluster), own, matched)
-    fields = by if second is None or SYSTEM in by else (*by, SYSTEM)
-    groups = Groups.of(this, fields, {item.sample for each in matched.values() for item in each.items})
-    agreements = _Agreements(groups, Resampling(seed=seed, level=level))
-    found = {
-        text: _metric(scores, text, each, agreements.of(each.items, pairs.get(text, ())), level=level, seed=seed)
-        for text, each in matched.items()
-    }
+    groups = Groups.of(this, by, {item.sample for each in matched.values() for item in each.items})
+    agreements: dict[tuple[LabelledItem, ...], tuple[ItemAgreement, ...]] = {}  # metrics may share their questions
+    found: dict[str, LabelledMetric] = {}
+    for text, each in matched.items():
+        if (items := tuple(each.items)) not in agreements:
+            agreements[items] = groups.added(item_agreement(items), items)
+        found[text] = _metric(scores, text, each, agreements[items])
     remarks = [*_remarks(people, len(own))]
-    if fields and not any(each.groups for metric in found.values() for each in metric.agreement):
+    if by and not any(each.groups for metric in found.values() for each in metric.agreement):
         remarks.append("There are no rates by group: they need labels of items with a yes and a no.")
     if attach:
         others = attach_labels(this, own)
         remarks += [f"Earlier labels remain: {count(amount, 'label')} for {text}." for text, amount in others.items()]
         if second is not None:
-            attach_labels(second, _own(second, people))
+            attach_labels(second, theirs)
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
-    return Calibrated(this, found, tuple(remarks), people.problems, attach, level)
-
-
-@dataclass(frozen=True, slots=True)
-class _Agreements:
-    """The agreement of the metrics; metrics with the same questions share one."""
-
-    groups: Groups
-    resampling: Resampling
-    _found: dict[tuple[tuple[LabelledItem, ...], tuple[Grouped, ...]], tuple[ItemAgreement, ...]] = field(
-        default_factory=dict["tuple[tuple[LabelledItem, ...], tuple[Grouped, ...]]", "tuple[ItemAgreement, ...]"]
-    )
-
-    def of(self, items: Sequence[LabelledItem], pairs: Sequence[Grouped]) -> tuple[ItemAgreement, ...]:
-        """Return the agreement on these items; `pairs`: the items of both runs of a pair."""
-        key = (tuple(items), tuple(pairs))
-        if key not in self._found:
-            resampling = self.resampling
-            found = item_agreement(items, level=resampling.level, seed=resampling.seed)
-            self._found[key] = self.groups.added(found, items, pairs, resampling)
-        return self._found[key]
-
-
-def _second(run: Run, other: Run | str | PathLike[str] | None, by: Sequence[str]) -> Run | None:
-    """Return the other run of a pair. Raises UsageError if systems are to be compared without one."""
-    if other is not None:
-        return opened(other, labels=False)
-    if SYSTEM in by:
-        raise UsageError(f"--by {SYSTEM} compares two runs. Name the other one: merilo calibrate {run.path} OTHER.")
-    return None
+    return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL)
 
 
 def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:
@@ -167,24 +134,22 @@ def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:
     if labels:
         raise DataError(
             f"None of the {count(len(labels), 'label')} fits {run.path}: their tasks were drawn from a run over other "
-            f"data. Calibrate that run, or draw new tasks: merilo label {run.path} -o FILE.{problems}"
+            f"data. Name that run, or draw new tasks: merilo label {run.path}.{problems}"
         )
     if not people.tasks:
         raise DataError(f"No readable task in the file.{problems}")
     raise DataError(
         f"None of the {count(people.tasks, 'task')} has a label yet. Fill in the `label` field, or run: "
-        f"merilo label FILE --ask.{problems}"
+        f"merilo label FILE.{problems}"
     )
 
 
-def _metric(
-    scores: RunScores, text: str, found: MatchedLabels, agreement: tuple[ItemAgreement, ...], *, level: float, seed: int
-) -> CalibratedMetric:
+def _metric(scores: RunScores, text: str, found: MatchedLabels, agreement: tuple[ItemAgreement, ...]) -> LabelledMetric:
     scored = int(scores.columns[text].scored.sum())
-    return CalibratedMetric(
+    return LabelledMetric(
         metric=text,
-        correction=correction_of(scores, text, found, level=level, seed=seed),
-        rate=rate_of(scores, text, found, level=level),
+        correction=correction_of(scores, text, found),
+        rate=rate_of(scores, text, found),
         agreement=agreement,
         unit=found.unit,
         drawn_for=found.drawn_for,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.calibrate.group_text import group_record, group_tables
 from merilo.rendering.correction import (
     agreement_lines,
     annotator_lines,
@@ -13,16 +12,18 @@ from merilo.rendering.correction import (
     measured_record,
     rate_record,
 )
-from merilo.rendering.page import Page, Tone
+from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
+from merilo.rendering.wording import NONE, count, number, percent, span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from merilo.commands.calibrate.agreement import ItemAgreement
-    from merilo.commands.calibrate.run import Calibrated, CalibratedMetric
+    from merilo.commands.calibrate.agreement import FieldRates, ItemAgreement
+    from merilo.commands.calibrate.run import LabelledMetric, LabelledRun
     from merilo.stats.agreement import Confusion
+    from merilo.stats.group_rates import GroupRates
+    from merilo.stats.resampling import Measurement
 
 _WHAT: Final[Mapping[str, str]] = {
     "items": "some items of each",
@@ -31,7 +32,7 @@ _WHAT: Final[Mapping[str, str]] = {
 }
 
 
-def calibrated_record(found: Calibrated) -> dict[str, Any]:  # Any: JSON
+def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON
     """Return the comparison as a JSON-able object."""
     return {
         "run": str(found.run.path),
@@ -44,7 +45,7 @@ def calibrated_record(found: Calibrated) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def calibrated_page(found: Calibrated, width: int, *, other: str | None = None) -> Page:
+def people_page(found: LabelledRun, width: int, *, other: str | None = None) -> Page:
     """Return a page with each metric's estimates, the one to report and why, and the judge's agreement with labels.
 
     `other`: the second run of a pair.
@@ -75,7 +76,7 @@ def calibrated_page(found: Calibrated, width: int, *, other: str | None = None) 
     return page
 
 
-def _metric(page: Page, each: CalibratedMetric) -> None:
+def _metric(page: Page, each: LabelledMetric) -> None:
     page.heading(clean(each.metric))
     labelled = f"{each.correction.labelled:,} of {count(each.scored, 'scored sample')} labelled"
     drawn = "" if each.drawn_for == each.metric else f", drawn for {each.drawn_for}"
@@ -102,7 +103,7 @@ def _agreement(page: Page, found: ItemAgreement) -> None:
         page.entries(annotator_lines(found.annotators), indent=4)
 
 
-def _metric_record(each: CalibratedMetric) -> dict[str, Any]:  # Any: JSON
+def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
     return {
         **correction_record(each.correction),
         "rogan_gladen": None if each.rate is None else rate_record(each.rate),
@@ -145,3 +146,58 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
 def _confusion(found: Confusion, labels: tuple[str, ...]) -> dict[str, Any]:  # Any: JSON
     """Return the counts; rows are human labels, columns the judge's."""
     return {"labels": list(labels), "counts": [list(row) for row in found.counts]}
+
+
+_SHOWN: Final = 20
+_WIDEST: Final = 24
+
+
+def group_tables(page: Page, found: Sequence[FieldRates], *, graded: bool, level: float) -> None:
+    """Add a table for each field. `graded`: True if labels are grades, of which those from 1 on count as yes."""
+    for each in found:
+        page.text(f"Errors by {clean(each.field)}:", indent=4)
+        shown = each.groups[:_SHOWN]
+        rows = [("", "yes", "sensitivity", "no", "specificity"), *map(_row, shown)]
+        for place, line in enumerate(columns(rows, left=frozenset({0}))):
+            page.line("      ", Span(line.rstrip(), Tone.PLAIN if place else Tone.STRONG))
+        if more := len(each.groups) - len(shown):
+            page.text(f"And {count(more, 'smaller group')}, which --json lists.", indent=6)
+    if found:
+        meant = " (a grade of at least 1)" if graded else ""
+        page.text(
+            f"yes, no: number of items with that human label{meant}. sensitivity: fraction of yes that the judge "
+            f"found; specificity: fraction of no that it found; {percent(level)} intervals, at least 10 labels each.",
+            indent=4,
+            tone=Tone.QUIET,
+        )
+
+
+def group_record(found: GroupRates) -> dict[str, Any]:  # Any: JSON
+    """Return a group as a JSON-able object."""
+    return {
+        "group": found.group,
+        "items": found.items,
+        "yes": found.yes,
+        "no": found.no,
+        "yes_found": found.yes_found,
+        "no_found": found.no_found,
+        "sensitivity": measured_record(found.sensitivity),
+        "specificity": measured_record(found.specificity),
+    }
+
+
+def _row(found: GroupRates) -> tuple[str, ...]:
+    return (
+        "(none)" if found.group is None else cut(found.group, _WIDEST),
+        f"{found.yes:,}",
+        _rate(found.sensitivity),
+        f"{found.no:,}",
+        _rate(found.specificity),
+    )
+
+
+def _rate(found: Measurement) -> str:
+    if found.value is None:
+        return found.interval.note or NONE
+    ends = found.interval.ends
+    return f"{number(found.value)} ({'no interval' if ends is None else span(ends)})"

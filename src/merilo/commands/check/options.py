@@ -22,10 +22,6 @@ def _one_judge(specs: list[str] | None) -> list[str]:
     return one_judge(specs or ["embedded"])
 
 
-def _texts(texts: list[str] | None) -> Sequence[str]:
-    return texts or ()
-
-
 ONE_JUDGE: Final = Flag(
     help="embedded (the default), local:MODEL, PROVIDER:MODEL (as openai:MODEL), scripted:FILE or FILE.py:NAME. "
     "Repeat KIND,...=SPEC for a judge per kind of question.",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.compare.settings import SHOWN
-from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, metric_texts
+from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, metric_texts
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
@@ -22,7 +20,7 @@ judge, rubrics or metric versions differ are rejected, with a list of the differ
 EXAMPLES = """\b
 Examples:
   merilo compare runs/old runs/new
-  merilo compare runs/old runs/new --primary faithfulness --html comparison.html
+  merilo compare runs/old runs/new --primary faithfulness
   merilo compare runs/old runs/new --markdown - >> comment.md
 """
 _SHOWN = 5
@@ -39,40 +37,31 @@ def compare(
         list[str] | None,
         typer.Option(metavar="M,...", help="Draw conclusions for these metrics only (Holm-corrected). [default: all]"),
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="M", help="Show the samples that changed most by this metric.")
+    order: Annotated[
+        str | None, typer.Option(metavar="M", help="Show the samples that changed most by this metric.", hidden=True)
     ] = None,
     samples: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help=f"Number of samples to show; --html has all. [default: {_SHOWN}; {SHOWN} with --json]",
-            show_default=False,
-        ),
+        int | None, typer.Option(metavar="N", min=0, help="Number of samples to show.", hidden=True)
     ] = None,
     cluster: Cluster = None,
     undefined: Annotated[
         str, typer.Option(metavar="drop|worst", help="Undefined in one run only: drop the pair, or count it as worst.")
     ] = "drop",
-    level: Annotated[float, typer.Option(metavar="L", help="Confidence level of intervals and conclusions.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(metavar="L", help="Confidence level of intervals and conclusions.", hidden=True)
+    ] = 0.95,
     across_judges: Annotated[
         bool, typer.Option("--across-judges", help="Compare even if judges, rubrics or versions differ.")
     ] = False,
     across_data: AcrossData = False,
     judge_only: JudgeOnly = False,
-    html: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the report of the comparison as one HTML file.")
-    ] = None,
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
     github: GitHub = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Compare runs."""
-    del debug  # main reads it
     from merilo.rendering.ci import check_reports
 
     check_reports(markdown=markdown, json=json, github=github)
@@ -83,40 +72,36 @@ def compare(
         ComparisonRequest(
             metrics=metric_texts(metrics) if metrics else None,
             primary=metric_texts(primary) if primary else None,
-            by=by,
+            by=order,
             cluster=cluster,
             undefined=undefined,
             level=level,
             across_judges=across_judges,
             across_data=across_data,
             judge_only=judge_only,
-            samples=SHOWN if samples is None else samples,
+            samples=samples,
         ),
     )
-    _write(found, html, markdown, samples, github=github)
+    shown = _SHOWN if samples is None else samples
+    _write(found, markdown, shown, github=github)
     if markdown != "-":
-        _show(found, [path for path in (html, markdown) if path], samples, html=html is not None, json=json)
+        _show(found, shown, json=json)
 
 
-def _write(found: RunComparison, html: str | None, markdown: str | None, samples: int | None, *, github: bool) -> None:
+def _write(found: RunComparison, markdown: str | None, samples: int, *, github: bool) -> None:
     from merilo.rendering.ci import publish_on_github, write_markdown
-    from merilo.rendering.html import write_page
 
-    if html is not None:
-        from merilo.commands.report.comparison_page import comparison_page
-
-        write_page(Path(html), comparison_page(found))
     if markdown is not None or github:
         from merilo.commands.compare.markdown import comparison_annotations, comparison_markdown
 
-        text = comparison_markdown(found, samples=_SHOWN if samples is None else samples)
+        text = comparison_markdown(found, samples=samples)
         if markdown is not None:
             write_markdown(markdown, text)
         if github:
             publish_on_github(text, comparison_annotations(found))
 
 
-def _show(found: RunComparison, files: list[str], samples: int | None, *, html: bool, json: bool) -> None:
+def _show(found: RunComparison, samples: int, *, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
     from merilo.rendering.sanitize import json_text
@@ -124,9 +109,8 @@ def _show(found: RunComparison, files: list[str], samples: int | None, *, html: 
 
     if json:
         write(json_text(comparison_record(found)) + "\n")
-        return
-    shown = _SHOWN if samples is None else samples
-    show(comparison_page(found, page_width(), samples=shown, files=files, html=html))
+    else:
+        show(comparison_page(found, page_width(), samples=samples))
 
 
 COMMAND = Command(

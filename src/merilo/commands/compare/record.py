@@ -1,13 +1,14 @@
-"""A comparison as JSON, and its rows as flat records for a data frame."""
+"""A comparison as JSON, as flat records for a data frame, and as the tables that a notebook shows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.compare.judge_errors import kinder_to
+from merilo.commands.compare import wording as words
 from merilo.commands.compare.wording import better, reading, why
 from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.frames import frame
+from merilo.rendering.html import rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,22 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         "movers": found.movers,
         "moved": [_moved(found, each) for each in found.moved],
     }
+
+
+def comparison_table(found: RunComparison) -> str:
+    """Return one HTML table for each other run, everything in it escaped."""
+    head = ("difference", f"{words.level_text(found)} interval", "pairs", "conclusion")
+    return "\n".join(
+        rendered(
+            "table",
+            caption=f"{words.pair_title(found, other)}: means over the pairs, and their difference",
+            head=("metric", found.names[0], found.names[other], *head),
+            rows=[words.cells(found, row) for row in found.rows_of(other)],
+            text=(6,),
+            basis=words.basis(found),
+        )
+        for other in range(1, len(found.sides))
+    )
 
 
 def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
@@ -148,7 +165,7 @@ def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
 
 def _errors(found: RunComparison, row: Row, errors: ErrorDifference) -> dict[str, Any]:  # Any: JSON
     """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if none is shown."""
-    kinder = kinder_to(row)
+    kinder = row.kinder_to
     return {
         "first": errors.first,
         "second": errors.second,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
 from merilo.renderers import render
+from merilo.rendering.wording import count
 from merilo.results.basis import Basis
 from merilo.short_repr import short_repr
 from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from merilo.stats.compare import Comparison
     from merilo.stats.judge_errors import ErrorDifference
 
+_TWO_DIGITS: Final = 0.005
 MAX_CUT_PAIRS: Final = 5_000
 """Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
 
@@ -62,10 +65,16 @@ class Row:
     """The comparison by the judge's verdicts on the same number of contexts in both runs, per sample the smaller one;
     None if the numbers are equal, or if the metric does not judge each context alone.
     """
-    worth: float = 0.0
-    """5 % of the metric's range: a difference that merilo says how many questions would show; 0 without a range."""
+    span: tuple[float, float] = (0.0, 1.0)
+    """The range of the metric."""
     errors: ErrorDifference | None = None
     """The judge's mean errors on both runs by the labelled pairs; None without any."""
+
+    @property
+    def worth(self) -> float:
+        """A small difference, 5 % of the range: merilo says how many questions show it. 0 if the range is infinite."""
+        width = self.span[1] - self.span[0]
+        return 0.05 * width if isfinite(width) else 0.0
 
     @property
     def ahead(self) -> int | None:
@@ -74,6 +83,13 @@ class Row:
         if reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
             return None
         return 0 if (reading is Conclusion.FIRST_HIGHER) == self.higher_is_better else self.other
+
+    @property
+    def kinder_to(self) -> int | None:
+        """The index of the run that the judge favours; None if the interval of the error difference includes 0."""
+        if self.errors is None or not self.errors.sign:
+            return None
+        return 0 if (self.errors.sign > 0) == self.higher_is_better else self.other
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +161,10 @@ class RunComparison:
         """The names of the runs."""
         return tuple(side.name for side in self.sides)
 
+    def rows_of(self, other: int) -> list[Row]:
+        """Return the rows of one of the other runs, by its index."""
+        return [row for row in self.rows if row.other == other]
+
     @property
     def by_judge_alone(self) -> bool:
         """True if a judge answered, and human labels correct no number."""
@@ -159,7 +179,7 @@ class RunComparison:
     @property
     def metrics(self) -> dict[str, Comparison]:
         """The comparison of the first two runs, by metric."""
-        return {row.metric: row.comparison for row in self.rows if row.other == 1}
+        return {row.metric: row.comparison for row in self.rows_of(1)}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""
@@ -178,3 +198,23 @@ class RunComparison:
         return short_repr(
             self, runs=", ".join(self.names), common=self.common, metrics=self.metrics, primary=self.primary
         )
+
+
+def kinder_notes(rows: Iterable[Row], names: Sequence[str]) -> tuple[str, ...]:
+    """Return one sentence for each metric and pair of runs on which the judge's error differs."""
+    return tuple(_sentence(row, favoured, names) for row in rows if (favoured := row.kinder_to) is not None)
+
+
+def _sentence(row: Row, favoured: int, names: Sequence[str]) -> str:
+    errors = row.errors
+    if errors is None or errors.difference is None or errors.interval.ends is None:
+        raise ValueError("Only an interval that excludes 0 names a run.")
+    low, high = sorted(abs(each) for each in errors.interval.ends)
+    against = names[row.other if favoured == 0 else 0]
+    digits = 2 if low >= _TWO_DIGITS else 3  # an interval that excludes 0 must not be shown with an end of 0.00
+    size = "higher" if row.higher_is_better else "lower"
+    return (
+        f"The judge is kinder to {names[favoured]}: its mean error (judge minus human) in {row.metric} is {size} there "
+        f"than for {against} by {abs(errors.difference):.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), "
+        f"{count(errors.labelled, 'labelled pair')}."
+    )

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.commands.calibrate.paired_labels import paired_labels
+from merilo.commands.calibrate.correction import paired_labels
 from merilo.commands.compare.contexts import by_same_contexts
-from merilo.commands.compare.judge_errors import kinder_notes
-from merilo.commands.compare.metric_names import (
+from merilo.commands.compare.matching import (
     import_notes,
+    in_common,
     metric_names,
     name_in,
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.result import Moved, Row, RunComparison, Side
-from merilo.commands.compare.settings import SHOWN
-from merilo.errors import DataError, UsageError
+from merilo.commands.compare.result import Moved, Row, RunComparison, Side, kinder_notes
+from merilo.errors import UsageError
 from merilo.results.basis import basis_of
 from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early
 from merilo.results.contents import equal_questions
-from merilo.results.sample_details import cases_of
+from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
 from merilo.runs.weak import weak_metrics
@@ -32,20 +30,20 @@ from merilo.stats.intervals import LEVEL, check_level
 from merilo.stats.judge_errors import judge_error_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
     from os import PathLike
 
-    from merilo.commands.compare.metric_names import MetricNames
+    from merilo.commands.compare.matching import MetricNames
     from merilo.runs.run import Run
-    from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
     from merilo.stats.corrected_pairs import PairLabels
     from merilo.stats.judge_errors import ErrorDifference
 
 
+SHOWN = 20
+"""Default number of samples that changed most."""
 _NAMED = 5
 """Number of ids that are named as examples."""
-_WORTH = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,8 @@ class ComparisonRequest:
     """Compare even if judges, rubrics or versions of metrics differ."""
     across_data: bool = False
     """Compare even if more than one in ten of the common ids name other questions, which are left out."""
-    samples: int = SHOWN
-    """Number of samples that changed most to include."""
+    samples: int | None = None
+    """Number of samples that changed most to include; None: 20."""
     judge_only: bool = False
     """Leave human labels out: every number is the judge's own."""
 
@@ -90,36 +88,40 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         own, cluster = chosen.own(place), "" if place else wanted.cluster
         found_in = read_scores(run, metrics=[*own], cluster=cluster, like=scores[0].ids if scores else ())
         scores.append(under_common_names(found_in, own))
-    paired, sides = _paired(scores, names)
-    questions = equal_questions(paired, names, metrics, across_data=wanted.across_data)
-    matching = [each.at(questions.positions) for each in paired] if questions.other else paired
-    _check_ranges(matching, names)
+    paired = in_common(scores, names)
+    questions = equal_questions(paired.scores, names, metrics, across_data=wanted.across_data)
+    matching = [each.at(questions.positions) for each in paired.scores] if questions.other else paired.scores
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
     labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
     found = _compared(matching, primary, policy, wanted.level, labels.labels)
     contexts = by_same_contexts(matching, questions.contexts, policy, wanted.level)
-    rows = tuple(
+    rows = [
         Row(
             metric,
             other,
             matching[0].columns[metric].higher_is_better,
             each,
             _one_sided(matching, metric, other),
-            weak=any(metric in weak_metrics(run.manifest) for run in (measured[0], measured[other])),
+            weak=metric in weak_metrics(measured[0].manifest) or metric in weak_metrics(measured[other].manifest),
             basis=basis_of(metric, corrected=each.by_judge is not None),
             same_contexts=contexts.comparisons.get((metric, other)),
-            worth=_worth(matching[0].columns[metric]),
+            span=matching[0].columns[metric].span,
             errors=_errors(matching, metric, labels.labels.get((metric, other)), wanted.level),
         )
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
-    )
+    ]
     by = _moved_by(rows, measured[0], chosen, wanted.by)
-    shown, movers = _moved(matching, by, wanted.samples, chosen)
+    shown, movers = _moved(matching, by, SHOWN if wanted.samples is None else wanted.samples, chosen)
     return RunComparison(
-        sides=sides,
+        sides=tuple(
+            [
+                Side(name, each.run, len(each.ids), tuple(only[:_NAMED]), len(only), each.run.complete)
+                for name, each, only in zip(names, scores, paired.only, strict=True)
+            ]
+        ),
         common=len(matching[0].ids),
         ids=tuple(matching[0].ids),
-        rows=rows,
+        rows=tuple(rows),
         primary=tuple(metrics) if primary is None else tuple(primary),
         chosen=primary is not None,
         moved_by=by if movers else None,
@@ -145,7 +147,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
 def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
     if len(runs) < 2:
         raise UsageError(f"A comparison needs at least two runs, got {len(runs)}.")
-    if wanted.samples < 0:
+    if wanted.samples is not None and wanted.samples < 0:
         raise UsageError(f"The number of samples to show must be 0 or more, got {wanted.samples}.")
     try:
         check_level(wanted.level)
@@ -181,68 +183,6 @@ def _differing(
         advice = ", choose other metrics (--metrics), or use --across-judges"
         raise not_comparable("These runs", found, advice=advice)
     return tuple(found)
-
-
-def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[RunScores], tuple[Side, ...]]:
-    """Return the scores of the samples that all runs have, in the first run's order. Raises DataError."""
-    common: Collection[str]
-    if all(each.ids == scores[0].ids for each in scores[1:]):
-        aligned, common = list(scores), scores[0].ids
-    else:
-        known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
-        common = {sample: place for sample, place in known[0].items() if all(sample in other for other in known[1:])}
-        if not common:
-            some = "; ".join(f"{name}: {', '.join(each.ids[:3])}" for each, name in zip(scores, names, strict=True))
-            raise DataError(
-                f"The runs have no sample in common: no id occurs in all of them ({some}). Samples are paired by id; "
-                "give each question the same id in every data set."
-            )
-        aligned = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
-    sides = [
-        Side(
-            name=name,
-            run=each.run,
-            scored=len(each.ids),
-            absent=_first(sample for sample in each.ids if sample not in common) if len(each.ids) > len(common) else (),
-            absences=len(each.ids) - len(common),
-            complete=each.run.complete,
-        )
-        for each, name in zip(scores, names, strict=True)
-    ]
-    return aligned, tuple(sides)
-
-
-def _places(ids: Sequence[str], name: str) -> dict[str, int]:
-    places = {sample: place for place, sample in enumerate(ids)}
-    if len(places) != len(ids):
-        twice = next(sample for place, sample in enumerate(ids) if places[sample] != place)
-        raise DataError(f"Duplicate id {twice!r} in {name}. Samples are paired by id, so ids must be unique.")
-    return places
-
-
-def _first(ids: Iterable[str]) -> tuple[str, ...]:
-    found: list[str] = []
-    for each in ids:
-        found.append(each)
-        if len(found) == _NAMED:
-            break
-    return tuple(found)
-
-
-def _check_ranges(scores: Sequence[RunScores], names: Sequence[str]) -> None:
-    for name, other in zip(names[1:], scores[1:], strict=True):
-        for metric, column in other.columns.items():
-            first = scores[0].columns[metric]
-            if (column.span, column.higher_is_better) != (first.span, first.higher_is_better):
-                raise DataError(
-                    f"{metric} has different scales in {name} ({_scale(column)}) and {names[0]} ({_scale(first)}). "
-                    "Convert both to one scale."
-                )
-
-
-def _scale(column: Column) -> str:
-    low, high = column.span
-    return f"{low:g} to {high:g}, {'higher' if column.higher_is_better else 'lower'} is better"
 
 
 def _primary(run: Run, chosen: MetricNames, named: Sequence[str]) -> list[str]:
@@ -304,11 +244,6 @@ def _errors(
     return judge_error_difference(labels, scores[0].columns[metric].span, clusters=clusters, level=level)
 
 
-def _worth(column: Column) -> float:
-    low, high = column.span
-    return _WORTH * (high - low) if isfinite(high - low) else 0.0
-
-
 def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:
     """Return the first ids that are scored in one of the two runs only."""
     import numpy as np
@@ -326,7 +261,7 @@ def _moved_by(rows: Sequence[Row], run: Run, chosen: MetricNames, asked: str | N
     if asked is not None:
         found = name_in(run, chosen, asked)
         if found not in chosen.texts:
-            raise UsageError(f"--by: {found} is not compared; compared metrics: {', '.join(chosen.metrics)}.")
+            raise UsageError(f"--order: {found} is not compared; compared metrics: {', '.join(chosen.metrics)}.")
         return found
     read = [row for row in rows if row.comparison.reading is not None]
     tested = [row for row in read if row.comparison.p is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
+from merilo.commands.compare.notes import comparison_notes
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sample_evidence import add_evidence
@@ -15,7 +16,7 @@ from merilo.results.basis import Basis
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.commands.compare.result import Moved, Row, RunComparison
+    from merilo.commands.compare.result import Moved, RunComparison
 
 _WIDEST_NAME = 15
 
@@ -25,32 +26,24 @@ def comparison_text(comparison: RunComparison) -> str:
     return str(comparison_page(comparison, 80))
 
 
-def comparison_page(
-    found: RunComparison, width: int, *, samples: int | None = None, files: Sequence[str] = (), html: bool = False
-) -> Page:
-    """Return the page; `samples`: the number of changed samples to show, None: all in the comparison.
-
-    `files`: the files that the comparison was written to; `html`: True if one of them is HTML, so the page does not
-    suggest to write one.
-    """
+def comparison_page(found: RunComparison, width: int, *, samples: int | None = None) -> Page:
+    """Return the page; `samples`: the number of changed samples to show, None: all in the comparison."""
     page = Page(width)
     page.text(words.title(found), tone=Tone.STRONG)
     for sentence in words.beware(found):
         page.text(sentence, tone=Tone.BAD)
     for other in range(1, len(found.sides)):
-        rows = [row for row in found.rows if row.other == other]
         if len(found.sides) > 2:
             page.heading(words.pair_title(found, other))
         page.blank()
-        _differences(page, found, rows)
+        _differences(page, found, other)
     page.blank()
     page.text(words.basis(found))
     _readings(page, found)
     _measures(page, found)
     _notes(page, found)
     moved_samples(page, found, samples)
-    _written_files(page, files)
-    _next(page, found, html=html)
+    _next(page, found)
     return page
 
 
@@ -75,12 +68,12 @@ def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
         add_evidence(page, case, found.moved_by or "")
 
 
-def _differences(page: Page, found: RunComparison, rows: Sequence[Row]) -> None:
-    pair = [cut(found.names[at], _WIDEST_NAME) for at in (0, rows[0].other)]
+def _differences(page: Page, found: RunComparison, other: int) -> None:
+    pair = [cut(found.names[at], _WIDEST_NAME) for at in (0, other)]
     head = ("mean over the pairs", *pair, f"difference, {words.level_text(found)} interval")
     cells = [
         (words.marked(row), number(row.comparison.first), number(row.comparison.second), words.difference(row))
-        for row in rows
+        for row in found.rows_of(other)
     ]
     _table(page, head, cells)
 
@@ -103,27 +96,18 @@ def _measures(page: Page, found: RunComparison) -> None:
     several = len(found.sides) > 2
     for other in range(1, len(found.sides)):
         page.heading(f"Statistics{f', {words.pair_title(found, other)}' if several else ''}")
-        rows = [(words.marked(row), *words.measures(row)) for row in found.rows if row.other == other]
+        rows = [(words.marked(row), *words.measures(row)) for row in found.rows_of(other)]
         _table(page, ("", *words.MEASURES), rows)
     page.text(words.legend(found), tone=Tone.QUIET)
 
 
 def _notes(page: Page, found: RunComparison) -> None:
-    for group in words.comparison_notes(found):
+    for group in comparison_notes(found):
         page.heading(group.heading)
         page.entries(group.entries, widest=26)
 
 
-def _written_files(page: Page, files: Sequence[str]) -> None:
-    if files:
-        page.blank()
-    for path in files:
-        page.line(f"saved in {clean(path)}")
-
-
-def _next(page: Page, found: RunComparison, *, html: bool) -> None:
-    if html and not found.moved:
-        return
+def _next(page: Page, found: RunComparison) -> None:
     page.heading("Next")
     paths = [str(side.run.path) for side in found.sides]
     if found.moved:
@@ -132,6 +116,5 @@ def _next(page: Page, found: RunComparison, *, html: bool) -> None:
     if found.by_judge_alone and len(paths) == 2:
         judged = [row.metric for row in found.rows if row.basis is Basis.JUDGE]
         metric = next((text for text in judged if text in found.primary), judged[0])
-        page.line("  " + command("label", *paths, "--metric", metric, "-o", "labels.jsonl", "--ask"))
-    if not html:
-        page.line("  " + command("compare", *paths, "--html", "comparison.html"))
+        page.line("  " + command("label", *paths, "--metric", metric))
+    page.line("  " + command("report", *paths))

@@ -5,39 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.absences import absences, advice
-from merilo.commands.compare.judge_errors import NEEDED
-from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.rendering.overview import judge_name
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import (
-    HUMAN_LABELS,
     NONE,
     OWN_ERROR,
-    REMARKS,
-    about,
     count,
     covers_imported,
     number,
     percent,
 )
 from merilo.results.basis import BY_JUDGE, Basis
-from merilo.stats.compare import Conclusion, Policy
-from merilo.stats.label_power import LabelSpread, labels_needed
+from merilo.stats.compare import Conclusion
 from merilo.stats.paired import FEWEST_DIFFERENT
-from merilo.stats.power import samples_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.stats.compare import Comparison
+    from merilo.stats.compare import Comparison, Counts
 
 NO_READING = "not primary"
-CONTEXTS = "Different numbers of contexts"
-_READ_BOTH = (
-    "fewer contexts tend to raise relevance and precision, and to lower recall and sufficiency; compare both kinds"
-)
 _CANNOT_TELL = "cannot tell: "
 
 
@@ -74,6 +62,26 @@ def interval(comparison: Comparison) -> str:
     """Return the interval of the difference."""
     ends = comparison.interval.ends
     return "no interval" if ends is None else f"{signed(ends[0])} to {signed(ends[1])}"
+
+
+def cells(found: RunComparison, row: Row) -> tuple[str, ...]:
+    """Return the row of a table: metric, both means, difference, interval, number of pairs, conclusion."""
+    each = row.comparison
+    return (
+        marked(row),
+        number(each.first),
+        number(each.second),
+        signed(each.difference),
+        interval(each),
+        f"{each.counts.pairs:,}",
+        reading(found, row),
+    )
+
+
+def difference_of_pairs(each: Comparison) -> str:
+    """Return the difference with its interval, which equal pairs do not have."""
+    equal = each.counts.ties == each.counts.pairs
+    return f"{signed(each.difference)}, all pairs equal" if equal else _difference(each)
 
 
 def signed(value: float | None) -> str:
@@ -140,9 +148,7 @@ def _number_of_contexts(row: Row) -> str:
     ends = each.interval.ends
     if ends is not None and (ends[0] > 0 if reading is Conclusion.FIRST_HIGHER else ends[1] < 0):
         return ""
-    return (
-        f"not shown with the same number of contexts per sample, where the difference is {_difference_of_pairs(each)}"
-    )
+    return f"not shown with the same number of contexts per sample, where the difference is {difference_of_pairs(each)}"
 
 
 def _detectable(found: RunComparison, row: Row) -> str:
@@ -151,7 +157,7 @@ def _detectable(found: RunComparison, row: Row) -> str:
         return ""
     text = f"80 % of such comparisons would show a true difference of {number(row.comparison.detectable)}"
     if more := _more_questions(row, row.comparison.detectable):
-        text += f", and one of {row.worth:g} takes {more}"
+        text += f", and one of {row.worth:g} takes {more[0].lower()}{more[1:]}"
     if _read(found) == 1:
         return text
     return f"{text}, without the correction for {_many(found)}; with it, the difference must be larger"
@@ -159,18 +165,13 @@ def _detectable(found: RunComparison, row: Row) -> str:
 
 def _more_questions(row: Row, detectable: float) -> str:
     """Return the number of questions or labels that show a small difference; empty if those so far do."""
+    from merilo.commands.compare.needed import more_labels, more_questions  # rarely needed
+
     pairs, correction = row.comparison.counts.pairs, row.comparison.correction
-    if row.basis is Basis.LABELS and correction is not None:
-        error, judged = correction.corrected.error, correction.judged.error
-        if error is None or judged is None:
-            return ""
-        spread = LabelSpread.corrected(error, judged, correction.labelled, pairs)
-        labels = labels_needed(row.worth, spread, two_sided=True)
-        if labels is None:
-            return f"labels of more than these {count(pairs, 'question')}"
-        return f"about {about(labels)} labelled questions" if labels > correction.labelled else ""
-    needed = samples_for(row.worth, detectable, pairs)
-    return f"about {about(needed)} questions" if needed is not None and needed > pairs else ""
+    if row.basis is not Basis.LABELS or correction is None:
+        return more_questions(row.worth, detectable, pairs)
+    errors = correction.corrected.error, correction.judged.error
+    return more_labels(row.worth, errors, correction.labelled, pairs, two_sided=True)
 
 
 def _corrected_away(found: RunComparison, row: Row) -> str:
@@ -205,14 +206,6 @@ class ConclusionText:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonNotes:
-    """Notes under one heading, each with a name."""
-
-    heading: str
-    entries: tuple[tuple[str, str], ...]
-
-
 def readings(found: RunComparison) -> list[ConclusionText]:
     """Return the conclusions; metrics with the same one are grouped, metrics without one come last."""
     grouped: dict[tuple[int, str, str], list[str]] = {}
@@ -238,110 +231,22 @@ def beware(found: RunComparison) -> list[str]:
     return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *found.notes]
 
 
-def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
-    """Return the notes: caveats on intervals, and what was not compared and why."""
-    several = len(found.sides) > 2
-
-    def named(row: Row) -> str:
-        return f"{row.metric}, {pair_title(found, row.other)}" if several else row.metric
-
-    groups = (
-        (CONTEXTS, [*_context_numbers(found), *((named(row), _same_contexts(row)) for row in found.rows)]),
-        (HUMAN_LABELS, [(named(row), label_text(row)) for row in found.rows]),
-        (REMARKS, [(named(row), row.comparison.interval.remark) for row in found.rows]),
-        ("Scored in one run only", [(named(row), one_sided_text(found, row)) for row in found.rows if row.one_sided]),
-        ("In one run only", absences(found)),
-        ("Not compared", list(found.left_out.items())),
-    )
-    return with_entries(groups)
-
-
-def _context_numbers(found: RunComparison) -> list[tuple[str, str]]:
-    """Return the mean number of contexts of each two runs that differ in it."""
-    means = [
-        (
-            "mean per sample",
-            f"{each.first:.2f} in {found.names[0]}, {each.second:.2f} in {found.names[each.other]}",
-        )
-        for each in found.contexts
-    ]
-    return [*means, ("how to read", _READ_BOTH)] if means else []
-
-
-def _same_contexts(row: Row) -> str:
-    """Return the means and the difference over the same number of contexts; empty if there is no such comparison."""
-    each = row.same_contexts
-    if each is None or each.difference is None:
-        return ""
-    alone = f", {BY_JUDGE}" if row.basis is Basis.LABELS else ""
-    sampled = "a random sample of " if row.comparison.counts.pairs > MAX_CUT_PAIRS else ""
-    return (
-        f"{number(each.first)} and {number(each.second)}, difference {_difference_of_pairs(each)}, with the "
-        f"same number of contexts per sample ({sampled}{count(each.counts.pairs, 'pair')}{alone})"
-    )
-
-
-def _difference_of_pairs(each: Comparison) -> str:
-    """Return the difference with its interval, which equal pairs do not have."""
-    equal = each.counts.ties == each.counts.pairs
-    return f"{signed(each.difference)}, all pairs equal" if equal else _difference(each)
-
-
-def with_entries(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[ComparisonNotes]:
-    """Return the groups of entries, without empty entries and without groups that have none."""
-    notes = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
-    return [each for each in notes if each.entries]
-
-
-def label_text(row: Row) -> str:
-    """Return the number of labelled pairs and the numbers by the judge alone; empty without labels."""
-    correction = row.comparison.correction
-    if correction is None:
-        return ""
-    labelled = count(correction.labelled, "labelled pair")
-    if row.comparison.by_judge is None:
-        human = "" if correction.human is None else f", whose mean difference is {signed(correction.human)}"
-        return f"{labelled}{human}; {NEEDED}, so the numbers are {BY_JUDGE}"
-    judged = correction.judged
-    ends = judged.interval.ends
-    between = "" if ends is None else f", {signed(ends[0])} to {signed(ends[1])}"
-    first, second = row.comparison.by_judge
-    return (
-        f"corrected by {labelled}; {BY_JUDGE}: {number(first)} and {number(second)}, difference "
-        f"{signed(judged.difference)}{between}"
-    )
-
-
 def one_sided(row: Row) -> str:
     """Return a text such as `3 samples scored in one run only`."""
     return f"{count(row.comparison.counts.left_out, 'sample')} scored in one run only"
 
 
-def one_sided_text(found: RunComparison, row: Row) -> str:
-    """Return the samples scored in one run only, their possible effect on the difference, and the first ids."""
-    counts, ends = row.comparison.counts, (row.comparison.least, row.comparison.most)
-    names = found.names[0], found.names[row.other]
-    missing = [
-        (counts.first_undefined, "undefined", names[0], names[1]),
-        (counts.first_failed, "failed", names[0], names[1]),
-        (counts.second_undefined, "undefined", names[1], names[0]),
-        (counts.second_failed, "failed", names[1], names[0]),
-    ]
-    text = "; ".join(f"{amount:,} {what} in {run}, scored in {other}" for amount, what, run, other in missing if amount)
-    if found.undefined is Policy.WORST:
-        text += "; undefined counts as worst"
-    if ends[0] is not None and ends[1] is not None:
-        between = f"{signed(ends[0].difference)} to {signed(ends[1].difference)}"
-        text += f"; if they had the lowest or the highest scores, the difference would be {between}"
-    return f"{text}. Examples: {', '.join(row.one_sided)}"
+def basis(found: RunComparison, shown: Callable[[str], str] = str) -> str:
+    """Return the note below a table: how differences are computed, and which errors intervals cover.
 
-
-def basis(found: RunComparison) -> str:
-    """Return the note below a table: how differences are computed, and which errors intervals cover."""
-    other = found.names[1] if len(found.sides) == 2 else "the other run"
-    units = "" if found.cluster is None else f" Samples with the same {found.cluster} form one cluster."
-    text = f"Differences are {found.names[0]} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
-    return " ".join(filter(None, (text, weak_legend(found.weak))))
+    `shown`: how names of runs, fields and metrics are written.
+    """
+    other = shown(found.names[1]) if len(found.sides) == 2 else "the other run"
+    units = "" if found.cluster is None else f" Samples with the same {shown(found.cluster)} form one cluster."
+    text = (
+        f"Differences are {shown(found.names[0])} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
+    )
+    return " ".join(filter(None, (text, weak_legend(map(shown, sorted(found.weak))))))
 
 
 def over(found: RunComparison) -> str:
@@ -417,5 +322,15 @@ def _no_conclusion(row: Row) -> str:
         )
     reason = found.reason.removeprefix(_CANNOT_TELL)
     if counts.left_out and found.p is not None:
-        return f"{reason}: they could change the result. {advice(counts)}"
+        return f"{reason}: they could change the result. {_advice(counts)}"
     return f"{reason}; compare over more questions" if found.p is None else reason
+
+
+def _advice(counts: Counts) -> str:
+    """Return what to do about samples with a score in one run only, by whether they failed or are undefined."""
+    failed = counts.first_failed + counts.second_failed
+    if not failed:
+        return "Inspect them, or use --undefined worst"
+    if failed == counts.left_out:
+        return "Inspect them, or retry failed ones"
+    return "Inspect them, retry failed ones, or use --undefined worst"

@@ -12,7 +12,7 @@ from merilo.commands.evaluate.board import DEATHS
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.progress import Traffic
 from merilo.errors import DataError, MeriloError, ProviderDown, RunError, UsageError
-from merilo.runs.balance import balance_in
+from merilo.runs.directory_usage import balance_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

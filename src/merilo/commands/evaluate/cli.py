@@ -121,7 +121,7 @@ def _drop_worthless(found: Run, *, json: bool) -> None:
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import tell, write
     from merilo.rendering.translation import translation
-    from merilo.runs.empty_runs import discard
+    from merilo.runs.directory_usage import discard
 
     record, stopped, language = overview_record(found), found.usage["stopped"], found.manifest.language
     if not discard(found.path):

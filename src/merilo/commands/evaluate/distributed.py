@@ -29,8 +29,8 @@ from merilo.engine.budget import Spending, check_prices
 from merilo.engine.progress import ProgressDispatcher, Traffic
 from merilo.errors import LimitReached, UsageError
 from merilo.rendering.wording import count
-from merilo.runs.balance import balance_in
 from merilo.runs.directory import run_directory
+from merilo.runs.directory_usage import balance_in
 from merilo.runs.files import MANIFEST
 from merilo.runs.ledger import Balance
 from merilo.runs.lock import RunLock

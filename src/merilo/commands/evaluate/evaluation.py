@@ -19,8 +19,8 @@ from merilo.errors import ProviderDown, RunError
 from merilo.rendering.spent import spent_so_far
 from merilo.rendering.wording import count
 from merilo.results.summary import Tallies, spans_of
-from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
+from merilo.runs.directory_usage import balance_in
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, SUMMARY, Run, json_text
@@ -227,11 +227,13 @@ class RunEvaluation:
         self._progress.spent(usage)
 
     def _spent(self) -> dict[str, object]:
-        """Return what the run has spent: from its ledger, or from its store if no paid model was ever asked."""
+        """Return what the run has spent."""
         if self._ledger.lines:
             self._store.note_ledger(self._ledger.lines)
-        balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
-        return {**spent_record(balance, self._options.limits.unanswered), "cached": self._store.spent().cached}
+        return {
+            **spent_record(self._ledger.balance, self._options.limits.unanswered),
+            "cached": self._store.cached_count(),
+        }
 
     def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
         """Replace the files of an earlier part of the run, all in one step."""

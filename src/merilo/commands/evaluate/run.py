@@ -25,7 +25,7 @@ from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.event_log import EventLog
 from merilo.runs.clusters import check_clusters
 from merilo.runs.directory import run_directory
-from merilo.runs.empty_runs import is_worthless
+from merilo.runs.directory_usage import is_worthless
 from merilo.runs.files import LEDGER
 from merilo.runs.ledger import Ledger
 from merilo.runs.lock import RunLock
@@ -181,7 +181,7 @@ def _ledger(
 ) -> Ledger:
     """Open the ledger of a run. Raises RunError if it is damaged, UsageError if a cost limit cannot be kept."""
     in_flight = None if batches is None else batches.in_flight()
-    ledger = Ledger.open(path / LEDGER, store.charges(), lines=store.ledger_lines, in_flight=in_flight)
+    ledger = Ledger.open(path / LEDGER, lines=store.ledger_lines, in_flight=in_flight)
     price_again(ledger, options.price, judges.values())
     check_spent(path, ledger.balance + spent_elsewhere(options), options.limits.budget)
     return ledger

@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot
 
 A gate passes if the lower confidence limit meets the target and fails if the upper limit misses it. For metrics where
 lower is better, --min is a maximum. Human labels attached to the runs correct means and drops (merilo label). Without
-labels the judge alone decides; the embedded judge cannot decide minimums then (--trust-judge lets it).
+labels the judge alone decides; the embedded judge cannot decide minimums then (trust_judge = true in a suite lets it).
 
 Samples are paired with the baseline by id if their question is equal. A baseline with another judge, rubric or metric
 version, or with other questions under the same ids, is rejected.
@@ -32,7 +32,7 @@ EXAMPLES = """\b
 Examples:
   merilo gate runs/new --min faithfulness=0.8
   merilo gate runs/new --baseline runs/main --max-drop 0.02
-  merilo gate runs/new --baseline runs/main --max-drop faithfulness=0.02 --strict --cannot-tell pass
+  merilo gate runs/new --baseline runs/main --max-drop faithfulness=0.02 --cannot-tell pass
   merilo gate runs/new --suite gates.toml --junit gates.xml
 """
 
@@ -56,10 +56,6 @@ def gate(
             metavar="D|M=D", help="Largest allowed drop from the baseline, for all metrics or one. Repeatable."
         ),
     ] = None,
-    strict: Annotated[
-        bool | None,
-        typer.Option("--strict", help="Also fail on any significant drop, however small.", show_default=False),
-    ] = None,
     suite: Annotated[
         str | None, typer.Option(metavar="FILE", help="Gates in a .toml, .yaml or .json file; options override it.")
     ] = None,
@@ -72,52 +68,47 @@ def gate(
         typer.Option(
             metavar="drop|worst",
             help="Leave undefined outcomes out, or count as worst. [default: must hold either way]",
+            hidden=True,
         ),
     ] = None,
     cluster: Cluster = None,
     level: Annotated[
-        float | None, typer.Option(metavar="L", help="Confidence level of each one-sided limit. [default: 0.95]")
+        float | None, typer.Option(metavar="L", help="Confidence level of each one-sided limit.", hidden=True)
     ] = None,
     across_data: AcrossData = False,
     judge_only: JudgeOnly = False,
     trust_judge: Annotated[
         bool | None,
-        typer.Option("--trust-judge", help="Let the embedded judge alone decide minimums.", show_default=False),
+        typer.Option("--trust-judge", help="Let the embedded judge alone decide minimums.", hidden=True),
     ] = None,
-    holm: Annotated[
-        bool | None,
-        typer.Option("--holm", help="Fail only if it is shown for all gates together.", show_default=False),
-    ] = None,
-    no_config: Annotated[bool, typer.Option("--no-config", help="Ignore the suite of merilo.toml.")] = False,
+    no_config: Annotated[
+        bool, typer.Option("--no-config", help="Ignore the suite of merilo.toml.", hidden=True)
+    ] = False,
     junit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML, one test per gate.")
     ] = None,
     markdown: Markdown = None,
     github: GitHub = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Gate a run."""
-    del debug  # main reads it
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
     from merilo.rendering.ci import check_reports
 
     check_reports(markdown=markdown, json=json, github=github)
-    if suite is None and not no_config and not (minimum or maximum or max_drop or strict):
+    if suite is None and not no_config and not (minimum or maximum or max_drop):
         suite = _suite_of_project()
     asked = suite_from(
         suite,
         minimums=_pairs(minimum or (), "--min"),
         maximums=_pairs(maximum or (), "--max"),
         max_drop=_drops(max_drop) if max_drop else None,
-        strict=strict,
         cannot_tell=cannot_tell,
         undefined=undefined,
         cluster=cluster,
         level=level,
         trust_judge=trust_judge,
-        holm=holm,
     )
     found = gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
     _write(found, junit, markdown, github=github)
@@ -172,8 +163,7 @@ def _number(text: str, option: str, example: str) -> float:
 
 
 def _write(found: Gates, junit: str | None, markdown: str | None, *, github: bool) -> None:
-    from merilo.commands.gate.markdown import gates_annotations, gates_markdown
-    from merilo.commands.gate.text import junit_text
+    from merilo.commands.gate.text import gates_annotations, gates_markdown, junit_text
     from merilo.rendering.ci import publish_on_github, write_markdown
     from merilo.runs.publish import write_file
 

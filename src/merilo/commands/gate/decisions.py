@@ -6,11 +6,10 @@ from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.attached_labels import UsableLabels, usable_labels
-from merilo.commands.calibrate.paired_labels import PairedLabels, paired_labels
+from merilo.commands.calibrate.correction import UsableLabels, paired_labels, usable_labels
 from merilo.commands.gate.result import Gate, Kind
 from merilo.commands.gate.suite import LabelPolicy
-from merilo.errors import DataError, UsageError
+from merilo.errors import UsageError
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.early_stopping import stop_of
 from merilo.runs.scales import check_asked
@@ -51,10 +50,12 @@ class AskedGates:
         stop = stop_of(scores.run.manifest)
         self._early = 0 if stop is None else stop.largest
         use = not judge_only and stop is None
-        self._labels = usable_labels(scores, list(minimums)) if use and minimums else UsableLabels({}, ())
-        self._paired = (
-            paired_labels(pair.base, pair.new, list(drops)) if use and pair is not None else PairedLabels({}, {}, ())
-        )
+        self._labels: UsableLabels[Labels] = UsableLabels({}, ())
+        self._paired: UsableLabels[PairLabels] = UsableLabels({}, ())
+        if use and minimums:
+            self._labels = usable_labels(scores, list(minimums))
+        if use and pair is not None:
+            self._paired = paired_labels(pair.base, pair.new, list(drops))
         self.notes = (*self._labels.notes, *self._paired.notes)
 
     def gates(self, suite: Suite) -> list[Gate]:
@@ -151,8 +152,6 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
 
 def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairLabels | None, *, early: int) -> Gate:
     base, new = pair.base.columns[text], pair.new.columns[text]
-    if (base.span, base.higher_is_better) != (new.span, new.higher_is_better):
-        raise DataError(f"{text} has another scale in the baseline. Convert both to one scale.")
     policy, strict, level = _policy(suite, new), suite.strict, suite.level
     same = text in pair.equal_inputs and _equal_outcomes(base, new)
     clusters = pair.new.clusters

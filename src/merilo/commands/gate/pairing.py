@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.errors import DataError, UsageError
+from merilo.commands.compare.matching import in_common
+from merilo.errors import UsageError
 from merilo.rendering.wording import count
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, equal_inputs, equal_questions
 from merilo.results.scores import read_scores
-from merilo.stats.column import align
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,40 +51,33 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
             "Evaluate all of them and use that run."
         )
     before = read_scores(base, metrics=metrics, cluster="")
-    found = align(new.ids, before.ids)
-    second, first, only_new, only_base = found.first, found.second, found.only_first, found.only_second
-    if not first:
-        raise DataError(
-            f"{new.run.path} and {base.path} have no sample in common (ids such as {new.ids[0]!r} and "
-            f"{before.ids[0]!r}). Samples are paired by id: give each an id that stays the same."
-        )
+    names = [str(new.run.path), str(base.path)]
+    (second, first), (only_new, only_base) = in_common((new, before), names)
     part = new.run.manifest.until is not None  # a run that stopped early has only some of the samples
     if len(only_base) > MAX_OTHER * len(before.ids) and not part and not across_data:
         raise UsageError(
             f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
-            f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "
+            f"{new.run.path}, such as {only_base[0]!r}. More than one in ten are missing, so the runs are "
             f"not comparable. Give each sample an id that stays the same, and run all samples. To compare only the "
-            f"{count(len(first), 'sample')} that both runs have, use --across-data."
+            f"{count(len(first.ids), 'sample')} that both runs have, use --across-data."
         )
-    pair = (before.at(first), new.at(second))
-    questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
-    pair = (pair[0].at(questions.positions), pair[1].at(questions.positions))
-    notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline"), *questions.notes]
+    questions = equal_questions((first, second), names[::-1], metrics, across_data=across_data)
+    first, second = (each.at(questions.positions) for each in (first, second))
     return PairedRuns(
-        *pair,
-        notes=tuple(notes),
+        first,
+        second,
+        notes=(*_left(only_new, "the run"), *_left(only_base, "the baseline"), *questions.notes),
         other_questions=questions.other,
         base_only=len(only_base),
         new_only=len(only_new),
-        equal_inputs=equal_inputs(*pair, metrics),
+        equal_inputs=equal_inputs(first, second, metrics),
     )
 
 
-def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:
-    if not places:
+def _left(ids: Sequence[str], where: str) -> list[str]:
+    if not ids:
         return []
-    shown = ", ".join(scores.ids[place] for place in places[:_SHOWN])
-    more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
-    one = len(places) == 1
-    text = f"{count(len(places), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
-    return [f"{text} compared: {shown}{more}."]
+    more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
+    one = len(ids) == 1
+    text = f"{count(len(ids), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
+    return [f"{text} compared: {', '.join(ids[:_SHOWN])}{more}."]

@@ -140,6 +140,11 @@ class Gates:
         return tuple(gate for verdict in ordered for gate in self.gates if gate.verdict is verdict)
 
     @property
+    def ordered(self) -> tuple[Gate, ...]:
+        """All gates, those that did not pass first."""
+        return (*self.obstacles, *(gate for gate in self.gates if gate.verdict is GateVerdict.PASS))
+
+    @property
     def counts(self) -> dict[str, int]:
         """The numbers of gates that failed, were met and could not be decided."""
         found = [gate.verdict for gate in self.gates]
@@ -181,8 +186,7 @@ class Gates:
 
     def __str__(self) -> str:
         """Return the headline and all decisions, a line for each, those that did not pass first."""
-        rest = [gate for gate in self.gates if gate.verdict is GateVerdict.PASS]
-        lines = [f"{gate.verdict}: {gate.reading}" for gate in (*self.obstacles, *rest)]
+        lines = [f"{gate.verdict}: {gate.reading}" for gate in self.ordered]
         return "\n".join(filter(None, (self.headline, self.warning, *lines)))
 
     def _repr_html_(self) -> str:

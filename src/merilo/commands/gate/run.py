@@ -96,7 +96,7 @@ def _check_asked(suite: Suite, baseline: object) -> None:
     if baseline is not None and not drops:
         raise UsageError("--baseline needs the largest allowed drop: add --max-drop 0.02.")
     if suite.strict and not drops:
-        raise UsageError("--strict needs a baseline and a largest drop: add --baseline RUN --max-drop 0.02.")
+        raise UsageError("strict needs a baseline and a largest drop: add --baseline RUN --max-drop 0.02.")
 
 
 def _check_maximums(run: Run, suite: Suite) -> None:
@@ -149,10 +149,10 @@ def _embedded_drops(pair: PairedRuns, gates: Sequence[Gate]) -> list[str]:
     ]
     if not found:
         return []
-    advice = command("label", str(pair.base.run.path), str(pair.new.run.path), "--metric", found[0], "-o", "FILE")
+    advice = command("label", str(pair.base.run.path), str(pair.new.run.path), "--metric", found[0])
     which = ", ".join(found)
     text = (
         f"The embedded judge alone decides {which}. If the retriever or the generator differs between the runs, its "
-        f"error may differ too, and look like a change. To correct it with human labels: {advice} --ask"
+        f"error may differ too, and look like a change. To correct it with human labels: {advice}"
     )
     return [text]

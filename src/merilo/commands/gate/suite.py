@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from math import isfinite
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from merilo.commands.gate.result import CannotTell
 from merilo.data.check import shown
@@ -129,29 +129,28 @@ def suite_from(
     minimums: Mapping[str, float] | None = None,
     maximums: Mapping[str, float] | None = None,
     max_drop: float | Mapping[str, float] | None = None,
-    strict: bool | None = None,
     cannot_tell: str | None = None,
     undefined: str | None = None,
     cluster: str | None = None,
     level: float | None = None,
     trust_judge: bool | None = None,
-    holm: bool | None = None,
 ) -> Suite:
     """Return the suite in a file, or an empty one; other arguments override its values. Raises UsageError."""
     suite = Suite() if path is None else read_suite(path)
     lowest, highest = _numbers(minimums or {}, "minimums"), _numbers(maximums or {}, "maximums")
+    given: dict[str, Any] = {  # Any: values of several types, read above
+        "max_drop": _drop(max_drop),
+        "cannot_tell": one_of(CannotTell, cannot_tell, "cannot_tell"),
+        "undefined": one_of(Policy, undefined, "undefined"),
+        "cluster": cluster,
+        "level": level,
+        "trust_judge": trust_judge,
+    }
     return replace(
         suite,
         minimums={**_without(suite.minimums, highest), **lowest},
         maximums={**_without(suite.maximums, lowest), **highest},
-        max_drop=suite.max_drop if max_drop is None else _drop(max_drop),
-        strict=suite.strict if strict is None else strict,
-        cannot_tell=suite.cannot_tell if cannot_tell is None else one_of(CannotTell, cannot_tell, "cannot_tell"),
-        undefined=suite.undefined if undefined is None else one_of(Policy, undefined, "undefined"),
-        cluster=suite.cluster if cluster is None else cluster,
-        level=suite.level if level is None else level,
-        trust_judge=suite.trust_judge if trust_judge is None else trust_judge,
-        holm=suite.holm if holm is None else holm,
+        **{name: value for name, value in given.items() if value is not None},
     )
 
 

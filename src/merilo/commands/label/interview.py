@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.label.choices import about, keys_of, meant, named
+from merilo.commands.label.task_file import about, keys_of, meant, named
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.terminal import page_width, show, write
 from merilo.rendering.wording import count
@@ -13,8 +13,7 @@ from merilo.rendering.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from merilo.commands.label.choices import Key
-    from merilo.commands.label.task_file import OpenTask, TaskFile
+    from merilo.commands.label.task_file import Key, OpenTask, TaskFile
 
 _BACK, _SKIP, _QUIT = "b", "s", "q"
 _WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}

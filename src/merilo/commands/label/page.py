@@ -6,20 +6,26 @@ in the browser, or sent to a server that stores them with `store_answer`. Withou
 
 from __future__ import annotations
 
+import json
+import re
 from hashlib import blake2b
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.label.choices import READ, about, keys_of, named, range_of
-from merilo.commands.label.task_file import open_task
-from merilo.commands.label.tasks import COLUMNS
-from merilo.errors import DataError
+from merilo.commands.label.task_file import READ, Key, TaskFile, about, keys_of, meant, named, open_task, range_of
+from merilo.commands.label.tasks import COLUMNS, first_ticket
+from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.assets import MARK_SCRIPTS, asset, policy
+from merilo.rendering.html import write_page
 from merilo.rendering.markup import Markup, el, json_text, raw_element
+from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
 
     from merilo.commands.label.task_file import OpenTask
 
@@ -34,12 +40,12 @@ _TAKEN: Final = frozenset({"u", "z", "s", "g", "?"})
 """Keys of commands on the page."""
 
 
-def label_page(
-    records: Sequence[Mapping[str, object]],
-    *,
-    save: str | None = None,
-    guidelines: Sequence[str] = GUIDELINES,
-) -> str:
+def write_label_page(path: str | PathLike[str], records: Sequence[Mapping[str, object]]) -> None:
+    """Write the page for these tasks to a file. Raises as `label_page`, and RunError if it cannot be written."""
+    write_page(Path(path), label_page(records))
+
+
+def label_page(records: Sequence[Mapping[str, object]], *, save: str | None = None) -> str:
     """Return the page for these tasks, in their order; equal arguments give an equal page.
 
     `records`: as in `TaskLine.record` and `TaskFile.records`. `save`: the address on the server of the page that stores
@@ -66,7 +72,7 @@ def label_page(
         "body",
         el("main", id="label", cls="app"),
         _plain(asked),
-        raw_element("script", json_text(_data(records, tasks, save, guidelines)), type="application/json", id="tasks"),
+        raw_element("script", json_text(_data(records, tasks, save)), type="application/json", id="tasks"),
         raw_element("script", scripts[1]),
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
@@ -76,7 +82,6 @@ def _data(
     records: Sequence[Mapping[str, object]],
     tasks: Sequence[OpenTask | None],
     save: str | None,
-    guidelines: Sequence[str],
 ) -> dict[str, Any]:  # Any: JSON
     forms: list[dict[str, Any]] = []  # Any: JSON
     form_of: list[int] = []
@@ -94,7 +99,7 @@ def _data(
         "forms": forms,
         "form": form_of,
         "pair": any(task is not None and task.pair for task in tasks),
-        "guidelines": guidelines,
+        "guidelines": GUIDELINES,
         "save": save,
     }
 
@@ -111,7 +116,7 @@ def _plain(tasks: Sequence[OpenTask]) -> Markup:
         "main",
         el("h1", f"Label {count(len(tasks), 'task')}"),
         el("p", "Answers need scripts, which are switched off here. The tasks are listed below; in a terminal:"),
-        el("pre", "merilo label tasks.jsonl --ask"),
+        el("pre", "merilo label tasks.jsonl"),
         [_listed(number, task) for number, task in enumerate(tasks, start=1)],
         cls="wrap plain",
         id="plain",
@@ -127,3 +132,108 @@ def _listed(number: int, task: OpenTask) -> Markup:
         [(el("h3", named(name)), el("p", text, cls="t", dir="auto")) for name, text in texts],
         el("p", el("b", "Answers: "), task.explained or "a number"),
     )
+
+
+MAX_BYTES: Final = 4096
+"""Bytes that one answer may have."""
+_LONGEST_NAME: Final = 60
+_FIELDS: Final = frozenset({"annotator", "task", "label"})
+_PLAIN_NAME: Final = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
+_WRITING: Final = Lock()
+
+
+def store_answer(tasks: Path, body: bytes) -> dict[str, str]:
+    """Store one answer of a labelling page, and return all labels of its annotator by task.
+
+    `tasks`: the file of tasks that the page was made from. `body`: the page's request, a JSON object with `annotator`,
+    and `task` and `label` unless it only asks for the labels; an empty label removes one. The answer is on disk, in
+    `answers_file`, before the function returns. Raises UsageError for any other body, DataError if a file has no
+    tasks, RunError if the answer could not be stored and may be sent again.
+    """
+    annotator, task, label = _read(body)
+    with _WRITING:
+        file = _opened(tasks, annotator, task)
+        if task is not None:
+            place = next((at for at, each in enumerate(file.tasks) if each.id == task), None)
+            if place is None:
+                raise _unknown(task, tasks, file)
+            file.answer(place, _label(file.tasks[place], label), annotator)
+    own = file.tasks if file.path != tasks else []
+    return {each.id: each.label for each in own if each.label}
+
+
+def answers_file(tasks: Path, annotator: str) -> Path:
+    """Return the file, next to the tasks, that has the answers of one annotator."""
+    # Names that differ only in case or in characters that a file name cannot have must not share a file.
+    short = annotator
+    if not _PLAIN_NAME.fullmatch(annotator):
+        letters = re.sub(r"[^a-z0-9]+", "-", annotator.lower(), flags=re.ASCII).strip("-")[:30]
+        short = f"{letters or 'annotator'}-{blake2b(annotator.encode(), digest_size=4).hexdigest()}"
+    return tasks.with_name(f"{tasks.stem}.{short}{tasks.suffix}")
+
+
+def answer_files(tasks: Path) -> list[Path]:
+    """Return the files of all annotators of these tasks, by name."""
+    prefix, ticket = f"{tasks.stem}.", first_ticket(tasks)
+    if ticket is None:
+        return []
+    found = [
+        path
+        for path in tasks.parent.iterdir()
+        if path.suffix == tasks.suffix and path.stem.startswith(prefix) and "." not in path.stem[len(prefix) :]
+    ]
+    return sorted(path for path in found if path.is_file() and first_ticket(path) == ticket)
+
+
+def _read(body: bytes) -> tuple[str, str | None, str]:
+    """Return annotator, task and label of a request. Raises UsageError."""
+    if len(body) > MAX_BYTES:
+        raise UsageError(f"The answer is too long: {len(body):,} bytes, at most {MAX_BYTES:,}.")
+    try:
+        value: Any = json.loads(body)  # Any: JSON, not validated yet
+    except (ValueError, RecursionError):
+        raise UsageError("The answer is not valid JSON.") from None
+    if not isinstance(value, dict):
+        raise UsageError("The answer is not a JSON object.")
+    fields = cast("dict[str, object]", value)
+    if unknown := set(fields) - _FIELDS:
+        raise UsageError(f"The answer has an unknown field: {clean(min(unknown))[:_LONGEST_NAME]!r}.")
+    annotator, task, label = fields.get("annotator"), fields.get("task"), fields.get("label", "")
+    if not isinstance(annotator, str) or not 0 < len(annotator) <= _LONGEST_NAME or clean(annotator) != annotator:
+        raise UsageError(f"The annotator's name must be one line of 1 to {_LONGEST_NAME} characters.")
+    if not isinstance(label, str) or not isinstance(task, str | None) or (task is None and "label" in fields):
+        raise UsageError("The answer needs a task and a label, both texts.")
+    return annotator, task, label
+
+
+def _label(task: OpenTask, label: str) -> str:
+    """Return the label, or "" for none. Raises UsageError if the task has no such answer."""
+    found = label and meant(tuple(Key(each, each, "") for each in task.labels), task, label.casefold())
+    if found is None or (task.labels and found != label):
+        raise UsageError(f"Expected one of these answers: {'; '.join(task.labels) or task.explained or 'a number'}.")
+    return found
+
+
+def _unknown(task: str, tasks: Path, file: TaskFile) -> UsageError:
+    """Return the error for a task that the annotator's file does not have."""
+    if file.path != tasks and any(each.id == task for each in TaskFile(tasks).tasks):
+        return UsageError(f"{file.path.name} has the answers to other tasks. Move it elsewhere, or use another name.")
+    return UsageError("The page is not of these tasks: the task is unknown. Reload the page.")
+
+
+def _opened(tasks: Path, annotator: str, task: str | None) -> TaskFile:
+    """Return the annotator's file; the tasks themselves if it does not exist and there is no such task to answer."""
+    path = answers_file(tasks, annotator)
+    if (path.exists() or path.is_symlink()) and not path.is_file():  # opening a pipe would wait for ever
+        raise UsageError(f"{path.name} is not a regular file. Move it elsewhere, or use another name.")
+    if not path.exists():
+        file = TaskFile(tasks)
+        if all(each.id != task for each in file.tasks):
+            return file
+        try:
+            file.copy(path)
+        except FileExistsError:  # another process created it meanwhile
+            pass
+        except OSError as error:
+            raise RunError(f"Cannot write {path} ({error.strerror}); the answer was not saved.") from error
+    return TaskFile(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite
@@ -14,7 +15,6 @@ from merilo.commands.label.tasks import (
     TaskLine,
     Ticket,
     Unit,
-    has_tasks,
     population_mark,
     side_mark,
     task_format,
@@ -90,13 +90,11 @@ def label_run(
     stratify: bool = False,
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
-    resume: bool = False,
     sequential: bool = False,
 ) -> Tasks:
-    """Draw tasks for annotators and write them to `out`; documented at `merilo.api.label`.
+    """Draw tasks for annotators and write them to `out`; documented at `merilo.label`.
 
-    `resume`: accept a file that already has the same tasks, and leave its labels. `sequential`: the tasks are labelled
-    until they decide, so later limits must hold at any time.
+    `sequential`: the tasks are labelled until they decide, so later limits must hold at any time.
     """
     if samples < 1 or items < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
@@ -112,9 +110,22 @@ def label_run(
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
     tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify, sequential).tasks()
-    if out is not None and not (resume and has_tasks(Path(out), tasks.lines)):
+    if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
+
+
+def tasks_file(runs: Sequence[str | PathLike[str]], tasks: Tasks) -> Path:
+    """Return the file of these tasks next to the first run, with the labels given so far; write it if there is none."""
+    first, *others = map(Path, runs)
+    ids = "".join(line.ticket.task for line in tasks.lines)
+    metric = re.sub(r"[^\w]+", "-", tasks.metric).strip("-")
+    # The digest of the tasks in the name: the same command resumes, another draw has another file.
+    names = [first.name, *(each.name for each in others), metric, blake2b(ids.encode(), digest_size=3).hexdigest()]
+    path = first.with_name("-".join(names) + ".jsonl")
+    if not path.exists():
+        write_tasks(path, tasks.lines)
+    return path
 
 
 def metric_to_label(run: Run, metric: str | None) -> str:

@@ -1,6 +1,7 @@
-"""A file of tasks that is being filled in: every label is on disk before the next task is shown.
+"""A file of tasks that is being filled in, and how each task is answered.
 
-Other columns, damaged lines and fields of other tools stay unchanged.
+Every label is on disk before the next task is shown. Other columns, damaged lines and fields of other tools stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.label.tasks import COLUMNS, SETTLED, row_text, task_format, unsealed
 from merilo.data.csv_escaping import escaped, plain
@@ -18,7 +21,7 @@ from merilo.errors import DataError, RunError
 from merilo.runs.publish import create_file, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 _BOM: Final = "\ufeff"
@@ -76,7 +79,7 @@ class TaskFile:
         self._stamp = _stamp(path)
         text = _read(path)
         try:
-            self._rows: _Rows = (_Cells if task_format(path) is Format.CSV else _Lines)(text)
+            self._rows: _Lines | _Cells = (_Cells if task_format(path) is Format.CSV else _Lines)(text)
         except csv.Error as error:
             raise DataError(f"{path} is not valid CSV ({error}). Save it as CSV in UTF-8 again.") from error
         self.tasks = [task for row in range(len(self._rows)) if (task := self._task(row)) is not None]
@@ -84,7 +87,7 @@ class TaskFile:
         """Number of lines without a readable task; they stay unchanged."""
         if not self.tasks:
             raise DataError(
-                f"No task to label in {path}. Draw tasks from a run: merilo label RUN --metric M -o NEW_FILE."
+                f"No task to label in {path}. Draw tasks from a run: merilo label RUN --metric M --out NEW_FILE."
             )
 
     @property
@@ -148,33 +151,8 @@ class TaskFile:
         self._stamp = _stamp(self.path)
 
 
-class _Rows(Protocol):
-    """The rows of a file, most of them tasks."""
-
-    unread: int
-    """Number of rows that are neither blank nor a task."""
-
-    def __len__(self) -> int: ...
-
-    def fields(self, row: int) -> Mapping[str, str] | None:
-        """Return the fields of a task; None for a row that is not a task."""
-        ...
-
-    def put(self, row: int, fields: Mapping[str, str]) -> object:
-        """Change some fields of a row and return its earlier content, for `restore`."""
-        ...
-
-    def restore(self, row: int, before: object) -> None:
-        """Undo `put`."""
-        ...
-
-    def text(self) -> str:
-        """Return the whole file."""
-        ...
-
-
 class _Lines:
-    """JSON Lines; only labelled lines are rewritten."""
+    """JSON Lines; only labelled lines are rewritten. `unread`: number of lines that are neither blank nor a task."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.removeprefix(_BOM).split("\n")
@@ -187,10 +165,12 @@ class _Lines:
         return len(self._lines)
 
     def fields(self, row: int) -> Mapping[str, str] | None:
+        """Return the fields of a task; None for a row that is not a task."""
         record = self._records[row]
         return None if record is None else {name: "" if value is None else str(value) for name, value in record.items()}
 
     def put(self, row: int, fields: Mapping[str, str]) -> object:
+        """Change some fields of a row and return its earlier content, for `restore`."""
         before = self._lines[row]
         record = {**(self._records[row] or {}), **{name: value or None for name, value in fields.items()}}
         self._records[row] = record
@@ -281,3 +261,72 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_mtime_ns, status.st_size)
+
+
+_RANGE: Final = re.compile(r"a number from (\S+) to (\S+)")
+"""The `labels` text of a task that asks for a number."""
+_LETTERS: Final = {"yes": "y", "no": "n"}
+READ: Final = frozenset({"context", "contexts", "texts", "response", "reference"})
+"""Names of the texts to read, which may be long; all others name what the task is about."""
+_LONGEST_NUMBER: Final = 24
+_NUMBER: Final = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One possible answer: the text to type and the label it stands for."""
+
+    typed: str
+    label: str
+    meaning: str
+
+
+def keys_of(task: OpenTask, reserved: frozenset[str]) -> tuple[Key, ...]:
+    """Return what can be typed: one-letter labels, or numbers if a label is longer or among `reserved`.
+
+    Empty if the answer is a number. `reserved`: keys of commands.
+    """
+    short = [_LETTERS.get(label, label) for label in task.labels]
+    if any(len(each) > 1 or each.casefold() in reserved for each in short) or len({*short}) < len(short):
+        short = [str(place) for place in range(1, len(short) + 1)]
+    meanings = _meanings(task)
+    return tuple(Key(*each) for each in zip(short, task.labels, meanings, strict=True))
+
+
+def about(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the texts that a task is about, such as the user input and the statement: they stay in sight."""
+    return [(name, text) for name, text in texts if name not in READ]
+
+
+def named(name: str) -> str:
+    """Return the name of a text for people."""
+    return name.replace("_", " ")
+
+
+def range_of(task: OpenTask) -> tuple[float, float]:
+    """Return the smallest and the largest number that a task accepts; infinite if it names no range."""
+    ends = _RANGE.fullmatch(task.explained)
+    try:
+        return (float(ends[1]), float(ends[2])) if ends else (-inf, inf)
+    except ValueError:
+        return (-inf, inf)
+
+
+def meant(keys: tuple[Key, ...], task: OpenTask, text: str) -> str | None:
+    """Return the label that a text stands for, or a number in the range as it was typed; None for any other text."""
+    if keys:
+        return next((key.label for key in keys if text in {key.typed.casefold(), key.label.casefold()}), None)
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        return None
+    low, high = range_of(task)
+    value = float(text.replace(",", "."))
+    return text if isfinite(value) and low <= value <= high else None
+
+
+def _meanings(task: OpenTask) -> list[str]:
+    """Return the meaning of each label; all blank if the text has no longer one part per label."""
+    parts = task.explained.split("; ")
+    if len(parts) != len(task.labels):
+        return [""] * len(task.labels)
+    pairs = zip(parts, task.labels, strict=True)
+    return [part[len(label) + 2 :] if part.startswith(f"{label}: ") else "" for part, label in pairs]

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.csv_escaping import escaped
-from merilo.data.source import Format, RecordFile, format_of
+from merilo.data.source import Format, format_of
 from merilo.errors import RunError, UsageError
 from merilo.runs.publish import create_file
 
@@ -190,18 +190,10 @@ def write_tasks(path: Path, tasks: Sequence[TaskLine]) -> None:
         create_file(path, (mark + text).encode("utf-8", "backslashreplace"))
     except FileExistsError:
         raise UsageError(
-            f"{path} exists and may contain labels. Name another file, or label this one: merilo label {path} --ask."
+            f"{path} exists and may contain labels. Name another file, or label this one: merilo label {path}."
         ) from None
     except OSError as error:
-        raise RunError(f"Cannot write {path} ({error.strerror}). Name another file (-o).") from error
-
-
-def has_tasks(path: Path, tasks: Sequence[TaskLine]) -> bool:
-    """Return True if the file exists and has exactly these tasks, in any state of labelling."""
-    if not path.exists():
-        return False
-    found = {str(value.value.get("task", "")) for value in RecordFile(path, task_format(path)).records() if value.value}
-    return found == {task.ticket.task for task in tasks}
+        raise RunError(f"Cannot write {path} ({error.strerror}). Name another file (--out).") from error
 
 
 def first_ticket(path: Path) -> Ticket | None:

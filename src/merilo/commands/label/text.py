@@ -1,4 +1,4 @@
-"""What `merilo label` reports about the tasks that it drew: a page of text, or a JSON object."""
+"""The pages and the JSON object of `merilo label` on drawn tasks and attached labels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
 
 
-def drawn_page(tasks: Tasks, runs: Sequence[str], output: str | None, html: str | None, width: int) -> Page:
-    """Return what was drawn, and how to label it and use the labels."""
+def drawn_page(
+    tasks: Tasks, runs: Sequence[str], output: str | None, html: str | None, width: int, *, asked: bool = False
+) -> Page:
+    """Return what was drawn, and how to label it and use the labels; `asked`: the form follows."""
     page = Page(width)
     both = " of both runs" if len(runs) > 1 else ""
     drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
@@ -25,11 +27,12 @@ def drawn_page(tasks: Tasks, runs: Sequence[str], output: str | None, html: str 
         page.text(sentence)
     if html is not None:
         _in_browser(page, runs, html)
+    elif asked:
+        page.text(f"You see neither verdict nor run. Answers are saved in {output}. q stops; repeat to resume.")
     elif output is not None:
         page.heading("Next")
-        page.line("  " + command("label", output, "--ask"))
-        attach = ["--attach"] if len(runs) > 1 else []
-        page.line("  " + command("calibrate", *runs, "--labels", output, *attach))
+        page.line("  " + command("label", output))
+        page.line("  " + command("label", *runs, "--labels", output))
     return page
 
 
@@ -44,10 +47,29 @@ def file_page(tasks: int, html: str, width: int, *, pair: bool) -> Page:
     return page
 
 
+def attach_page(file: str, width: int) -> Page:
+    """Return how to attach the labels of a file: it does not say where the runs of its tasks are."""
+    page = Page(width)
+    page.heading("Next: attach the labels to each run that the tasks were drawn from")
+    page.line("  " + command("label", "RUN", "--labels", file))
+    return page
+
+
+def attached_page(labels: int, runs: Sequence[str], decision: str, width: int) -> Page:
+    """Return the number of labels attached, what they decided (if they should), and the command that uses them."""
+    page = Page(width)
+    if decision:
+        page.text(f"{decision}.".replace("..", "."))
+    page.text(f"{count(labels, 'label')} attached to {' and '.join(runs)}.")
+    page.heading("Next")
+    page.line("  " + command("compare" if len(runs) > 1 else "show", *runs))
+    return page
+
+
 def _in_browser(page: Page, runs: Sequence[str], html: str) -> None:
     page.heading("Next")
     page.text(f"Open {html} in a browser, or send it to each annotator. Attach the files that they download:", indent=2)
-    page.line("  " + command("calibrate", *runs, "--labels", "labels-NAME.jsonl", "--attach"))
+    page.line("  " + command("label", *runs, "--labels", "labels-NAME.jsonl"))
 
 
 def drawn_record(tasks: Tasks, runs: Sequence[str], output: str | None, html: str | None) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.attached_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import read_suite
@@ -46,7 +46,7 @@ class UntilDecided:
         """Return the decision that `compare` or the path of a suite names. Raises UsageError."""
         if what == COMPARE:
             if len(runs) == 1:
-                raise UsageError("--until-decided compare needs two runs: merilo label A B.")
+                raise UsageError("--until compare needs two runs: merilo label A B.")
             return cls(runs, metric, file, None)
         return cls(runs, metric, file, read_suite(what))
 

@@ -18,8 +18,8 @@ from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.providers.prices import prices_from
+from merilo.runs.directory_usage import measured_in
 from merilo.runs.manifest_diff import broken_files
-from merilo.runs.measured_usage import measured_in
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.compare import wording as words
-from merilo.commands.compare.judge_errors import too_few_labels
+from merilo.commands.compare.notes import comparison_notes, too_few_labels
 from merilo.commands.report.charts import curves, forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
@@ -42,7 +42,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
     basis = el("p", f"{words.basis(found)} {words.family(found)}.", cls="soft small")
     numbers = el(
-        "div", pairs, basis, _statistics(found), _depths(found, shown), notes(words.comparison_notes(found)), cls="wrap"
+        "div", pairs, basis, _statistics(found), _depths(found, shown), notes(comparison_notes(found)), cls="wrap"
     )
     title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
     app = el(

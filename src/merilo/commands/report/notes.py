@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.wording import ComparisonNotes, with_entries
+from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.rendering.aggregate import averaging, less_is_better, missing_text
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows
 from merilo.rendering.overview import agreement, counts_text, intervals_text, judge_name

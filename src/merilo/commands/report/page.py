@@ -11,7 +11,7 @@ from merilo.version import version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from merilo.commands.compare.wording import ComparisonNotes
+    from merilo.commands.compare.notes import ComparisonNotes
     from merilo.commands.report.result import Caution
 
 

@@ -10,7 +10,7 @@ from merilo.commands.report.faults import FAULTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.compare.wording import ComparisonNotes
+    from merilo.commands.compare.notes import ComparisonNotes
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale

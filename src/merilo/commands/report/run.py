@@ -11,7 +11,7 @@ from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.attached_labels import corrected_of
+from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.faults import FAULTS, JUDGED, fault_of
 from merilo.commands.report.notes import run_notes

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, GitHub, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.rendering.page import Page
-    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
@@ -26,8 +25,7 @@ Examples:
   merilo show runs/first
   merilo show runs/first --worst 5 --metric faithfulness
   merilo show runs/first --sample 17
-  merilo show runs/first --html first.html
-  merilo show runs/first --cluster document
+  merilo show runs/first --people --by language --by source
 """
 _WORST = 10
 
@@ -43,56 +41,58 @@ def show(
     metric: Annotated[
         str | None, typer.Option(metavar="M", help=f"Metric for --worst; alone, lists its {_WORST} worst samples.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="With --sample: do not truncate texts.")] = False,
-    html: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the report of merilo report RUN as one HTML file.")
-    ] = None,
-    cluster: Cluster = None,
-    undefined: Annotated[
-        str | None,
+    people: Annotated[bool, typer.Option("--people", help="Compare the judge with the attached human labels.")] = False,
+    by: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="drop|worst", help="Leave undefined outcomes out, or count them as worst. [default: drop]"
+            metavar="FIELD",
+            help="With --people: the judge's errors by language, length or a metadata key such as source. Repeatable.",
         ),
     ] = None,
-    level: Annotated[float | None, typer.Option(metavar="L", help="Confidence level of the intervals.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="With --sample: do not truncate texts.")] = False,
     language: Annotated[
         str | None, typer.Option(metavar="CODE", help="Language of the screen, en or ru. [default: that of the run]")
     ] = None,
-    judge_only: JudgeOnly = False,
     markdown: Markdown = None,
-    github: GitHub = False,
     json: Json = False,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Intervals over groups of samples by this field.", hidden=True)
+    ] = None,
+    undefined: Annotated[
+        str | None,
+        typer.Option(metavar="drop|worst", help="Leave undefined outcomes out, or count them as worst.", hidden=True),
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option(metavar="L", help="Confidence level of the intervals.", hidden=True)
+    ] = None,
+    judge_only: JudgeOnly = False,
 ) -> None:
     """Show a run or a part of it."""
     from merilo.rendering.ci import check_reports
 
-    reports = markdown is not None or github
     again = any(each is not None for each in (cluster, undefined, level))
-    check_reports(markdown=markdown, json=json, github=github)
-    _check_parts(sample, again=again, listed=worst is not None or metric is not None, html=html, reports=reports)
+    check_reports(markdown=markdown, json=json, github=False)
+    listed = worst is not None or metric is not None
+    _check_parts(sample, again=again, listed=listed, people=people, by=by, reports=markdown is not None)
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import show as show_page
     from merilo.rendering.terminal import write
 
     if sample is not None:
         shown = _sample(run, sample, language, json=json, full=full)
-    elif worst is not None or metric is not None:
+    elif people:
+        shown = _people(run, by or (), json=json)
+    elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
-    elif again:
-        shown = _summarised(run, cluster, undefined, level, language, json=json, judge_only=judge_only)
     else:
-        shown = _overview(run, language, json=json, judge_only=judge_only)
-    if html is not None:
-        _write_html(run, html, judge_only=judge_only)
-    if reports:
-        _write_markdown(run, markdown, judge_only=judge_only, github=github)
+        shown = _summary(run, cluster, undefined, level, language, json=json, judge_only=judge_only)
+    if markdown is not None:
+        _write_markdown(run, markdown, judge_only=judge_only)
     if markdown == "-":
         return
     if isinstance(shown, dict):
         write(json_text(shown) + "\n")
     else:
-        if html is not None:
-            shown.line(shown.translation.line(f"  saved in {html}"))
         show_page(shown)
 
 
@@ -128,69 +128,55 @@ def _worst(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found = worst.worst(run, worst.metric_of(run, metric), most)
-    return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
+    found, texts = worst.worst(run, worst.metric_of(run, metric), most)
+    return (
+        worst.worst_record(run, found, texts) if json else worst.worst_page(run, found, texts, page_width(), language)
+    )
 
 
-def _check_parts(sample: str | None, *, again: bool, listed: bool, html: str | None, reports: bool) -> None:
-    """Raise UsageError for options that show different parts of the run."""
-    if sample is not None and listed:
-        raise UsageError("--sample cannot be combined with --worst or --metric.")
-    if sample is not None and html is not None:
-        raise UsageError("--html writes the whole run; it cannot be combined with --sample.")
-    if again and (sample is not None or listed or html is not None):
-        raise UsageError(
-            "--cluster, --undefined and --level apply to the summary only. Do not combine them with --sample, --worst, "
-            "--metric or --html."
-        )
-    if reports and (sample is not None or again):
-        raise UsageError(
-            "--markdown and --github write the summary of the stored run. Do not combine them with --sample, "
-            "--cluster, --undefined or --level."
-        )
-
-
-def _write_markdown(path: str, markdown: str | None, *, judge_only: bool, github: bool) -> None:
-    from merilo.rendering.ci import publish_on_github, write_markdown
-    from merilo.rendering.run_markdown import run_markdown
-    from merilo.runs.run import Run
-
-    run = Run.open(path)
-    text = run_markdown(run, _corrections(run, judge_only=judge_only))
-    if markdown is not None:
-        write_markdown(markdown, text)
-    if github:
-        publish_on_github(text, [])
-
-
-def _write_html(path: str, html: str, *, judge_only: bool) -> None:
-    from pathlib import Path
-
-    from merilo.commands.report.write import write_report
-
-    write_report([path], Path(html), judge_only=judge_only)
-
-
-def _corrections(run: Run, *, judge_only: bool) -> Mapping[str, Correction]:
-    """Return the corrections by the labels attached to the run; none with `judge_only`."""
-    from merilo.commands.calibrate.attached_labels import corrected_of
-
-    return {} if judge_only else corrected_of(run)
-
-
-def _overview(path: str, language: str | None, *, json: bool, judge_only: bool) -> Page | dict[str, Any]:  # Any: JSON
-    from merilo.rendering.overview import overview_page, overview_record
+def _people(path: str, by: Sequence[str], *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.commands.calibrate.human_labels import attached_file
+    from merilo.commands.calibrate.run import label_agreement
+    from merilo.commands.calibrate.text import people_page, people_record
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    corrections = _corrections(run, judge_only=judge_only)
-    if json:
-        return overview_record(run, corrections=corrections)
-    return overview_page(run, page_width(), corrections=corrections, language=language)
+    found = label_agreement(run, attached_file(run), by=by)
+    return people_record(found) if json else people_page(found, page_width())
 
 
-def _summarised(
+def _check_parts(
+    sample: str | None, *, again: bool, listed: bool, people: bool, by: list[str] | None, reports: bool
+) -> None:
+    """Raise UsageError for options that show different parts of the run."""
+    if by and not people:
+        raise UsageError("--by shows where the judge errs; add --people.")
+    if (sample is not None) + listed + people > 1:
+        raise UsageError("--sample, --people and --worst with --metric show different parts; use one of them.")
+    if again and (sample is not None or listed or people):
+        raise UsageError(
+            "--cluster, --undefined and --level apply to the summary only. Do not combine them with --sample, --worst, "
+            "--metric or --people."
+        )
+    if reports and (sample is not None or again or people):
+        raise UsageError(
+            "--markdown writes the summary of the stored run. Do not combine it with --sample, --people, --cluster, "
+            "--undefined or --level."
+        )
+
+
+def _write_markdown(path: str, markdown: str, *, judge_only: bool) -> None:
+    from merilo.commands.calibrate.correction import corrected_of
+    from merilo.rendering.ci import write_markdown
+    from merilo.rendering.run_markdown import run_markdown
+    from merilo.runs.run import Run
+
+    run = Run.open(path)
+    write_markdown(markdown, run_markdown(run, {} if judge_only else corrected_of(run)))
+
+
+def _summary(
     path: str,
     cluster: str | None,
     undefined: str | None,
@@ -200,23 +186,26 @@ def _summarised(
     json: bool,
     judge_only: bool,
 ) -> Page | dict[str, Any]:  # Any: JSON
-    from merilo.commands.calibrate.attached_labels import corrected_of
-    from merilo.commands.show.run import summarise
+    from merilo.commands.calibrate.correction import corrected_of
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
+    from merilo.results.recomputed import summarise
     from merilo.runs.run import Run
     from merilo.stats.intervals import LEVEL
 
     run = Run.open(path)
-    policy = "drop" if undefined is None else undefined
-    level = LEVEL if level is None else level
-    found = summarise(run, cluster=cluster, level=level, undefined=policy)
+    wanted = LEVEL if level is None else level
+    metrics = None
+    if any(each is not None for each in (cluster, undefined, level)):
+        metrics = summarise(run, cluster=cluster, level=wanted, undefined=undefined or "drop")
     corrections: Mapping[str, Correction] = {}
-    if policy == "drop" and not judge_only:  # labels correct means over scored samples alone
-        corrections = corrected_of(run, cluster=cluster, level=level)
+    if undefined in {None, "drop"} and not judge_only:  # labels correct means over scored samples alone
+        corrections = corrected_of(run, cluster=cluster, level=wanted)
     if json:
-        return overview_record(run, metrics=found, corrections=corrections)
-    return overview_page(run, page_width(), metrics=found, cluster=cluster, corrections=corrections, language=language)
+        return overview_record(run, metrics=metrics, corrections=corrections)
+    return overview_page(
+        run, page_width(), metrics=metrics, cluster=cluster, corrections=corrections, language=language
+    )
 
 
 COMMAND = Command(

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import Catalog
 from merilo.commands.view.guard import Guard, own_hosts, policy_headers
 from merilo.commands.view.html import error_page, list_page, progress_page

@@ -15,8 +15,7 @@ from hashlib import blake2b
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from merilo.commands.runs.result import ListedRun, State
-from merilo.commands.runs.run import listed_run, run_directories
+from merilo.commands.runs.run import ListedRun, State, listed_run, run_directories
 from merilo.commands.view.result import ViewedRun
 from merilo.errors import RunError
 from merilo.results.contents import questions_digest

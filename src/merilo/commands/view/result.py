@@ -10,7 +10,7 @@ from merilo.rendering.wording import count, duration, money
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.commands.runs.result import ListedRun
+    from merilo.commands.runs.run import ListedRun
     from merilo.runs.scales import Scale
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.commands.view.result import Change, Point, Trend, TrendGroup
 from merilo.results.comparability import score_affecting_differences
 from merilo.runs.scales import recorded_scale

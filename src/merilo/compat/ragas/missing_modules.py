@@ -20,8 +20,8 @@ _NOTHING: Final = "it has no effect on scores here; remove the import"
 MISSING_MODULES: Final[Mapping[str, str]] = {
     "testset": "load your own questions, see docs/how-to/data.md",
     "integrations": _PIPELINE,
-    "optimizers": "prompts are not optimized; correct the scores with human labels, see docs/how-to/calibrate.md",
-    "losses": "prompts are not optimized; correct the scores with human labels, see docs/how-to/calibrate.md",
+    "optimizers": "prompts are not optimized; correct the scores with human labels, see docs/how-to/label.md",
+    "losses": "prompts are not optimized; correct the scores with human labels, see docs/how-to/label.md",
     **dict.fromkeys(("experiment", "experimental", "dataset", "backends"), _RUNS),
     **dict.fromkeys(("prompt", "adaptation"), f"the wording of the prompts is merilo's own; {_RUBRIC}"),
     "messages": "give each turn as a SingleTurnSample",

@@ -218,7 +218,7 @@
     const left = tasks.length - labels.size, amounts = new Map();
     for (const label of labels.values()) amounts.set(label, (amounts.get(label) ?? 0) + 1);
     const files = names().filter(each => loaded(each).labels.size).map(fileOf), runs = data.pair ? 'RUN OTHER' : 'RUN';
-    const commands = given => [`merilo calibrate ${runs} ${given.map(each => `--labels ${each}`).join(' ')} --attach`, `merilo ${data.pair ? 'compare' : 'show'} ${runs}`].join('\n');
+    const commands = given => [`merilo label ${runs} ${given.map(each => `--labels ${each}`).join(' ')}`, `merilo ${data.pair ? 'compare' : 'show'} ${runs}`].join('\n');
     const counted = tasks.some(task => task.form.keys.length) ? [...amounts].sort().map(([label, amount]) => `${label}: ${amount}`).join(', ') : '';
     root.replaceChildren(make('section.card', {},
       make('h1', {}, left ? `${labels.size} of ${count(tasks.length, 'task')} answered` : `All ${count(tasks.length, 'task')} answered`), counted ? make('p.soft', {}, counted) : null,

@@ -1,11 +1,11 @@
-"""The metrics that runs have in common; imported scores count as the definition that computed them, if it is known."""
+"""The metrics and samples that runs have in common; imported scores count as their definition, if it is known."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.errors import UsageError
+from merilo.errors import DataError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.runs.metric_names import resolve_metric
 from merilo.runs.run import metric_in
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from merilo.results.sample_detail import SampleDetail
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
+    from merilo.stats.column import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +146,56 @@ def _only_in_others(runs: Sequence[Run], first: str, found: Mapping[str, Sequenc
     used = {text for texts in found.values() for text in texts} | {*runs[0].manifest.metrics}
     left_out = {text: f"not in {first}" for run in runs[1:] for text in run.manifest.metrics if text not in used}
     return left_out | dict.fromkeys(runs[0].manifest.composites, "a composite, which has no value per sample")
+
+
+class InCommon(NamedTuple):
+    """Runs over their common samples."""
+
+    scores: list[RunScores]
+    """The scores of these samples in every run, in the order of the first."""
+    only: list[list[str]]
+    """The ids of each run that another run lacks."""
+
+
+def in_common(scores: Sequence[RunScores], names: Sequence[str]) -> InCommon:
+    """Return the scores of the samples that all runs have.
+
+    Raises DataError for an id that occurs twice in a run, if there is no common sample, and if a metric has another
+    scale in a run than in the first.
+    """
+    for name, other in zip(names[1:], scores[1:], strict=True):
+        for metric, column in other.columns.items():
+            first = scores[0].columns.get(metric, column)
+            if (column.span, column.higher_is_better) != (first.span, first.higher_is_better):
+                raise DataError(
+                    f"{metric} has different scales in {name} ({_scale(column)}) and {names[0]} ({_scale(first)}). "
+                    "Convert both to one scale."
+                )
+    if all(each.ids == scores[0].ids for each in scores[1:]):
+        return InCommon(list(scores), [[]] * len(scores))
+    known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
+    common = [sample for sample in known[0] if all(sample in other for other in known[1:])]
+    if not common:
+        some = "; ".join(f"{name}: {', '.join(each.ids[:3])}" for each, name in zip(scores, names, strict=True))
+        raise DataError(
+            f"The runs have no sample in common: no id occurs in all of them ({some}). Samples are paired by id; give "
+            "each question the same id in every data set."
+        )
+    shared = set(common)
+    return InCommon(
+        [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)],
+        [[sample for sample in each.ids if sample not in shared] for each in scores],
+    )
+
+
+def _places(ids: Sequence[str], name: str) -> dict[str, int]:
+    places = {sample: place for place, sample in enumerate(ids)}
+    if len(places) != len(ids):
+        twice = next(sample for place, sample in enumerate(ids) if places[sample] != place)
+        raise DataError(f"Duplicate id {twice!r} in {name}. Samples are paired by id, so ids must be unique.")
+    return places
+
+
+def _scale(column: Column) -> str:
+    low, high = column.span
+    return f"{low:g} to {high:g}, {'higher' if column.higher_is_better else 'lower'} is better"
