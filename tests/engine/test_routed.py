@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 from server import JudgeServer
 
@@ -39,7 +40,9 @@ def key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 async def run(judge: Any, out: Path, records: Any = None, **options: Any) -> Run:
     """Evaluate; the results must follow from the run's store."""
     options = {"metrics": METRICS, **options}
-    found = await run_evaluation(rows(6) if records is None else records, Options(judge=judge, out=out, **options))
+    found = await run_evaluation(
+        rows(6) if records is None else records, Options(**grouped(judge=judge, out=out, **options))
+    )
     assert verify_run(found.path).state is State.VERIFIED
     return found
 

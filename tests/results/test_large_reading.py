@@ -27,7 +27,7 @@ ROWS = [*contexts_rows(20), {"id": 'a "quoted\\ id', "user_input": "What is 21?"
 
 def evaluated(out: Path, rows: list[dict[str, Any]], judge: Any) -> merilo.Run:
     scripted = merilo.ScriptedJudge.by(judge, version="1")
-    return merilo.evaluate(rows, metrics=METRICS, judge=scripted, out=out, cache=False)
+    return merilo.evaluate(rows, metrics=METRICS, judge=scripted, out=out, storage={"cache": False})
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ SAMPLES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def run(tmp_path: Path) -> merilo.Run:
-    return merilo.evaluate(SAMPLES, metrics=METRICS, out=tmp_path / "run", cache=False)
+    return merilo.evaluate(SAMPLES, metrics=METRICS, out=tmp_path / "run", storage={"cache": False})
 
 
 def rewritten(run: merilo.Run, change: Callable[[dict[str, Any]], object]) -> merilo.Run:
@@ -95,7 +95,7 @@ def test_clusters_may_be_a_field_of_the_samples(run: merilo.Run) -> None:
 def test_samples_without_a_cluster_are_counted_and_named(tmp_path: Path) -> None:
     """Nothing is put into a cluster of its own in silence."""
     samples = [sample | {"metadata": {"doc": "d"} if sample["id"] == "q4" else {}} for sample in SAMPLES]
-    run = merilo.evaluate(samples, metrics=METRICS, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(samples, metrics=METRICS, out=tmp_path / "run", storage={"cache": False})
     with pytest.raises(DataError, match=r"^3 samples have no cluster field 'doc': q1, q\"2\\, вопрос\."):
         read_scores(run, cluster="doc")
 

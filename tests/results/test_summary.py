@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
+from grouping import grouped
 
 import merilo
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
@@ -104,7 +105,7 @@ def told(tmp_path: Path) -> Callable[..., merilo.Run]:
         ]
         number = len(list(tmp_path.iterdir()))
         options = {"metrics": [Told()], "out": tmp_path / f"run{number}", "cache": False} | arguments
-        return merilo.evaluate(samples, **options)
+        return merilo.evaluate(samples, **grouped(**options))
 
     return run
 

@@ -43,7 +43,7 @@ def answer(question: Question[Any]) -> dict[str, Any] | Failure:
 
 def evaluate(out: Path) -> merilo.Run:
     judge = merilo.ScriptedJudge.by(answer, version="1")
-    return merilo.evaluate(rows(8), judge=judge, metrics=METRICS, out=out, cache=False)
+    return merilo.evaluate(rows(8), judge=judge, metrics=METRICS, out=out, storage={"cache": False})
 
 
 @pytest.fixture(scope="module")

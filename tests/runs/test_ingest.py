@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import verdict_for
 
 import merilo
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 def evaluate(data: object, tmp_path: Path, **arguments: Any) -> merilo.Run:
     judge = merilo.ScriptedJudge.by(verdict_for)
     return merilo.evaluate(
-        data,
-        judge=judge,
-        metrics=["context_relevance"],
-        cache=False,
-        out=tmp_path / "run",
-        **arguments,
+        data, **grouped(judge=judge, metrics=["context_relevance"], cache=False, out=tmp_path / "run", **arguments)
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from edits import Printed, byte_edits, line_edits, printed, readers, value_edits
+from grouping import grouped
 from judged_rivers import canonical
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 from seals import seal_again
@@ -240,7 +241,7 @@ def test_the_constructor_checks_the_seal(copy: Path) -> None:
 def test_a_plan_does_not_read_a_store_of_another_run(here: Path, copy: Path) -> None:
     """What a run holds already is not asked again, so its store must be its own."""
     (copy.parent / "data.jsonl").write_text(json.dumps(contexts_rows(1)[0]), encoding="utf-8")
-    words = ("plan", copy.parent / "data.jsonl", "--metrics", METRIC, "--out", copy)
+    words = ("run", "--plan", copy.parent / "data.jsonl", "--metrics", METRIC, "--out", copy)
     assert printed(*words)[0] == 0
     shutil.copy(here / "elsewhere" / STORE, copy / STORE)
     assert printed(*words) == (2, "")
@@ -322,7 +323,7 @@ def test_the_command_that_wrote_a_run_repairs_it(tmp_path: Path) -> None:
         from labelled_run import lenient
 
         judge = merilo.ScriptedJudge.by(lenient)
-        return merilo.evaluate(rows, metrics=[METRIC], judge=judge, out=tmp_path / out, cache=False, **more)
+        return merilo.evaluate(rows, **grouped(metrics=[METRIC], judge=judge, out=tmp_path / out, cache=False, **more))
 
     whole = evaluate("whole")
     for name, edit in ((OUTCOMES, set_values), (SUMMARY, raise_the_mean), (USAGE, remove), (MANIFEST, widen_the_scale)):

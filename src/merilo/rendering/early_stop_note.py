@@ -1,4 +1,4 @@
-"""The section of a summary about early stopping (`--until-decided`)."""
+"""The section of a summary about early stopping (`--until`)."""
 
 from __future__ import annotations
 

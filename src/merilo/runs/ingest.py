@@ -179,7 +179,7 @@ def _refusal(dataset: Dataset, tally: _Tally) -> str:
     bad = len(tally.skipped)
     count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
     valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
-    advice = f" Evaluate {valid} with --skip-invalid (skip_invalid=True)." if tally.samples else ""
+    advice = f" Evaluate {valid} with --skip-invalid (reading=Reading(skip_invalid=True))." if tally.samples else ""
     return "\n".join([f"{dataset.name}: {count}.{advice}", *_messages(tally, dataset)])
 
 

@@ -54,7 +54,9 @@ def judged(out: Path, contexts: Sequence[str], metrics: Sequence[str]) -> merilo
         {"id": f"s{number}", "user_input": f"What is {number}?", "retrieved_contexts": list(contexts)}
         for number in range(30)
     ]
-    return merilo.evaluate(rows, metrics=metrics, judge=merilo.ScriptedJudge.by(answer), out=out, cache=False)
+    return merilo.evaluate(
+        rows, metrics=metrics, judge=merilo.ScriptedJudge.by(answer), out=out, storage={"cache": False}
+    )
 
 
 def test_a_run_cut_to_its_first_context_differs_in_the_number_only(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def judge(question: Question[Any]) -> dict[str, Any]:
 
 
 def run(out: Path, data: list[dict[str, Any]], *metrics: str) -> merilo.Run:
-    return merilo.evaluate(data, metrics=metrics, judge=ScriptedJudge.by(judge), out=out, cache=False)
+    return merilo.evaluate(data, metrics=metrics, judge=ScriptedJudge.by(judge), out=out, storage={"cache": False})
 
 
 def test_a_run_asks_nothing_more_for_it(tmp_path: Path) -> None:

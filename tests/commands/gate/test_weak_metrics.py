@@ -41,7 +41,7 @@ ROWS = [
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a run with a weak metric and another."""
     out = tmp_path_factory.mktemp("weak") / "run"
-    return evaluate(ROWS, metrics=[WEAK, "faithfulness"], out=out, cache=False)
+    return evaluate(ROWS, metrics=[WEAK, "faithfulness"], out=out, storage={"cache": False})
 
 
 def test_a_gate_on_a_weak_metric_says_so(run: Run) -> None:

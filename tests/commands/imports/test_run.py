@@ -200,7 +200,7 @@ def test_a_run_is_not_overwritten(here: Path, scores: str) -> None:
 def test_a_judged_run_is_not_overwritten(here: Path) -> None:
     """Scores are not imported into the directory of a run that merilo computed, even one of the same samples."""
     rows = [{"id": "a", "retrieved_context_ids": ["x"], "reference_context_ids": ["x"]}]
-    merilo.evaluate(rows, metrics=["recall@1"], out=here / "run", cache=False)
+    merilo.evaluate(rows, metrics=["recall@1"], out=here / "run", storage={"cache": False})
     file = written("scores.csv", "id,s\na,0.5\n")
     with pytest.raises(RunError, match=r"already (holds|contains) a run"):
         import_scores(file, scores=["s"], out=here / "run")

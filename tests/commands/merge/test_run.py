@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from edits import printed
+from grouping import grouped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rivers import canonical, rows, verdict_for
@@ -51,7 +52,7 @@ def judge(question: Question[Any]) -> dict[str, Any] | Failure:
 def evaluated(out: Path, data: Sequence[Any], shard: str | None = None, **options: Any) -> merilo.Run:
     """A run with a scripted judge and no cache."""
     given_options = {"metrics": METRICS, "judge": merilo.ScriptedJudge.by(judge, version="1"), **options}
-    return merilo.evaluate(data, shard=shard, out=out, cache=False, **given_options)
+    return merilo.evaluate(data, **grouped(shard=shard, out=out, cache=False, **given_options))
 
 
 def shards(folder: Path, data: Sequence[Any], of: int, **options: Any) -> list[Path]:

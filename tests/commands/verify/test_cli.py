@@ -195,7 +195,7 @@ class Private(MetricDefaults):
 def test_a_metric_that_is_not_known_cannot_be_told(tmp_path: Path) -> None:
     """The files fit the seal; the command cannot recompute the numbers of a custom metric."""
     judge = merilo.ScriptedJudge.by(lenient)
-    merilo.evaluate(contexts_rows(3), metrics=[Private()], judge=judge, out=tmp_path / "run", cache=False)
+    merilo.evaluate(contexts_rows(3), metrics=[Private()], judge=judge, out=tmp_path / "run", storage={"cache": False})
     code, found = verified(tmp_path / "run")
     assert (code, found["state"]) == (3, "cannot tell")
     assert "private_metric" in found["notes"][0]

@@ -91,15 +91,15 @@ class RunEvaluation:
         """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
-        if self._options.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
+        if self._options.storage.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
             if self._batches is not None:
                 self._batches.ask_again()
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
         dispatcher = Dispatcher(
-            self._options.request_limits,
-            budget=self._options.budget,
+            self._options.limits.of_requests,
+            budget=self._options.limits.budget,
             ledger=self._ledger,
             elsewhere=spent_elsewhere(self._options),
             price=self._options.price,
@@ -183,7 +183,7 @@ class RunEvaluation:
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
-        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.concurrency
+        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.limits.concurrency
         room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
             async for results in stream(samples, metrics, driver, room):
@@ -230,7 +230,10 @@ class RunEvaluation:
         """Return what the run has spent."""
         if self._ledger.lines:
             self._store.note_ledger(self._ledger.lines)
-        return {**spent_record(self._ledger.balance, self._options.unanswered), "cached": self._store.cached_count()}
+        return {
+            **spent_record(self._ledger.balance, self._options.limits.unanswered),
+            "cached": self._store.cached_count(),
+        }
 
     def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
         """Replace the files of an earlier part of the run, all in one step."""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json, given, given_some
+from merilo.commands.flags import Json, given, given_some
 
 HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
 
@@ -58,10 +58,8 @@ def export(
         typer.Option(metavar="N", min=1, help="Only the first N characters that a run retrieved need a label."),
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Export runs."""
-    del debug  # main reads it
     from merilo.commands.export.text import export_page, export_record, qrels_page, qrels_record
     from merilo.errors import UsageError
     from merilo.rendering.sanitize import json_text
@@ -94,5 +92,6 @@ COMMAND = Command(
     summary="Export a run as a table, or labels of spans.",
     help=HELP,
     call=export,
+    options="--out --documents --missing --json",
     examples=EXAMPLES,
 )

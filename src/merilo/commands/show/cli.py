@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ def show(
         float | None, typer.Option(metavar="L", help="Confidence level of the intervals.", hidden=True)
     ] = None,
     judge_only: JudgeOnly = False,
-    debug: Debug = False,
 ) -> None:
     """Show a run or a part of it."""
-    del debug  # main reads it
     from merilo.rendering.ci import check_reports
 
     again = any(each is not None for each in (cluster, undefined, level))
@@ -216,5 +214,6 @@ COMMAND = Command(
     summary="Show a run or one of its samples.",
     help=HELP,
     call=show,
+    options="--sample --worst --metric --by --people --full --language --markdown --json",
     examples=EXAMPLES,
 )

@@ -8,7 +8,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, given, metric_texts
+from merilo.commands.flags import Json, given, metric_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,10 +53,8 @@ def verify(
         str | None, typer.Option(metavar="DIR", help="Store the recomputed run in this new directory.")
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Verify a run, or recompute it, and report."""
-    del debug  # read in main, which reports errors
     from merilo.commands.verify.run import State, verify_run
 
     if metrics or reread or out is not None:
@@ -212,5 +210,6 @@ COMMAND = Command(
     summary="Check that a run is as merilo wrote it.",
     help=HELP,
     call=verify,
+    options="--metrics --reread --out --json",
     examples=EXAMPLES,
 )

@@ -1,4 +1,4 @@
-"""What `merilo sample-questions` reports: a page of text, or a JSON object."""
+"""What `merilo questions` reports: a page of text, or a JSON object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from merilo.rendering.spent import spent_text
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
-    from merilo.commands.sample_questions.run import SampledQuestions
+    from merilo.commands.questions.run import SampledQuestions
 
 _NOT_CLOSED_BOOK: Final = (
     "The judge writes no free text, so merilo did not test if a model knows the answers without any text."
