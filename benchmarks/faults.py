@@ -156,12 +156,10 @@ def seen(case: Case) -> Seen:
         run = merilo.evaluate(
             rows(),
             metrics=[case.metric],
-            judge="openai:bench",
-            base_url=address,
-            concurrency=CONCURRENCY,
-            timeout_s=TIMEOUT_S,
+            judge={"spec": "openai:bench", "base_url": address},
+            limits={"concurrency": CONCURRENCY, "timeout_s": TIMEOUT_S},
             out=Path(folder, "run"),
-            cache=False,
+            storage={"cache": False},
         )
         seconds = time.perf_counter() - began
         records = list(run.records())

@@ -103,12 +103,14 @@ def evaluate(name: str, length: int) -> None:
     """Evaluate one record in this process; print CPU seconds, peak memory and the metrics' outcomes."""
     import merilo
 
-    merilo.evaluate([row(["A tower."])], metrics=["context_relevance"], cache=False, out=tempfile.mkdtemp())
+    merilo.evaluate(
+        [row(["A tower."])], metrics=["context_relevance"], storage={"cache": False}, out=tempfile.mkdtemp()
+    )
     record, metrics = row_of(name, length)
     figures: dict[str, float] = {}
     for metric in metrics:
         began = time.process_time()
-        run = merilo.evaluate([record], metrics=[metric], cache=False, out=tempfile.mkdtemp())
+        run = merilo.evaluate([record], metrics=[metric], storage={"cache": False}, out=tempfile.mkdtemp())
         figures[metric] = time.process_time() - began
         if sum(aggregate.failed for aggregate in run.metrics.values()):
             raise SystemExit(f"{metric} failed")

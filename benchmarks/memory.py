@@ -46,7 +46,7 @@ def evaluate(samples: int, folder: Path) -> None:
         metrics=["context_relevance"],
         judge=merilo.ScriptedJudge.by(judge, version="1"),
         out=folder / "run",
-        cache=folder / "cache.sqlite",
+        storage={"cache": folder / "cache.sqlite"},
     )
     spent = time.process_time() - cpu
     if run.metrics["context_relevance"].scored != samples:

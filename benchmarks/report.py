@@ -78,7 +78,11 @@ def evaluate(samples: int, out: Path) -> None:
 
     metrics = METRICS if samples <= SAMPLES else METRICS[:1]
     merilo.evaluate(
-        rows(samples), metrics=metrics, judge=merilo.ScriptedJudge.by(judge, version="1"), out=out, cache=False
+        rows(samples),
+        metrics=metrics,
+        judge=merilo.ScriptedJudge.by(judge, version="1"),
+        out=out,
+        storage={"cache": False},
     )
 
 

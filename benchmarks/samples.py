@@ -43,7 +43,7 @@ def main() -> None:
                 metrics=["context_relevance"],
                 judge=scripted,
                 out=Path(folder, out),
-                cache=Path(folder, "cache.sqlite"),
+                storage={"cache": Path(folder, "cache.sqlite")},
             )
             if run.metrics["context_relevance"].scored != SAMPLES:
                 raise SystemExit("samples are missing")

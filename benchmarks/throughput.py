@@ -98,11 +98,10 @@ def main() -> None:
                 run = merilo.evaluate(
                     data,
                     metrics=["context_relevance"],
-                    judge="openai:bench",
-                    base_url=address,
-                    concurrency=concurrency,
+                    judge={"spec": "openai:bench", "base_url": address},
+                    limits={"concurrency": concurrency},
                     out=Path(folder, str(turn)),
-                    cache=Path(folder, f"{turn}.sqlite"),
+                    storage={"cache": Path(folder, f"{turn}.sqlite")},
                 )
                 ours.append(time.perf_counter() - began)
                 cpus.append(time.process_time() - cpu)

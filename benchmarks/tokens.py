@@ -166,11 +166,9 @@ def _run(metrics: Sequence[str], judged: str = "together") -> _Server:
         run = merilo.evaluate(
             rows(),
             metrics=metrics,
-            judge="openai:m",
-            base_url=f"http://127.0.0.1:{server.server_port}/v1",
+            judge={"spec": "openai:m", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "judged": judged},
             out=Path(folder, "run"),
-            cache=False,
-            judged=judged,
+            storage={"cache": False},
         )
         if any(each.scored != SAMPLES for each in run.metrics.values()) or run.usage["requests"] != server.requests:
             raise SystemExit("not every sample is scored by one reply to each request")

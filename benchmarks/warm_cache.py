@@ -45,9 +45,11 @@ def evaluate(out: Path, cache: Path) -> None:
 
     data, scripted = rows(), merilo.ScriptedJudge.by(judge, version="1")
     first = [{"user_input": "Who?", "retrieved_contexts": ["Nobody was there. Not one."]}]
-    merilo.evaluate(first, metrics=["context_relevance"], judge=scripted, out=out.with_suffix(".first"), cache=False)
+    merilo.evaluate(
+        first, metrics=["context_relevance"], judge=scripted, out=out.with_suffix(".first"), storage={"cache": False}
+    )
     cpu = time.process_time()
-    run = merilo.evaluate(data, metrics=["context_relevance"], judge=scripted, out=out, cache=cache)
+    run = merilo.evaluate(data, metrics=["context_relevance"], judge=scripted, out=out, storage={"cache": cache})
     spent = time.process_time() - cpu
     if run.metrics["context_relevance"].mean != 1.0:
         raise SystemExit("verdicts are missing")

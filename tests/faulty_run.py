@@ -77,5 +77,5 @@ def faulty(out: Path, samples: list[dict[str, Any]] | None = None, *, metrics: t
         metrics=list(metrics),
         judge=merilo.ScriptedJudge.by(judge, version="1"),
         out=out,
-        cache=False,
+        storage={"cache": False},
     )

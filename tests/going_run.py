@@ -32,7 +32,11 @@ class Going:
 
     def _evaluate(self) -> None:
         merilo.evaluate(
-            SAMPLES, metrics=["context_relevance"], judge=Grader(Endpoint(self._answer)), out=self._out, cache=False
+            SAMPLES,
+            metrics=["context_relevance"],
+            judge=Grader(Endpoint(self._answer)),
+            out=self._out,
+            storage={"cache": False},
         )
 
     async def _answer(self, request: Request) -> str:

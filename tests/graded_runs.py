@@ -48,7 +48,11 @@ def graded(
         for sample, own in grades.items()
     ]
     return merilo.evaluate(
-        samples, metrics=metrics, judge=merilo.ScriptedJudge.by(judge, version=version), out=out, cache=False
+        samples,
+        metrics=metrics,
+        judge=merilo.ScriptedJudge.by(judge, version=version),
+        out=out,
+        storage={"cache": False},
     )
 
 

@@ -63,7 +63,9 @@ def judged_run(
     out: Path, rows: Sequence[Row], metrics: Sequence[str], judge: Callable[[Question[Any]], Row] = lenient
 ) -> merilo.Run:
     """A finished run of these samples."""
-    return merilo.evaluate(list(rows), metrics=list(metrics), judge=ScriptedJudge.by(judge), out=out, cache=False)
+    return merilo.evaluate(
+        list(rows), metrics=list(metrics), judge=ScriptedJudge.by(judge), out=out, storage={"cache": False}
+    )
 
 
 def true_mean(rows: Sequence[Row]) -> float:

@@ -50,7 +50,7 @@ LATE = (
 )
 """Packages that cost a start-up dearly and that nothing loads before it is needed."""
 
-MOST_PUBLIC_NAMES = 32
+MOST_PUBLIC_NAMES = 38
 
 FILLED = {
     **dict.fromkeys(
@@ -180,7 +180,7 @@ def test_there_is_no_import_cycle() -> None:
 
 
 def test_the_public_names_are_few_and_sorted() -> None:
-    """`merilo.__all__` lists at most 32 names, sorted, and each can be had."""
+    """`merilo.__all__` lists at most 38 names, sorted, and each can be had."""
     names = list(merilo.__all__)
     assert names == sorted(names)
     assert len(names) <= MOST_PUBLIC_NAMES

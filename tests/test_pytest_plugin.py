@@ -37,10 +37,12 @@ DATA = """\
 """
 USE = """
     import pytest
+    from merilo import Storage
 
     @pytest.mark.parametrize("n", range(8))
     def test_run(merilo_run, n):
-        run = merilo_run("data.jsonl", metrics=["context_relevance"], judge="judge.py:judge", cache=False)
+        storage = Storage(cache=False)
+        run = merilo_run("data.jsonl", metrics=["context_relevance"], judge="judge.py:judge", storage=storage)
         assert run.metrics["context_relevance"].mean == 0.5
 """
 

@@ -28,7 +28,20 @@ _ITEM_INDENT: Final = 4
 def commands() -> str:
     """Return every command with its arguments and options, whichever version of typer is installed."""
     root: Any = typer.main.get_command(app)  # Any: typer carries click's classes under different names
-    return "\n".join(_command(name, found) for name, found in _leaves(root, ""))
+    found = [*_leaves(root, "")]
+    return "\n".join([*(_command(name, command) for name, command in found), _hidden(found)])
+
+
+def _hidden(found: list[tuple[str, Any]]) -> str:  # Any: as above
+    """Return the table of the options that only `--help-all` shows, each once with its commands."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for name, command in found:
+        for each in command.params:
+            if getattr(each, "hidden", False):
+                rows.setdefault(_option(each, None), []).append(f"`{name}`")
+    lines = [f"| {' | '.join(row)} | {', '.join(names)} |" for row, names in rows.items()]
+    head = "## Other options\n\n`--help-all` shows them. [merilo.toml](../how-to/project-file.md) sets most of them.\n"
+    return "\n".join([head, "| | | default | commands |\n| --- | --- | --- | --- |", *sorted(lines)]) + "\n"
 
 
 def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as above
@@ -45,7 +58,7 @@ def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as ab
 def _command(name: str, found: Any) -> str:  # Any: as above
     parts = [f"## merilo {name}\n", inspect.cleandoc(found.help), ""]
     declared = get_type_hints(inspect.unwrap(found.callback), include_extras=True)
-    rows = [_option(each, declared.get(each.name)) for each in found.params if each.name != "help"]
+    rows = [_option(each, declared.get(each.name)) for each in found.params if not getattr(each, "hidden", False)]
     parts.append("| | | default |\n| --- | --- | --- |")
     parts += [f"| {shown} | {text} | {default} |" for shown, text, default in rows]
     if found.epilog:
@@ -97,7 +110,8 @@ def _public(name: str, value: Any) -> str:  # Any: whatever is public
     doc = _prose(inspect.getdoc(value) or "")
     members = [] if not inspect.isclass(value) or issubclass(value, Exception) else _members(value)
     if is_dataclass(value):
-        noted = [(field.name, " ".join(text.split())) for field, text in _noted(value) if text]
+        noted = [(field.name, field.metadata.get("doc") or " ".join(text.split())) for field, text in _noted(value)]
+        noted = [(name, text) for name, text in noted if text]
         members = [*noted, *members]
     listed = "\n" + "\n".join(f"- `{shown}`: {text}" for shown, text in members) + "\n" if members else ""
     return f"### {name}\n{signature}\n{doc}\n{listed}"

@@ -53,7 +53,7 @@ def traced(call):
     return result, calls, len(files)
 
 with tempfile.TemporaryDirectory() as folder:
-    options = {"metrics": ["context_precision"], "cache": False}
+    options = {"metrics": ["context_precision"], "storage": {"cache": False}}
     judge = {"judge": ASK}
     run, *evaluated = traced(lambda: evaluate([row], out=folder + "/a", **options, **judge))
     other = evaluate([row], out=folder + "/b", **options, **judge)

@@ -7,6 +7,7 @@ DIR holds `train/` and `dev/`, one gzip JSON Lines file a task (see README.md be
 and thresholds come from `train/` alone (thresholds from five folds); `dev/` is only measured.
 """
 
+from grouping import grouped
 import argparse
 import json
 import sys

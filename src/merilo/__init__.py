@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         label,
         plan,
     )
+    from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until
+    from merilo.commands.evaluate.pipeline_options import Calls
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
@@ -42,6 +44,8 @@ _HOMES = {
         "label",
         "plan",
     ),
+    "merilo.commands.evaluate.options": ("Limits", "Model", "Reading", "Storage", "Until"),
+    "merilo.commands.evaluate.pipeline_options": ("Calls",),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
     "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
@@ -55,6 +59,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Calls",
     "Context",
     "DataError",
     "Dataset",
@@ -62,16 +67,21 @@ __all__ = [
     "Failed",
     "Failure",
     "Interrupted",
+    "Limits",
     "MeriloError",
     "Metric",
+    "Model",
     "Outcome",
     "ProviderDown",
+    "Reading",
     "Run",
     "RunError",
     "Sample",
     "Score",
     "ScriptedJudge",
+    "Storage",
     "Undefined",
+    "Until",
     "UsageError",
     "aevaluate",
     "aevaluate_pipeline",

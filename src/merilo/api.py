@@ -12,26 +12,33 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
-from merilo.commands.option import with_options
-from merilo.commands.plan.options import PlanOptions
+from merilo.commands.keywords import documented, keyword_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from os import PathLike
+    from typing import Unpack
 
     from merilo.commands.calibrate.run import LabelledRun
     from merilo.commands.check.run import JudgeCheck
     from merilo.commands.compare.result import RunComparison
+    from merilo.commands.evaluate.options import AsDict, Judges, Keywords, Limits
+    from merilo.commands.evaluate.pipeline_options import PipelineKeywords
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import JudgeLike
+    from merilo.metrics.base import Definition
     from merilo.runs.run import Run
 
 
-@with_options(Options)
-def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
+@documented(Options)
+def evaluate(
+    data: str | PathLike[str] | Records,
+    metrics: str | Sequence[str | Definition] | None = None,
+    **keywords: Unpack[Keywords],
+) -> Run:
     """Evaluate the samples in `data` and return the finished run.
 
     Works inside a running event loop too (a notebook), because the evaluation has its own thread and loop.
@@ -50,61 +57,79 @@ def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
         LimitReached: a limit stopped a run with `runner`; the same call with a higher limit resumes it.
         Interrupted: Ctrl-C was pressed; the same call resumes the run.
     """
-    return run_blocking(run_anywhere(data, options))
+    return run_blocking(run_anywhere(data, keyword_options(Options, "evaluate", {"metrics": metrics, **keywords})))
 
 
-@with_options(Options)
-async def aevaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
+@documented(Options)
+async def aevaluate(
+    data: str | PathLike[str] | Records,
+    metrics: str | Sequence[str | Definition] | None = None,
+    **keywords: Unpack[Keywords],
+) -> Run:
     """Evaluate like `evaluate`, in code that runs in an event loop: same arguments, result and errors.
 
     Cancelling it leaves a run that the same call resumes.
     """
-    return await run_anywhere(data, options)
+    return await run_anywhere(data, keyword_options(Options, "aevaluate", {"metrics": metrics, **keywords}))
 
 
-@with_options(PipelineOptions)
-def evaluate_pipeline(pipeline: object, options: PipelineOptions) -> Run:
+@documented(PipelineOptions)
+def evaluate_pipeline(
+    pipeline: object,
+    questions: str | PathLike[str] | Iterable[str] | Records,
+    metrics: str | Sequence[str | Definition] | None = None,
+    **keywords: Unpack[PipelineKeywords],
+) -> Run:
     """Ask your pipeline each question, then evaluate its answers and return the finished run.
 
     An error of the pipeline fails the metrics of that sample, with its message, and the other questions continue.
+    Takes the arguments of `evaluate` except `data`, and:
 
     Args:
         pipeline: a blocking or async function of the question, a LangChain runnable, a LlamaIndex query engine or
             retriever, a Haystack pipeline or a DSPy module. It returns a text, a pair of a text and contexts, a list of
             contexts, a dict with the fields of a sample, or the framework's own result.
-        {options}
+        {own}
 
     Raises what `evaluate` raises, DataError also if the pipeline fails on every question.
     """
     from merilo.commands.evaluate.pipeline import run_pipeline
 
-    return run_blocking(run_pipeline(pipeline, options))
+    given = {"questions": questions, "metrics": metrics, **keywords}
+    return run_blocking(run_pipeline(pipeline, keyword_options(PipelineOptions, "evaluate_pipeline", given)))
 
 
-@with_options(PipelineOptions)
-async def aevaluate_pipeline(pipeline: object, options: PipelineOptions) -> Run:
+@documented(PipelineOptions)
+async def aevaluate_pipeline(
+    pipeline: object,
+    questions: str | PathLike[str] | Iterable[str] | Records,
+    metrics: str | Sequence[str | Definition] | None = None,
+    **keywords: Unpack[PipelineKeywords],
+) -> Run:
     """Do the same as `evaluate_pipeline` in code that runs in an event loop, which an async pipeline then shares."""
     from merilo.commands.evaluate.pipeline import run_pipeline
 
-    return await run_pipeline(pipeline, options)
+    given = {"questions": questions, "metrics": metrics, **keywords}
+    return await run_pipeline(pipeline, keyword_options(PipelineOptions, "aevaluate_pipeline", given))
 
 
-@with_options(PlanOptions)
-def plan(data: str | PathLike[str] | Records, options: PlanOptions) -> Estimate:
+@documented(Options)
+def plan(
+    data: str | PathLike[str] | Records,
+    metrics: str | Sequence[str | Definition] | None = None,
+    **keywords: Unpack[Keywords],
+) -> Estimate:
     """Estimate what `evaluate` with the same arguments would ask and cost. Sends no request and needs no key.
 
     The plans of the metrics run with likely verdicts, so the amounts are typical ones; `at_most` bounds them. What the
-    run in `out` or the verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured.
-
-    Takes the arguments of `evaluate` and:
-
-    {own}
+    run in `out` or the verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured. Of many
+    samples, 2,000 are read, spread evenly.
 
     Raises what `evaluate` raises before its first request.
     """
     from merilo.commands.plan.run import run_estimate
 
-    return run_blocking(run_estimate(data, options, sample=options.sample, latency_s=options.latency_s))
+    return run_blocking(run_estimate(data, keyword_options(Options, "plan", {"metrics": metrics, **keywords})))
 
 
 def import_scores(
@@ -390,13 +415,13 @@ def label(
 
 
 def judge_check(
-    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = "embedded",
+    judge: Judges = "embedded",
     *,
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     tasks: Sequence[str] | None = None,
     number: int | None = None,
     against: JudgeLike | None = None,
-    limits: Mapping[str, object] | None = None,
+    limits: Limits | AsDict | None = None,
 ) -> JudgeCheck:
     """Try a judge, compare it with human labels, and edit its input where the effect on the verdict is known.
 
@@ -410,7 +435,7 @@ def judge_check(
         number: maximum number of records per task and source, and of pairs per edit. The same ones are chosen each
             time. None: all records, 40 pairs.
         against: another judge that is asked about the same records.
-        limits: options of `evaluate` about requests, such as {"max_cost_usd": 1.0, "concurrency": 4}.
+        limits: as in `evaluate`.
 
     Raises what `evaluate` raises.
     """

@@ -30,10 +30,9 @@ from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.merge.cli import COMMAND as RUNS_MERGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.option_flags import GroupedOptions
-from merilo.commands.plan.cli import COMMAND as PLAN
+from merilo.commands.questions.cli import COMMAND as QUESTIONS
 from merilo.commands.report.cli import COMMAND as REPORT
 from merilo.commands.runs.cli import COMMAND as RUNS_LIST
-from merilo.commands.sample_questions.cli import COMMAND as SAMPLE_QUESTIONS
 from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.standard_streams import OutputLost, flush_at_exit, prepare_standard_streams
 from merilo.commands.verify.cli import COMMAND as RUNS_VERIFY
@@ -45,9 +44,8 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[tuple[Command, ...]] = (
     RUN,
-    PLAN,
     IMPORT,
-    SAMPLE_QUESTIONS,
+    QUESTIONS,
     DEMO,
     SHOW,
     EXPORT,
@@ -89,6 +87,8 @@ _RENAMED: Final = {
     "lineage": "merilo lineage is now: merilo metrics context_relevance --on DATA",
     "migrate": "merilo migrate is gone: change the import line of a script (merilo.compat), or import old scores with "
     "merilo import FILE --source ragas-0.4.3 and compare them",
+    "plan": "merilo plan is now: merilo run DATA --plan",
+    "sample-questions": "merilo sample-questions is now: merilo questions DOCUMENTS",
     "qrels": "merilo qrels is now: merilo export RUN... --documents DOCUMENTS --out FILE",
     "convert": "merilo convert is gone: outcomes are JSON Lines. A table: merilo export RUN --out FILE.parquet",
     "calibrate": "merilo calibrate is now: merilo label RUN --labels FILE (attaches them); later: merilo show RUN "
@@ -170,7 +170,7 @@ def _collected(commands: Sequence[Command]) -> typer.Typer:
             place = groups[word]
         place.command(
             name,
-            cls=GroupedOptions,
+            cls=type("Shown", (GroupedOptions,), {"shown": frozenset(command.options.split())}),
             short_help=command.summary,
             help=command.help,
             epilog=command.examples or None,
@@ -266,7 +266,9 @@ def _named(arguments: Sequence[str]) -> list[str]:
 def _dispatch(arguments: Sequence[str]) -> int:
     if message := _renamed(arguments):
         raise UsageError(message)
-    arguments = _named(arguments)
+    GroupedOptions.shows_all = "--help-all" in arguments
+    words = ["--help" if each == "--help-all" else each for each in arguments if each != "--debug"]
+    arguments = _named(words)
     try:
         code = typer.main.get_command(_app_for(arguments)).main(arguments, prog_name="merilo", standalone_mode=False)
     except typer.Abort:

@@ -144,6 +144,8 @@ def _evaluated_once(folder: Path, data: str | PathLike[str] | Records, key: str 
 
 def _identity(data: str | PathLike[str] | Records, options: Mapping[str, object]) -> str:
     """Return a text that is equal for equal evaluations. Raises UsageError for objects that have no such text."""
+    from merilo.commands.evaluate.options import Options
+    from merilo.commands.option import parts_of
     from merilo.data.sample import Sample
     from merilo.errors import UsageError
 
@@ -152,6 +154,8 @@ def _identity(data: str | PathLike[str] | Records, options: Mapping[str, object]
             return str(value)
         if isinstance(value, Sample):
             return value.to_record()
+        if type(value) in parts_of(Options).values():
+            return vars(value)
         raise UsageError(
             f"merilo_run cannot recognise an equal {type(value).__name__} in another call. Give key=TEXT, a text that "
             "is equal for equal evaluations."

@@ -90,13 +90,6 @@ def test_other_samples_do_not_change(sample: Sample) -> None:
     assert with_identified_language(sample).to_record() == sample.to_record()
 
 
-def test_a_resumed_run_uses_its_language_again() -> None:
-    """Also if that is none: merilo 0.1.0 stored no identified languages."""
-    sample = Sample("1", user_input=GERMAN)
-    assert with_identified_language(sample, earlier=sample).language is None
-    assert with_identified_language(sample, earlier=Sample("1", language="nl")).language == "nl"
-
-
 def test_a_language_without_a_code_is_stored() -> None:
     """A sample in an unknown script keeps "unknown" through its record, and the user may state it too."""
     sample = with_identified_language(Sample("1", user_input="ግንቡ መቼ ተሠራ?", retrieved_contexts=["ግንቡ"]))

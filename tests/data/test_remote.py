@@ -44,7 +44,7 @@ def memory() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run") / "first"
-    merilo.evaluate(RECORDS, metrics=METRICS, out=out, cache=False)
+    merilo.evaluate(RECORDS, metrics=METRICS, out=out, storage={"cache": False})
     return out
 
 
@@ -59,7 +59,7 @@ def test_data_at_an_address_gives_the_run_of_the_same_file(memory: Any, tmp_path
     (tmp_path / "data.jsonl").write_bytes(DATA)
     memory.pipe_file("/bucket/data.jsonl", DATA)
     for name, data in (("near", tmp_path / "data.jsonl"), ("far", "memory://bucket/data.jsonl")):
-        merilo.evaluate(data, metrics=METRICS, out=tmp_path / name, cache=False)
+        merilo.evaluate(data, metrics=METRICS, out=tmp_path / name, storage={"cache": False})
     for name in ("manifest.json", "outcomes.jsonl", "summary.json", "seal.json"):
         assert (tmp_path / "far" / name).read_bytes() == (tmp_path / "near" / name).read_bytes()
     assert not [file for file in (tmp_path / "far").iterdir() if b"memory://" in file.read_bytes()]
@@ -113,7 +113,7 @@ def test_a_run_that_was_changed_at_its_address_is_refused(memory: Any, run: Path
 def test_what_is_not_there_is_named(memory: Any, run: Path) -> None:
     """Missing data, a missing run and a run without a seal are refused with the address."""
     with pytest.raises(DataError, match=r"No such file: memory://bucket/none\.jsonl"):
-        merilo.evaluate("memory://bucket/none.jsonl", metrics=METRICS, cache=False)
+        merilo.evaluate("memory://bucket/none.jsonl", metrics=METRICS, storage={"cache": False})
     url = upload(memory, run, "runs/first")
     memory.rm("/runs/first/seal.json")
     for each in (url, "memory://runs/none"):
@@ -125,7 +125,7 @@ def test_what_is_not_there_is_named(memory: Any, run: Path) -> None:
 def test_no_run_is_written_to_an_address(address: str, run: Path, tmp_path: Path) -> None:
     """Commands that write a run refuse an address before they evaluate anything, and show no secret of it."""
     for write in (
-        lambda: merilo.evaluate(RECORDS, metrics=METRICS, out=address, cache=False),
+        lambda: merilo.evaluate(RECORDS, metrics=METRICS, out=address, storage={"cache": False}),
         lambda: merge([run, run], address),
     ):
         with pytest.raises(UsageError, match="needs a local directory") as caught:
@@ -147,13 +147,15 @@ def test_no_run_is_written_to_an_address(address: str, run: Path, tmp_path: Path
 def test_other_addresses_are_refused(address: str) -> None:
     """Chains of file systems, local files, unknown schemes and addresses without a name are refused."""
     with pytest.raises((UsageError, DataError)):
-        merilo.evaluate(address, metrics=METRICS, cache=False)
+        merilo.evaluate(address, metrics=METRICS, storage={"cache": False})
 
 
 def test_a_name_cannot_leave_the_temporary_directory(memory: Any, tmp_path: Path) -> None:
     """Characters of an address that mean something to a file system are replaced in the name of the copy."""
     memory.pipe_file("/bucket/a\\..\\b.jsonl", DATA)
-    run = merilo.evaluate("memory://bucket/a\\..\\b.jsonl", metrics=METRICS, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        "memory://bucket/a\\..\\b.jsonl", metrics=METRICS, out=tmp_path / "run", storage={"cache": False}
+    )
     assert run.manifest.data == "a_.._b"
 
 
@@ -183,7 +185,9 @@ def server(tmp_path: Path, run: Path) -> Iterator[str]:
 def test_http_is_read(server: str, tmp_path: Path) -> None:
     """Data and a run are read from an HTTP server, with a signature in the address that the manifest does not have."""
     pytest.importorskip("aiohttp")
-    run = merilo.evaluate(f"http://{server}/data.jsonl?sig=S3CR3T", metrics=METRICS, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        f"http://{server}/data.jsonl?sig=S3CR3T", metrics=METRICS, out=tmp_path / "run", storage={"cache": False}
+    )
     assert (run.manifest.data, run.done) == ("data", len(RECORDS))
     assert not [file for file in run.path.iterdir() if b"S3CR3T" in file.read_bytes()]
     assert merilo.Run.open(f"http://{server}/first?sig=S3CR3T").done == len(RECORDS)
@@ -193,7 +197,7 @@ def test_a_refusal_shows_no_secret(server: str, capsys: pytest.CaptureFixture[st
     """Errors, also with their traceback, show neither a password nor a signature of the address."""
     address = f"http://me:PASSW0RD@{server}/closed/data.jsonl?X-Amz-Signature=S3CR3T"
     with pytest.raises(DataError, match="Check the address and your access to it"):
-        merilo.evaluate(address, metrics=METRICS, cache=False)
+        merilo.evaluate(address, metrics=METRICS, storage={"cache": False})
     from merilo.cli import outcome
 
     words = ["--metrics", METRICS[0], "--out", str(tmp_path / "run"), "--debug"]

@@ -129,6 +129,6 @@ def test_a_trec_run_is_evaluated(tmp_path: Path) -> None:
     """The data set goes into a run as it is, and keeps its name; topics that nobody judged are undefined."""
     samples(tmp_path)
     dataset = load_trec(tmp_path / "bm25.trec", tmp_path / "judged.txt")
-    found = evaluate(dataset, metrics=["nDCG@10", "recall@1"], out=tmp_path / "run", cache=False)
+    found = evaluate(dataset, metrics=["nDCG@10", "recall@1"], out=tmp_path / "run", storage={"cache": False})
     assert found.manifest.data == "bm25"
     assert (found.metrics["recall@1"].mean, found.metrics["recall@1"].undefined) == (0.25, 1)

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import Evaluate, verdict_for
 
 import merilo
@@ -32,6 +33,8 @@ def evaluated(tmp_path: Path, judge: merilo.ScriptedJudge) -> Evaluate:
 
     def run(data: object, **arguments: Any) -> merilo.Run:
         number = len(list(tmp_path.iterdir()))
-        return merilo.evaluate(data, **{"judge": judge, "out": tmp_path / f"run{number}", "cache": False} | arguments)
+        return merilo.evaluate(
+            data, **grouped(**{"judge": judge, "out": tmp_path / f"run{number}", "cache": False} | arguments)
+        )
 
     return run

@@ -173,7 +173,7 @@ def test_what_the_cache_gave_is_in_the_run(store: Store, cache: VerdictCache) ->
     cache.put([(unit.keys[0], relevance(1), NO)], "judge", paid=True)
     assert found.known_all([unit])[0] == ({unit.keys[0]: NO}, None)
     assert answers(store).known_all([unit])[0] == ({unit.keys[0]: NO}, None)
-    assert store.spent().cached == 1
+    assert store.cached_count() == 1
 
 
 def test_a_pack_is_taken_whole_or_asked_whole(store: Store, cache: VerdictCache) -> None:
@@ -238,8 +238,9 @@ def test_what_was_answered_here_is_no_request(store: Store) -> None:
     (unit,) = found.units(((relevance(1),),))
     keep(found, unit, YES, reply=LOCAL)
     assert found.due_in() is not None
-    spent = store.spent()
-    assert (spent.requests, spent.cost_usd) == (0, 0.0)
+    conversation = store.conversation(unit.keys[0])
+    assert conversation is not None
+    assert conversation.replies == ()
 
 
 def test_nothing_waits_after_a_commit(store: Store, cache: VerdictCache) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import Here
 from each_case import each_case
+from grouping import grouped
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
 
@@ -384,7 +385,7 @@ def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: 
     server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
     judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url))
     arguments: dict[str, Any] = {"judge": judge, "prices": PRICES, "cache": False, "number": 1, "out": tmp_path / "c"}
-    options = CheckOptions(**arguments, max_cost_usd=12.0)
+    options = CheckOptions(**grouped(**arguments, max_cost_usd=12.0))
     check = run_blocking(run_check(options))
     asked = server.count
     spent = check.usage["cost_usd"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 from server import JudgeServer, says
 
@@ -148,7 +149,7 @@ from judged_rivers import rows, verdict_for
 judge = merilo.ScriptedJudge.by(verdict_for, version="1")
 print("ready", flush=True)
 sys.stdin.readline()
-merilo.evaluate(rows(150), judge=judge, out=sys.argv[2], cache=sys.argv[3])
+merilo.evaluate(rows(150), judge=judge, out=sys.argv[2], storage={"cache": sys.argv[3]})
 """
 
 
@@ -222,7 +223,9 @@ def test_a_cache_that_stays_locked_is_told_of(monkeypatch: pytest.MonkeyPatch, p
         )
         heard, out = Heard(), tmp_path / "run"
         judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-        run = merilo.evaluate(rows(2), judge=judge, metrics=["context_relevance"], cache=path, out=out, progress=heard)
+        run = merilo.evaluate(
+            rows(2), judge=judge, metrics=["context_relevance"], storage={"cache": path}, out=out, progress=heard
+        )
         assert run.metrics["context_relevance"].scored == 2
         assert heard.notes == [told]
     assert contents(path).verdicts == 0
@@ -264,7 +267,11 @@ def test_nothing_secret_and_no_text_is_in_the_cache(tmp_path: Path) -> None:
     """The file holds verdicts, names of judges and kinds of questions; no question, no text of the data."""
     judge = merilo.ScriptedJudge.by(verdict_for, version="1")
     merilo.evaluate(
-        rows(3), judge=judge, out=tmp_path / "run", cache=tmp_path / "c.sqlite", metrics=["context_relevance"]
+        rows(3),
+        judge=judge,
+        out=tmp_path / "run",
+        storage={"cache": tmp_path / "c.sqlite"},
+        metrics=["context_relevance"],
     )
     data = (tmp_path / "c.sqlite").read_bytes()
     assert b"about a river" in data
@@ -331,7 +338,8 @@ def test_what_was_cached_is_counted_in_the_run(tmp_path: Path) -> None:
 
     judge = merilo.ScriptedJudge.by(answer, version="1")
     runs = [
-        merilo.evaluate(rows(4), judge=judge, out=tmp_path / name, cache=tmp_path / "c.sqlite") for name in ("a", "b")
+        merilo.evaluate(rows(4), judge=judge, out=tmp_path / name, storage={"cache": tmp_path / "c.sqlite"})
+        for name in ("a", "b")
     ]
     assert runs[1].usage["cached"] == len(asked)
     assert json.dumps(runs[0].usage["cached"]) == "0"
@@ -355,7 +363,7 @@ def test_a_reply_with_which_a_plan_failed_is_not_shared(
 
         def failed(out: str, **more: Any) -> tuple[int, bool]:
             before = server.count
-            run = merilo.evaluate(rows(3), out=tmp_path / out, **chosen, **more)
+            run = merilo.evaluate(rows(3), **grouped(out=tmp_path / out, **chosen, **more))
             return run.metrics[metric].failed, server.count > before
 
         server.fail(says("nonsense"), share=1.0, seed=1)

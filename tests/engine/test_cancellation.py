@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from each_case import each_case
+from grouping import grouped
 from judged_rivers import canonical
 
 import merilo
@@ -75,15 +76,15 @@ def test_a_limit_of_time_ends_one_huge_text(
     judge: EmbeddedJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run stops between two windows of the text; resumed, it gives the same bytes as one that never stopped."""
-    whole = merilo.evaluate([SHORT, HUGE], judge=judge, out=tmp_path / "whole", **OPTIONS)
+    whole = merilo.evaluate([SHORT, HUGE], **grouped(judge=judge, out=tmp_path / "whole", **OPTIONS))
     with monkeypatch.context() as patch:
         slow = SlowEncoder(patch)
-        part = merilo.evaluate([SHORT, HUGE], judge=judge, out=tmp_path / "part", max_seconds=1.0, **OPTIONS)
+        part = merilo.evaluate([SHORT, HUGE], **grouped(judge=judge, out=tmp_path / "part", max_seconds=1.0, **OPTIONS))
     assert not part.complete
     assert "seconds" in part.usage["stopped"]
     assert slow.windows < 12
     assert part.metrics["context_relevance"].failed == 0
-    resumed = merilo.evaluate([SHORT, HUGE], judge=judge, out=tmp_path / "part", **OPTIONS)
+    resumed = merilo.evaluate([SHORT, HUGE], **grouped(judge=judge, out=tmp_path / "part", **OPTIONS))
     assert canonical(resumed) == canonical(whole)
 
 
@@ -92,7 +93,7 @@ async def test_a_cancelled_run_ends_within_one_huge_text(
 ) -> None:
     """Cancelled while the first window is encoded, as by Ctrl-C, it encodes no more than the next ones."""
     slow = SlowEncoder(monkeypatch)
-    running = asyncio.create_task(merilo.aevaluate([HUGE], judge=judge, out=tmp_path / "run", **OPTIONS))
+    running = asyncio.create_task(merilo.aevaluate([HUGE], **grouped(judge=judge, out=tmp_path / "run", **OPTIONS)))
     assert await asyncio.to_thread(slow.has_replies.wait, 60)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -148,7 +149,7 @@ class Provider:
 own = LLMJudge(Provider())
 model = Model()
 rows = [{"user_input": f"Which city is {n}?", "retrieved_contexts": ["Paris is a city."]} for n in range(3)]
-options = {"metrics": ["context_relevance"], "cache": False, "progress": None}
+options = {"metrics": ["context_relevance"], "storage": {"cache": False}, "progress": None}
 """
 """Judges that never answer."""
 
@@ -157,7 +158,7 @@ options = {"metrics": ["context_relevance"], "cache": False, "progress": None}
 def test_a_judge_that_never_answers_does_not_outlast_the_time(judge: str, tmp_path: Path) -> None:
     """The time limit ends the run and lets the process exit; what was in flight stays charged as unanswered."""
     program = (
-        f"{UNENDING}\nrun = merilo.evaluate(rows, judge={judge}, max_seconds=0.5, out='run', **options)\n"
+        f"{UNENDING}\nrun = merilo.evaluate(rows, judge={judge}, limits=dict(max_seconds=0.5), out='run', **options)\n"
         "print(run.complete, run.usage['stopped'])"
     )
     found = subprocess.run(

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from command_line import COMMAND, Here
+from grouping import grouped
 from judged_rivers import canonical
 from server import JudgeServer, status
 
@@ -172,11 +173,11 @@ def test_a_process_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "cache.sqlite"
     with JudgeServer() as server:
         chosen = {"metrics": ["context_relevance"], "judge": "openai:m", "base_url": server.base_url}
-        first = merilo.evaluate(ROWS[:1], out=tmp_path / "first", cache=False, **chosen)
+        first = merilo.evaluate(ROWS[:1], **grouped(out=tmp_path / "first", cache=False, **chosen))
         keys = [bytes.fromhex(key) for each in first.records() for key in each["trail"]]
         began = time.monotonic()
         with claimed(path.with_name("cache.sqlite.claims"), keys[0]):
-            run = merilo.evaluate(ROWS[:1], out=tmp_path / "run", cache=path, **chosen)
+            run = merilo.evaluate(ROWS[:1], **grouped(out=tmp_path / "run", cache=path, **chosen))
         assert time.monotonic() - began > 0.5
         assert run.complete
         assert run.usage["requests"] == 2
@@ -188,11 +189,11 @@ def test_a_limit_ends_a_run_that_waits_for_another_process(tmp_path: Path, monke
     path = tmp_path / "cache.sqlite"
     with JudgeServer() as server:
         chosen = {"metrics": ["context_relevance"], "judge": "openai:m", "base_url": server.base_url, "cache": path}
-        first = merilo.evaluate(ROWS[:1], out=tmp_path / "first", **{**chosen, "cache": False})
+        first = merilo.evaluate(ROWS[:1], **grouped(out=tmp_path / "first", **{**chosen, "cache": False}))
         keys = [bytes.fromhex(key) for each in first.records() for key in each["trail"]]
         with claimed(path.with_name("cache.sqlite.claims"), keys[0]):
-            run = merilo.evaluate(ROWS[:1], out=tmp_path / "run", max_seconds=0.5, **chosen)
+            run = merilo.evaluate(ROWS[:1], **grouped(out=tmp_path / "run", max_seconds=0.5, **chosen))
         assert not run.complete
-        again = merilo.evaluate(ROWS[:1], out=tmp_path / "run", **chosen)
+        again = merilo.evaluate(ROWS[:1], **grouped(out=tmp_path / "run", **chosen))
     assert again.complete
     assert json.loads((again.path / "usage.json").read_bytes())["requests"] == 2

@@ -11,7 +11,7 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate.selection import definitions_of
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, is_composite

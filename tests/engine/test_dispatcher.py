@@ -17,7 +17,7 @@ from merilo.engine import dispatcher as dispatching
 from merilo.engine import endpoint_queue, retries
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.progress import Event, EventKind
-from merilo.engine.rate_limits import Limits
+from merilo.engine.rate_limits import RequestLimits
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, Unreachable, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
@@ -46,7 +46,9 @@ def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
     return OpenAIProvider("test-model", base_url=server.base_url, **options)
 
 
-async def carried(count: int, endpoint: Any, limits: Limits | None = None, **options: Any) -> list[Reply | Failure]:
+async def carried(
+    count: int, endpoint: Any, limits: RequestLimits | None = None, **options: Any
+) -> list[Reply | Failure]:
     """What comes back for so many different requests, sent side by side."""
     async with Dispatcher(limits, **options) as dispatcher:
         sends = [asking(endpoint, f"question {number}") for number in range(count)]
@@ -87,7 +89,7 @@ async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
     """After one 429 with Retry-After nothing is sent before the time is over, by no request."""
     server.fail_next(rate_limited("1"))
     began = time.monotonic()
-    async with Dispatcher(Limits(concurrency=1)) as dispatcher:
+    async with Dispatcher(RequestLimits(concurrency=1)) as dispatcher:
         endpoint = provider(server)
         replies = await asyncio.gather(*(dispatcher.carry(asking(endpoint, text)) for text in "ab"))
         assert server.count == 3
@@ -134,7 +136,7 @@ async def test_complaints_narrow_what_is_in_the_air() -> None:
         finally:
             now[0] -= 1
 
-    replies = await carried(200, Endpoint(bears_four), Limits(concurrency=32))
+    replies = await carried(200, Endpoint(bears_four), RequestLimits(concurrency=32))
     assert all(isinstance(reply, Reply) for reply in replies)
     assert asked[0] < 2 * 200
     assert most_late[0] >= 2
@@ -143,7 +145,7 @@ async def test_complaints_narrow_what_is_in_the_air() -> None:
 async def test_a_hanging_request_is_broken_off_and_sent_again(server: JudgeServer) -> None:
     """A reply that does not come in time is asked for again; `timeout_s` of the run goes before the provider's."""
     server.fail_next(hang())
-    (reply,) = await carried(1, provider(server), Limits(timeout_s=0.3))
+    (reply,) = await carried(1, provider(server), RequestLimits(timeout_s=0.3))
     assert isinstance(reply, Reply)
     assert server.count == 2
 
@@ -158,7 +160,7 @@ async def test_a_provider_that_keeps_no_time_is_broken_off() -> None:
             await asyncio.sleep(3_600)
         return "ok"
 
-    (reply,) = await carried(1, Endpoint(hangs_once), Limits(timeout_s=0.2))
+    (reply,) = await carried(1, Endpoint(hangs_once), RequestLimits(timeout_s=0.2))
     assert isinstance(reply, Reply)
     assert len(asked) == 2
 
@@ -178,7 +180,7 @@ async def test_a_provider_that_cannot_be_cancelled_is_left_behind(monkeypatch: p
                 continue
         return "ok"
 
-    (first, second) = await carried(2, Endpoint(stubborn), Limits(timeout_s=0.2, concurrency=1))
+    (first, second) = await carried(2, Endpoint(stubborn), RequestLimits(timeout_s=0.2, concurrency=1))
     assert isinstance(first, Reply)
     assert isinstance(second, Reply)
     over.set()
@@ -217,7 +219,7 @@ async def test_an_endpoint_that_answers_nothing_stops_the_run(
         raise error
 
     with pytest.raises(ProviderDown, match=r"The first \d+ requests to .* failed\. Last error: .*"):
-        await carried(500, Endpoint(refuses), Limits(concurrency=4))
+        await carried(500, Endpoint(refuses), RequestLimits(concurrency=4))
     assert 5 <= len(asked) <= 5 + 2 * 4 + 3
 
 
@@ -229,7 +231,7 @@ async def test_a_few_bad_samples_first_do_not_stop_the_run() -> None:
             raise Permanent("too long")
         return "ok"
 
-    replies = await carried(60, Endpoint(some_are_wrong), Limits(concurrency=2))
+    replies = await carried(60, Endpoint(some_are_wrong), RequestLimits(concurrency=2))
     assert [isinstance(reply, Failure) for reply in replies] == [True] * 30 + [False] * 30
 
 
@@ -241,7 +243,7 @@ async def test_wrong_requests_never_stop_a_run_that_got_replies() -> None:
             raise Permanent("too long")
         return "ok"
 
-    replies = await carried(101, Endpoint(only_the_first), Limits(concurrency=1))
+    replies = await carried(101, Endpoint(only_the_first), RequestLimits(concurrency=1))
     assert sum(isinstance(reply, Failure) for reply in replies) == 100
 
 
@@ -257,7 +259,7 @@ async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pyt
         return "ok"
 
     with pytest.raises(ProviderDown, match=r"20 consecutive requests .* overloaded"):
-        await carried(500, Endpoint(dies), Limits(concurrency=1))
+        await carried(500, Endpoint(dies), RequestLimits(concurrency=1))
     assert asked[0] == 10 + 2 * 20 + 1  # an answered request is repeated before the run stops
 
 
@@ -276,7 +278,7 @@ async def test_prompts_that_always_break_the_connection_fail_alone(
             raise error
         return "ok"
 
-    replies = await carried(120, Endpoint(breaks), Limits(concurrency=concurrency))
+    replies = await carried(120, Endpoint(breaks), RequestLimits(concurrency=concurrency))
     assert [isinstance(reply, Failure) for reply in replies] == [poisoned(number) for number in range(120)]
 
 
@@ -299,7 +301,7 @@ async def test_a_server_that_is_gone_stops_the_run(
         return "ok"
 
     with pytest.raises(ProviderDown):
-        await carried(100, Endpoint(ends), Limits(concurrency=4))
+        await carried(100, Endpoint(ends), RequestLimits(concurrency=4))
 
 
 async def test_single_failures_are_told_when_nothing_else_is_left(server: JudgeServer) -> None:
@@ -330,7 +332,7 @@ async def test_a_missing_key_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -
 async def test_two_carriers_share_an_endpoint(server: JudgeServer) -> None:
     """Two runs of the process together never have more in the air than each allows itself; both get on."""
     server._delay_s = 0.01
-    endpoint, limits = provider(server), Limits(concurrency=4)
+    endpoint, limits = provider(server), RequestLimits(concurrency=4)
     replies = await asyncio.gather(carried(20, endpoint, limits), carried(20, endpoint, limits))
     assert all(isinstance(reply, Reply) for each in replies for reply in each)
     assert 1 < server.most_at_once <= 4
@@ -344,12 +346,11 @@ def test_runs_in_two_threads_share_an_endpoint(server: JudgeServer, tmp_path: Pa
         data = [{"user_input": f"{name}?", "retrieved_contexts": [f"{name} {number}."]} for number in range(40)]
         return merilo.evaluate(
             data,
-            judge="openai:test-model",
-            base_url=server.base_url,
+            judge={"spec": "openai:test-model", "base_url": server.base_url},
             metrics=["context_relevance"],
             out=tmp_path / name,
-            cache=False,
-            concurrency=3,
+            storage={"cache": False},
+            limits={"concurrency": 3},
         )
 
     with ThreadPoolExecutor(2) as pool:
@@ -363,7 +364,7 @@ async def test_what_is_on_its_way_can_be_read(server: JudgeServer) -> None:
     """Traffic counts what was sent, retried, given up and told; events say the same one by one."""
     server.fail_next(status(500), rate_limited("0"))
     events: list[Event] = []
-    async with Dispatcher(Limits(concurrency=2), listen=events.append) as dispatcher:
+    async with Dispatcher(RequestLimits(concurrency=2), listen=events.append) as dispatcher:
         endpoint = provider(server)
         await asyncio.gather(*(dispatcher.carry(asking(endpoint, text)) for text in "abc"))
         traffic = dispatcher.traffic()
@@ -381,7 +382,7 @@ async def test_cancelled_requests_free_the_endpoint(server: JudgeServer) -> None
     """A run that is cancelled gives back what it had in the air at the endpoint."""
     server.fail(hang())
     endpoint = provider(server)
-    task = asyncio.create_task(carried(4, endpoint, Limits(concurrency=4)))
+    task = asyncio.create_task(carried(4, endpoint, RequestLimits(concurrency=4)))
     for _ in range(1_000):
         if server.count == 4:
             break
@@ -390,4 +391,4 @@ async def test_cancelled_requests_free_the_endpoint(server: JudgeServer) -> None
     with pytest.raises(asyncio.CancelledError):
         await task
     server.behave()
-    assert all(isinstance(reply, Reply) for reply in await carried(4, endpoint, Limits(concurrency=1)))
+    assert all(isinstance(reply, Reply) for reply in await carried(4, endpoint, RequestLimits(concurrency=1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from grouping import grouped
 from server import JudgeServer, status
 
 import merilo
@@ -60,9 +61,7 @@ def evaluate(server: JudgeServer, folder: Path, *metrics: Sampled, **arguments: 
     judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url), seed=100)
     return merilo.evaluate(
         [{"id": "1", "user_input": "q?"}],
-        metrics=metrics,
-        judge=judge,
-        **{"cache": folder / "cache.sqlite"} | arguments,
+        **grouped(metrics=metrics, judge=judge, **{"cache": folder / "cache.sqlite"} | arguments),
     )
 
 

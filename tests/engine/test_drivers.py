@@ -14,7 +14,7 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver, drive_rounds
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.rate_limits import Limits
+from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.callables import CallableJudge
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 from merilo.runs.store import Store
@@ -49,7 +49,7 @@ def send(send: OutgoingRequest) -> Reply | Failure:
     """One request by a loop of its own: the slowest and plainest way."""
 
     async def once() -> Reply | Failure:
-        async with Dispatcher(Limits(concurrency=1)) as dispatcher:
+        async with Dispatcher(RequestLimits(concurrency=1)) as dispatcher:
             return await dispatcher.carry(send)
 
     return asyncio.run(once())
@@ -59,7 +59,7 @@ def test_asyncio_and_rounds_agree(answers: AnswerStore, tmp_path: Path) -> None:
     """The asyncio driver and the rounds driver give the same outcomes, evidence and trails."""
 
     async def concurrently() -> list[PlanRun]:
-        async with Dispatcher(Limits(concurrency=8)) as dispatcher:
+        async with Dispatcher(RequestLimits(concurrency=8)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
             return list(await asyncio.gather(*(run_plan(driver, walk) for walk in walks())))
 

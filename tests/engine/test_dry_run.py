@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from each_case import each_case
+from grouping import grouped
 from server import Asked, JudgeServer, truncated, wrong_schema
 
 import merilo
+from merilo.commands.blocking import run_blocking
+from merilo.commands.evaluate.options import Limits, Options
+from merilo.commands.plan.run import _seconds, run_estimate
 from merilo.engine.amounts import Amount
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.answered import Answered
@@ -90,9 +95,9 @@ def sent_tokens(server: JudgeServer) -> int:
 def test_the_requests_are_those_of_the_run(server: JudgeServer, tmp_path: Path, judged: str) -> None:
     """Where verdicts are as guessed, the run sends the requests that were planned, and the tokens too."""
     given = arguments(server, judged=judged)
-    planned = merilo.plan(rows(9), **given)
+    planned = merilo.plan(rows(9), **grouped(**given))
     assert server.count == 0
-    run = merilo.evaluate(rows(9), out=tmp_path / "run", **given)
+    run = merilo.evaluate(rows(9), **grouped(out=tmp_path / "run", **given))
     assert not any(metric.failed for metric in run.metrics.values())
     assert planned.typical.requests == server.count == run.usage["requests"]
     assert planned.typical.input_tokens == sent_tokens(server)
@@ -111,15 +116,15 @@ def test_replies_are_about_as_long_as_planned(tmp_path: Path) -> None:
 
     with JudgeServer(answer) as server:
         metrics = ("context_relevance", *METRICS[2:4])
-        planned = merilo.plan(rows(5), **arguments(server, *metrics))
-        usage = merilo.evaluate(rows(5), out=tmp_path / "run", **arguments(server, *metrics)).usage
+        planned = merilo.plan(rows(5), **grouped(**arguments(server, *metrics)))
+        usage = merilo.evaluate(rows(5), **grouped(out=tmp_path / "run", **arguments(server, *metrics))).usage
     assert planned.typical.output_tokens == pytest.approx(usage["output_tokens"], rel=0.1)
 
 
 def test_shared_questions_count_once(server: JudgeServer) -> None:
     """What two metrics both ask is charged to the first; alone, each costs what a plan of it alone says."""
     names = ("context_relevance", "context_precision", "faithfulness")
-    planned = merilo.plan(rows(6), **arguments(server, *names))
+    planned = merilo.plan(rows(6), **grouped(**arguments(server, *names)))
     first, second, third = planned.metrics
     assert second.added == Amount()
     assert second.alone == first.alone == first.added
@@ -127,7 +132,7 @@ def test_shared_questions_count_once(server: JudgeServer) -> None:
     assert third.alone.requests == third.added.requests > 0
     assert planned.typical.requests == first.added.requests + third.added.requests
     for each in planned.metrics:
-        assert each.alone == merilo.plan(rows(6), **arguments(server, each.metric)).typical
+        assert each.alone == merilo.plan(rows(6), **grouped(**arguments(server, each.metric))).typical
 
 
 def _asked(row: dict[str, Any]) -> list[tuple[str, str]]:
@@ -137,14 +142,14 @@ def _asked(row: dict[str, Any]) -> list[tuple[str, str]]:
 def test_what_the_cache_holds_is_not_counted(server: JudgeServer, tmp_path: Path) -> None:
     """Another run's verdicts leave the count; the rest is what is really sent then."""
     given = arguments(server, cache=tmp_path / "cache.sqlite")
-    merilo.evaluate(rows(4), out=tmp_path / "a", **given)
+    merilo.evaluate(rows(4), **grouped(out=tmp_path / "a", **given))
     before = server.count
-    planned = merilo.plan(rows(9), **given)
-    without = merilo.plan(rows(9), **{**given, "cache": False})
+    planned = merilo.plan(rows(9), **grouped(**given))
+    without = merilo.plan(rows(9), **grouped(**{**given, "cache": False}))
     assert server.count == before
     assert sum(each.held for each in planned.metrics) > 0
     assert sum(each.held for each in without.metrics) == 0
-    merilo.evaluate(rows(9), out=tmp_path / "b", **given)
+    merilo.evaluate(rows(9), **grouped(out=tmp_path / "b", **given))
     assert planned.typical.requests == server.count - before
     assert without.typical.requests > planned.typical.requests
 
@@ -152,9 +157,9 @@ def test_what_the_cache_holds_is_not_counted(server: JudgeServer, tmp_path: Path
 def test_what_the_run_holds_is_not_counted(server: JudgeServer, tmp_path: Path) -> None:
     """A finished run costs nothing more, at most neither; it is not touched."""
     given = arguments(server, out=tmp_path / "run")
-    merilo.evaluate(rows(4), **given)
+    merilo.evaluate(rows(4), **grouped(**given))
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    planned = merilo.plan(rows(4), **given)
+    planned = merilo.plan(rows(4), **grouped(**given))
     assert (planned.typical, planned.at_most) == (Amount(), Amount())
     assert planned.seconds == 0.0
     assert all(each.held == each.questions > 0 for each in planned.metrics)
@@ -165,11 +170,11 @@ def test_failures_count_when_they_are_asked_again(server: JudgeServer, tmp_path:
     """A failure that the run holds stands, and costs only with retry_failed."""
     server.fail(wrong_schema(), share=0.6, seed=3)
     given = arguments(server, "context_relevance", out=tmp_path / "run")
-    run = merilo.evaluate(rows(20), **given)
+    run = merilo.evaluate(rows(20), **grouped(**given))
     failed = run.metrics["context_relevance"].failed
     assert failed
-    assert merilo.plan(rows(20), **given).typical.requests == 0
-    again = merilo.plan(rows(20), **given, retry_failed=True).typical.requests
+    assert merilo.plan(rows(20), **grouped(**given)).typical.requests == 0
+    again = merilo.plan(rows(20), **grouped(**given, retry_failed=True)).typical.requests
     assert failed <= again <= 3 * failed
 
 
@@ -178,8 +183,8 @@ def test_at_most_holds_whatever_the_judge_does(server: JudgeServer, tmp_path: Pa
     server.fail(truncated(), share=0.4, seed=1)
     server.fail(wrong_schema(), share=0.4, seed=2)
     prices = [{"model": "test-model", "input": 1.0, "output": 2.0}]
-    planned = merilo.plan(rows(6), prices=prices, **arguments(server))
-    run = merilo.evaluate(rows(6), out=tmp_path / "run", prices=prices, **arguments(server))
+    planned = merilo.plan(rows(6), **grouped(prices=prices, **arguments(server)))
+    run = merilo.evaluate(rows(6), **grouped(out=tmp_path / "run", prices=prices, **arguments(server)))
     assert planned.typical.requests < server.count <= planned.at_most.requests
     assert run.usage["input_tokens"] <= planned.at_most.input_tokens
     assert run.usage["output_tokens"] <= planned.at_most.output_tokens
@@ -191,9 +196,9 @@ def test_at_most_holds_whatever_the_judge_does(server: JudgeServer, tmp_path: Pa
 def test_the_price_is_that_of_the_tokens(server: JudgeServer) -> None:
     """Price = tokens x price; a part without a known price makes the whole unknown, never 0."""
     prices = [{"model": "test-model", "input": 1.0, "output": 10.0}]
-    priced = merilo.plan(rows(3), prices=prices, **arguments(server)).typical
+    priced = merilo.plan(rows(3), **grouped(prices=prices, **arguments(server))).typical
     assert priced.usd == pytest.approx((priced.input_tokens + 10 * priced.output_tokens) / 1e6)
-    unknown = merilo.plan(rows(3), **arguments(server))
+    unknown = merilo.plan(rows(3), **grouped(**arguments(server)))
     assert unknown.typical.usd is None
     assert unknown.unpriced == (f"test-model at {server.base_url}",)
 
@@ -202,7 +207,7 @@ def test_no_key_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hosted model is planned without its key, at its list price."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    found = merilo.plan(rows(2), metrics=["faithfulness"], judge="openai:gpt-4.1-mini", cache=False)
+    found = merilo.plan(rows(2), metrics=["faithfulness"], judge="openai:gpt-4.1-mini", storage={"cache": False})
     assert found.typical.usd is not None
     assert 0 < found.typical.usd < 0.01
     assert [price.model for price in found.prices] == ["gpt-4.1-mini"]
@@ -216,26 +221,26 @@ def test_local_judges_are_free() -> None:
         raise AssertionError(question)
 
     for judge in ("embedded", merilo.ScriptedJudge.by(never)):
-        found = merilo.plan(rows(3), judge=judge, cache=False)
+        found = merilo.plan(rows(3), judge=judge, storage={"cache": False})
         assert (found.typical, found.at_most) == (Amount(), Amount())
 
 
 def test_a_large_data_set_is_sampled(server: JudgeServer) -> None:
     """Every so many samples are looked at, and the amounts scaled up to all of them."""
     given = arguments(server, "context_sufficiency")
-    whole, part = merilo.plan(rows(30), **given), merilo.plan(rows(30), sample=7, **given)
+    whole = merilo.plan(rows(30), **grouped(**given))
+    part = run_blocking(run_estimate(rows(30), Options(**grouped(**given)), sample=6))
     assert (part.samples, part.looked_at) == (30, 6)
     assert part.typical.requests == whole.typical.requests == 30
     assert part.typical.input_tokens == pytest.approx(whole.typical.input_tokens, rel=0.05)
-    assert merilo.plan(rows(30), sample=None, **given) == whole
 
 
 def test_a_run_that_has_begun_measures_itself(server: JudgeServer, tmp_path: Path) -> None:
     """Tokens, re-asks and seconds of the questions to come are the means of those the run has asked."""
     given = arguments(server, "context_sufficiency", out=tmp_path / "run")
     server.fail(wrong_schema(), share=0.5, seed=5, first_attempt_only=True)
-    usage = merilo.evaluate(rows(12), **given).usage
-    planned = merilo.plan(rows(30), concurrency=2, **given)
+    usage = merilo.evaluate(rows(12), **grouped(**given)).usage
+    planned = merilo.plan(rows(30), **grouped(concurrency=2, **given))
     assert planned.measured
     assert usage["requests"] > 12
     assert planned.typical.requests == pytest.approx(18 * usage["requests"] / 12)
@@ -243,32 +248,33 @@ def test_a_run_that_has_begun_measures_itself(server: JudgeServer, tmp_path: Pat
     assert planned.typical.output_tokens == pytest.approx(18 * usage["output_tokens"] / 12)
     assert planned.typical.seconds is not None
     assert planned.seconds == pytest.approx(planned.typical.seconds / 2)
-    assert not merilo.plan(rows(30), **{**given, "out": None}).measured
+    assert not merilo.plan(rows(30), **grouped(**{**given, "out": None})).measured
 
 
-def test_time_is_that_of_the_replies(server: JudgeServer) -> None:
-    """Time is requests x latency / concurrency, or what the rates allow; without a latency nobody knows it."""
-    given = arguments(server, "context_sufficiency", concurrency=4)
-    assert merilo.plan(rows(10), latency_s=2.0, **given).seconds == pytest.approx(5.0)
-    assert merilo.plan(rows(10), **given).seconds is None
-    assert merilo.plan(rows(10), latency_s=2.0, requests_per_minute=20, **given).seconds == pytest.approx(30.0)
-    total = merilo.plan(rows(10), **given).typical
-    limited = merilo.plan(rows(10), latency_s=2.0, tokens_per_minute=1_000, **given).seconds
-    assert limited == pytest.approx((total.input_tokens + total.output_tokens) * 60 / 1_000)
+def test_time_is_that_of_the_replies() -> None:
+    """Time is that of all replies / concurrency, or what the rates allow; before the first reply nobody knows it."""
+    typical = Amount(10, 4_000, 1_000, None, seconds=20.0)
+    for limits, seconds in (
+        (Limits(concurrency=4), 5.0),
+        (Limits(concurrency=4, requests_per_minute=20), 30.0),
+        (Limits(concurrency=4, tokens_per_minute=1_000), 300.0),
+    ):
+        assert _seconds(typical, Options(limits=limits)) == pytest.approx(seconds)
+    assert _seconds(replace(typical, seconds=None), Options()) is None
 
 
 def test_nothing_is_left_behind(server: JudgeServer, tmp_path: Path) -> None:
     """Neither a run nor a cache is made."""
     given = arguments(server, out=tmp_path / "run", cache=tmp_path / "cache.sqlite")
-    merilo.plan(rows(2), **given)
+    merilo.plan(rows(2), **grouped(**given))
     assert list(tmp_path.iterdir()) == []
 
 
-@each_case("wrong", [{"sample": 0}, {"latency_s": -1.0}, {"metrics": []}, {"prices": [{"model": "m"}]}])
+@each_case("wrong", [{"metrics": []}, {"prices": [{"model": "m"}]}])
 def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
     """As `evaluate`, at the door."""
     with pytest.raises(merilo.UsageError):
-        merilo.plan(rows(2), **wrong)
+        merilo.plan(rows(2), **grouped(**wrong))
 
 
 ASKED = (

@@ -127,7 +127,7 @@ def test_works_inside_a_running_loop(evaluated: Evaluate) -> None:
 
 def test_aevaluate_gives_the_same_run(evaluated: Evaluate, judge: merilo.ScriptedJudge, tmp_path: Path) -> None:
     """`await aevaluate` writes the same bytes as `evaluate`."""
-    run = asyncio.run(merilo.aevaluate(rows(6), judge=judge, out=tmp_path / "a", cache=False))
+    run = asyncio.run(merilo.aevaluate(rows(6), judge=judge, out=tmp_path / "a", storage={"cache": False}))
     assert canonical(run) == canonical(evaluated(rows(6)))
 
 
@@ -223,7 +223,9 @@ def test_a_judge_that_exits_ends_the_run(tmp_path: Path) -> None:
         raise SystemExit(3)
 
     with pytest.raises(SystemExit):
-        merilo.evaluate(rows(2), metrics=["context_relevance"], judge=exits, out=tmp_path / "run", cache=False)
+        merilo.evaluate(
+            rows(2), metrics=["context_relevance"], judge=exits, out=tmp_path / "run", storage={"cache": False}
+        )
 
 
 def test_missing_field_is_undefined(evaluated: Evaluate) -> None:
@@ -300,8 +302,8 @@ def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:
 
 
 def test_an_unknown_argument_is_named(evaluated: Evaluate) -> None:
-    """An argument that does not exist is a TypeError that names the closest one."""
-    with pytest.raises(TypeError, match=r"evaluate\(\) has no argument 'metric'; did you mean 'metrics'\?"):
+    """An argument that does not exist is an error that names the closest one."""
+    with pytest.raises(merilo.UsageError, match=r"evaluate\(\) has no metric=: did you mean metrics=\."):
         evaluated(rows(1), metric="faithfulness")
 
 

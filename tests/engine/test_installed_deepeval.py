@@ -141,10 +141,8 @@ def merilo_bodies(definition: str, tmp_path: Path) -> list[dict[str, Any]]:
         run = merilo.evaluate(
             [{"id": "a", **ROW}],
             metrics=[f"deepeval-4.3.1:{definition}"],
-            judge="openai:gpt-4o",
-            base_url=server.base_url,
-            prompts="installed",
-            cache=False,
+            judge={"spec": "openai:gpt-4o", "base_url": server.base_url, "prompts": "installed"},
+            storage={"cache": False},
             out=tmp_path / "run",
         )
         assert [aggregate.scored for aggregate in run.metrics.values()] == [1]

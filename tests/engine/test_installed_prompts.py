@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from each_case import each_case
+from grouping import grouped
 from server import Asked, JudgeServer
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
 from merilo.engine.installed import packages
 from merilo.engine.installed.prompts import Prompt, wording_for
@@ -122,7 +123,7 @@ def evaluate(tmp_path: Path, name: str, judge: Judge, **options: Any) -> merilo.
     """A run of one sample, with a cache of the test's own."""
     given = {"metrics": [FAITHFULNESS], "cache": tmp_path / "cache.sqlite", **options}
     ANSWERING[:] = [judge]
-    return merilo.evaluate([{"id": "a", **ROW}], judge="openai:test-model", out=tmp_path / name, **given)
+    return merilo.evaluate([{"id": "a", **ROW}], **grouped(judge="openai:test-model", out=tmp_path / name, **given))
 
 
 @pytest.mark.usefixtures("package")

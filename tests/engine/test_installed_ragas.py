@@ -185,11 +185,12 @@ def merilo_asks(definition: str, tmp_path: Path) -> Asks:
         run = merilo.evaluate(
             [{"id": "a", **ROW}],
             metrics=[f"ragas-0.4.3:{definition}"],
-            judge="openai:gpt-4o",
-            embedder="openai:text-embedding-3-small",
-            base_url=url,
-            prompts="installed",
-            cache=False,
+            judge={
+                "spec": {"embeddings": "openai:text-embedding-3-small", "rest": "openai:gpt-4o"},
+                "base_url": url,
+                "prompts": "installed",
+            },
+            storage={"cache": False},
             out=tmp_path / "run",
         )
         assert [aggregate.scored for aggregate in run.metrics.values()] == [1]

@@ -24,7 +24,7 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.rate_limits import Limits
+from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -52,7 +52,7 @@ async def judge(question):
         log.write("asked\\n")
     return verdict_for(question)
 
-merilo.evaluate(rows(40), judge=judge, out={out!r}, cache=False, concurrency=4)
+merilo.evaluate(rows(40), judge=judge, out={out!r}, storage=dict(cache=False), limits=dict(concurrency=4))
 """
 
 
@@ -198,7 +198,7 @@ def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
         )
         metric = parse_metric("context_relevance")
         sample = Sample("1", user_input="q?", retrieved_contexts=["a river"])
-        async with Dispatcher(Limits(concurrency=2)) as dispatcher:
+        async with Dispatcher(RequestLimits(concurrency=2)) as dispatcher:
             driver = AsyncDriver(answers, dispatcher)
             first = asyncio.create_task(run_plan(driver, PlanRun(metric, "m", sample)))
             second = asyncio.create_task(run_plan(driver, PlanRun(metric, "m", sample)))

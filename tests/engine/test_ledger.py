@@ -27,8 +27,6 @@ from merilo.commands.verify.run import State, verify_run
 from merilo.judging.ask import ask
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
-from merilo.runs.run import STORE
-from merilo.runs.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -385,31 +383,6 @@ def test_a_larger_retry_reserves_its_own_cost(
     assert float(told[1]) > 4 * 256 * TOKEN_USD
 
 
-def test_a_run_of_an_earlier_version_opens_with_its_recorded_usage(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
-) -> None:
-    """A directory without a ledger starts with what its store recorded; the limit counts that too."""
-    first = evaluated(rows(12), max_requests=9, **options)
-    forget_ledger(first.path)
-    spent = first.usage["cost_usd"]
-    assert spent > 0
-    assert not evaluated(rows(12), max_requests=9, **options).complete
-    stopped = evaluated(rows(12), max_cost_usd=spent + 0.5, **options)
-    assert server.count == 9
-    assert stopped.usage["cost_usd"] == pytest.approx(spent)
-    whole = evaluated(rows(12), **options)
-    assert whole.usage["requests"] == server.count > 9
-    assert whole.usage["cost_usd"] > spent
-
-
-def forget_ledger(path: Path) -> None:
-    """Make a run as an earlier version left it."""
-    (path / "ledger.jsonl").unlink()
-    store = Store.open(path / STORE)
-    store.note_ledger(0)
-    store.close()
-
-
 def test_a_price_that_comes_later_is_applied_to_what_was_sent(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
 ) -> None:
@@ -420,17 +393,6 @@ def test_a_price_that_comes_later_is_applied_to_what_was_sent(
     assert server.count == 9
     tokens = first.usage["input_tokens"] + first.usage["output_tokens"]
     assert run.usage["cost_usd"] == run.usage["estimated_usd"] == pytest.approx(tokens * TOKEN_USD, abs=0.02)
-
-
-def test_an_unknown_balance_refuses_a_cost_limit(evaluated: Evaluate, options: dict[str, Any]) -> None:
-    """If an earlier version recorded neither cost nor tokens, a cost limit is refused, not counted from 0."""
-    with JudgeServer() as silent:
-        silent.reporting = lambda _: None
-        first = evaluated(rows(12), max_requests=9, **{**options, "base_url": silent.base_url, "prices": None})
-        forget_ledger(first.path)
-        with pytest.raises(merilo.UsageError, match=r"holds requests of unknown price, .*--max-requests.*--out"):
-            evaluated(rows(12), max_cost_usd=100.0, **{**options, "base_url": silent.base_url})
-        assert silent.count == 9
 
 
 @dataclass(frozen=True, slots=True)

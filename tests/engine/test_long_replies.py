@@ -12,7 +12,7 @@ from server import JudgeServer, says
 from silent import Silent
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.runs.store import Store
 
@@ -33,7 +33,12 @@ def server() -> Iterator[JudgeServer]:
 def run_with(server: JudgeServer, metric: str, out: Path) -> merilo.Run:
     """A run that asks the server, whose replies are not cached."""
     return merilo.evaluate(
-        ROWS, judge="openai:m", base_url=server.base_url, metrics=[metric], out=out, cache=False, progress=Silent()
+        ROWS,
+        judge={"spec": "openai:m", "base_url": server.base_url},
+        metrics=[metric],
+        out=out,
+        storage={"cache": False},
+        progress=Silent(),
     )
 
 
@@ -66,10 +71,9 @@ def test_a_long_reply_is_not_read_in_part(server: JudgeServer, tmp_path: Path) -
 def test_stored_parts_of_long_replies_replay(server: JudgeServer, tmp_path: Path) -> None:
     """A run gives the same outcomes when a reply that was stored in part is read again."""
     server.fail_next(says(lambda text: text + LONG))
-    run = merilo.evaluate(
-        ROWS, judge="openai:m", base_url=server.base_url, metrics=["context_relevance"], out=tmp_path / "run",
-        cache=False, progress=Silent(),
-    )  # fmt: skip
+    judge = merilo.Model("openai:m", base_url=server.base_url)
+    metrics, cache = ["context_relevance"], merilo.Storage(cache=False)
+    run = merilo.evaluate(ROWS, metrics, judge=judge, out=tmp_path / "run", storage=cache, progress=Silent())
     assert (run.path / "store.sqlite").stat().st_size < 2 * MAX_REPLY_CHARACTERS
     replayed = replay_run(run.path, reread=True)
     assert list(replayed.run.records()) == list(run.records())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from embedding_server import EmbeddingServer, vector
+from grouping import grouped
 from judged_rivers import rows
 from server import JudgeServer
 
@@ -74,7 +75,7 @@ class AsksFreely(Near):
 
 def run(out: Path, *metrics: Any, **arguments: Any) -> merilo.Run:
     """A run of these metrics over three samples."""
-    return merilo.evaluate(rows(3), **{"metrics": metrics, "out": out, "cache": False} | arguments)
+    return merilo.evaluate(rows(3), **grouped(**{"metrics": metrics, "out": out, "cache": False} | arguments))
 
 
 def test_both_are_there_by_default(tmp_path: Path) -> None:
@@ -165,11 +166,12 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_of_its_own_is_not_sent_the_judges_key(tmp_path: Path, keys: None) -> None:
     """With an address of its own the embedder has a key of its own, or none."""
     with JudgeServer() as judges, EmbeddingServer() as server:
-        shared = {"judge": "openai:j", "base_url": judges.base_url, "api_key_env": "JUDGE_KEY"}
-        own = {"embedder": "openai:e", "embedder_base_url": server.base_url}
-        run(tmp_path / "a", Both(), **shared, **own)
+        judge = merilo.Model("openai:j", base_url=judges.base_url, api_key_env="JUDGE_KEY")
+        own = merilo.Model("openai:e", base_url=server.base_url)
+        run(tmp_path / "a", Both(), judge={"embeddings": own, "rest": judge})
         assert set(server.keys) == {None}
-        run(tmp_path / "b", Both(), **shared, **own, embedder_api_key_env="EMBEDDER_KEY")
+        own = replace(own, api_key_env="EMBEDDER_KEY")
+        run(tmp_path / "b", Both(), judge={"embeddings": own, "rest": judge})
         assert server.keys[-1] == "Bearer key-of-the-embedder"
         assert {headers["Authorization"] for headers in judges.headers} == {"Bearer key-of-the-judge"}
 
@@ -183,7 +185,5 @@ def test_one_address_serves_both(tmp_path: Path, keys: None) -> None:
 
 def test_an_address_without_an_embedder_is_refused(tmp_path: Path) -> None:
     """Options that nothing would use are errors."""
-    with pytest.raises(merilo.UsageError, match="not for the embedder 'embedded'"):
-        run(tmp_path / "a", Near(), embedder_base_url="http://127.0.0.1:9/v1")
     with pytest.raises(merilo.UsageError, match="not for these judges"):
         run(tmp_path / "a", Near(), base_url="http://127.0.0.1:9/v1")

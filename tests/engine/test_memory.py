@@ -18,7 +18,7 @@ judge = merilo.ScriptedJudge.by(lambda _: {"grade": 2, "evidence": [0]}, version
 with tempfile.TemporaryDirectory() as folder:
     merilo.evaluate(
         rows(int(sys.argv[1])), metrics=["context_relevance"], judge=judge,
-        out=Path(folder, "run"), cache=Path(folder, "cache.sqlite"),
+        out=Path(folder, "run"), storage={"cache": Path(folder, "cache.sqlite")},
     )
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 import merilo
 from merilo.engine.amounts import max_tokens_of
-from merilo.engine.rate_limits import Limiter, LimiterHandle, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
+from merilo.engine.rate_limits import (
+    Limiter,
+    LimiterHandle,
+    Permit,
+    RequestLimits,
+    TokenEstimator,
+    asks_no_model,
+    limiter_for,
+)
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest
@@ -43,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def joined(limiter: Limiter, wake: Callable[[], None] = lambda: None, **limits: Any) -> LimiterHandle:
-    return limiter.join(Limits(**limits), wake)
+    return limiter.join(RequestLimits(**limits), wake)
 
 
 def permits(share: LimiterHandle, count: int, tokens: int = 0) -> list[Permit]:
@@ -342,4 +350,4 @@ def test_texts_replies_and_limits_count(request_: Request, most: Usage) -> None:
 def test_limits_of_nothing_are_refused(wrong: dict[str, Any]) -> None:
     """A limit that would let nothing through is a mistake."""
     with pytest.raises(merilo.UsageError, match=next(iter(wrong))):
-        Limits(**wrong)
+        RequestLimits(**wrong)

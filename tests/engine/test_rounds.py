@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from each_case import each_case
 from endpoints import Grader, asking
+from grouping import grouped
 from judged_rivers import Evaluate, canonical, rows
 
 import merilo
@@ -179,7 +180,6 @@ async def test_a_round_is_one_batch_of_different_questions(tmp_path: Path) -> No
     await bench.results(samples(30), window=15)
     assert shelf.batches == [15 + 8, 15 + 7]
     assert bench.known == 1
-    assert bench.store.spent().requests == 0
 
 
 def test_what_is_known_is_counted_and_nothing_is_sent(evaluated: Evaluate, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ async def test_the_embedded_judge_leaves_the_loop_alone(tmp_path: Path) -> None:
             gaps.append(time.monotonic() - began)
 
     other = asyncio.create_task(others())
-    run = await merilo.aevaluate(rows(60), out=tmp_path / "r", cache=False)
+    run = await merilo.aevaluate(rows(60), out=tmp_path / "r", storage={"cache": False})
     other.cancel()
     assert run.complete
     assert len(gaps) > 10
@@ -307,7 +307,7 @@ async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_pat
         return graded(request)
 
     options: dict[str, Any] = {"judge": ShelfJudge(Shelf(told)), "metrics": [METRIC], "cache": False}
-    running = asyncio.create_task(merilo.aevaluate(data(100), out=tmp_path / "r", **options))
+    running = asyncio.create_task(merilo.aevaluate(data(100), **grouped(out=tmp_path / "r", **options)))
     await asyncio.to_thread(halfway.wait, 20)
     running.cancel()
     await asyncio.sleep(0.05)
@@ -318,9 +318,9 @@ async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_pat
     assert len(asked) == 70
     part = merilo.Run.open(tmp_path / "r")
     assert part.metrics[METRIC].scored == WINDOW
-    again = await merilo.aevaluate(data(100), out=tmp_path / "r", **options)
+    again = await merilo.aevaluate(data(100), **grouped(out=tmp_path / "r", **options))
     assert len(asked) == 150
-    assert canonical(again) == canonical(await merilo.aevaluate(data(100), out=tmp_path / "w", **options))
+    assert canonical(again) == canonical(await merilo.aevaluate(data(100), **grouped(out=tmp_path / "w", **options)))
 
 
 EMBEDDED = """
@@ -328,7 +328,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import merilo
 from judged_rivers import rows
-merilo.evaluate(rows(80), out={out!r}, cache=False)
+merilo.evaluate(rows(80), out={out!r}, storage=dict(cache=False))
 """
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 from server import JudgeServer
 
@@ -14,7 +15,7 @@ from merilo.commands.compare.run import compare_runs
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.commands.verify.run import State, verify_run
 from merilo.errors import RunError, UsageError
 from merilo.judges.llm import LLMJudge
@@ -39,7 +40,9 @@ def key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 async def run(judge: Any, out: Path, records: Any = None, **options: Any) -> Run:
     """Evaluate; the results must follow from the run's store."""
     options = {"metrics": METRICS, **options}
-    found = await run_evaluation(rows(6) if records is None else records, Options(judge=judge, out=out, **options))
+    found = await run_evaluation(
+        rows(6) if records is None else records, Options(**grouped(judge=judge, out=out, **options))
+    )
     assert verify_run(found.path).state is State.VERIFIED
     return found
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from endpoints import Endpoint, Grader
+from grouping import grouped
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 from server import Asked, JudgeServer, malformed, status
 
@@ -19,7 +20,7 @@ from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
-from merilo.engine.rate_limits import Limits
+from merilo.engine.rate_limits import RequestLimits
 from merilo.engine.schedule import BLOCK, InFlightBounds, early_stop_bounds, in_flight_bounds, stream
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
@@ -53,7 +54,7 @@ class Bench:
     """A run's engine over an endpoint within the process."""
 
     def __init__(self, path: Path, endpoint: Endpoint, *, concurrency: int = 4, asks: int = 1) -> None:
-        self.limits = Limits(concurrency=concurrency)
+        self.limits = RequestLimits(concurrency=concurrency)
         self.store = Store.open(path / "s.sqlite", create=True)
         self.answers = AnswerStore(JudgeRoles({"judge": Grader(endpoint, asks)}), self.store, None)
 
@@ -231,7 +232,7 @@ async def test_answers_without_requests_let_others_run(tmp_path: Path) -> None:
 
     other = asyncio.create_task(others())
     judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-    await merilo.aevaluate(rows(150), judge=judge, out=tmp_path / "r", cache=False)
+    await merilo.aevaluate(rows(150), judge=judge, out=tmp_path / "r", storage={"cache": False})
     over.set()
     await other
     assert turns[0] > 10
@@ -274,7 +275,7 @@ async def test_cancelling_keeps_what_was_answered(tmp_path: Path) -> None:
     judge = Grader(Endpoint(answer))
     options: dict[str, Any] = {"judge": judge, "metrics": [METRIC], "out": tmp_path / "r", "concurrency": 4}
     data = [sample.to_record() for sample in samples(60)]
-    running = asyncio.create_task(merilo.aevaluate(data, cache=False, **options))
+    running = asyncio.create_task(merilo.aevaluate(data, **grouped(cache=False, **options)))
     for _ in range(2_000):
         if len(asked) >= 20:
             break
@@ -282,7 +283,7 @@ async def test_cancelling_keeps_what_was_answered(tmp_path: Path) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert (await merilo.aevaluate(data, cache=False, **options)).complete
+    assert (await merilo.aevaluate(data, **grouped(cache=False, **options))).complete
     twice = [number for number, times in Counter(asked).items() if times > 1]
     assert len(twice) <= 4
     assert set(asked) == set(range(60))

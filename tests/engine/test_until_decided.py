@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import COMMAND, Here
 from graded_runs import judge
+from grouping import grouped
 from judged_rivers import canonical
 from server import JudgeServer
 
 import merilo
 from merilo import api
 from merilo.commands.gate.suite import Suite
-from merilo.commands.replay.run import replay_run
-from merilo.commands.show.run import summarise
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.results.early_stopping import STOPPED_NOTE, random_place
+from merilo.results.recomputed import summarise
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
@@ -57,7 +58,7 @@ def rows(count: int = SAMPLES, relevant: float = 0.8, *, per_document: int = 3) 
 def evaluated(data: list[dict[str, Any]], out: Path, until: Suite | Path | None, **arguments: Any) -> merilo.Run:
     """A run with a scripted judge."""
     options = {"metrics": [METRIC], "judge": merilo.ScriptedJudge.by(judge, version="1"), "cache": False}
-    return merilo.evaluate(data, **{**options, "out": out, "until_decided": until, **arguments})
+    return merilo.evaluate(data, **grouped(**{**options, "out": out, "until_decided": until, **arguments}))
 
 
 async def slow(question: Question[Any]) -> Any:
@@ -200,7 +201,7 @@ def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
     """`compare` says that its intervals do not hold for a run that could stop early."""
     run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}))
     (note,) = api.compare(run, evaluated(rows(), tmp_path / "base", None)).notes
-    assert note.startswith("run could stop early (--until-decided)")
+    assert note.startswith("run could stop early (--until)")
 
 
 def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
         (
             "[minimums]\nfaithfulness = 0.5\n",
             {},
-            r"No metric 'faithfulness' in this run \(--until-decided\); its metrics: ",
+            r"No metric 'faithfulness' in this run \(--until\); its metrics: ",
         ),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
     ],
@@ -393,7 +394,7 @@ def answer(asked: Asked) -> int:
 
 def start(here: Here, server: JudgeServer, name: str, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     words = ["--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC, "--quiet", "--no-cache"]
-    limits = ["--concurrency", str(CONCURRENCY), "--until-decided", "gates.toml", "--out", name, *more]
+    limits = ["--concurrency", str(CONCURRENCY), "--until", "gates.toml", "--out", name, *more]
     return subprocess.Popen([COMMAND, "run", "data.jsonl", *words, *limits], cwd=here.path, env=here.environment)
 
 
@@ -430,7 +431,7 @@ def test_the_command_says_what_was_decided_and_saved(tmp_path: Path) -> None:
     ]
     here.write("data.jsonl", hits)
     (tmp_path / "gates.yaml").write_text("minimums: {id_recall: 0.6}\n", encoding="utf-8")
-    words = ["run", "data.jsonl", "--metrics", "id_recall", "--until-decided", "gates.yaml", "--out", "out"]
+    words = ["run", "data.jsonl", "--metrics", "id_recall", "--until", "gates.yaml", "--out", "out"]
     done = here.merilo(*words)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())

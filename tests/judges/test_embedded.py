@@ -311,7 +311,9 @@ def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
         GERMAN | {"response": "1889", "language": "en"},
         {"user_input": " ", "retrieved_contexts": [], "response": "1889"},
     ]
-    run = evaluate(rows, metrics=["context_relevance", "faithfulness"], out=tmp_path / "mixed", cache=False)
+    run = evaluate(
+        rows, metrics=["context_relevance", "faithfulness"], out=tmp_path / "mixed", storage={"cache": False}
+    )
     note = (
         "Samples in a language that embedded does not support: 3 of 6 for context_relevance (de 1, nl 1, ru 1: "
         "1, 3, 5); 4 of 6 for faithfulness (de 2, nl 1, ru 1: 1, 2, 3, 5). Scores there are weak."
@@ -331,7 +333,9 @@ def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
 def test_nothing_is_said_where_it_reads_everything_or_answers_nothing(tmp_path: Path) -> None:
     """Not of English samples or texts without letters; not if another judge answers."""
     digits = {"user_input": "2 + 2?", "retrieved_contexts": ["4"]}
-    english = evaluate([ENGLISH, digits], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
+    english = evaluate(
+        [ENGLISH, digits], metrics=["context_relevance"], out=tmp_path / "english", storage={"cache": False}
+    )
     assert overview_record(english)["unread"] == {}
     assert unread_check(["faithfulness"], JudgeRoles({"judge": ScriptedJudge.of([])})) is None
 
@@ -340,7 +344,7 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
     """Below the table and on the page; nothing is said of others, nor where another judge answers."""
     row = ENGLISH | {"response": "It was completed in 1889."}
     metrics = ["faithfulness", "answer_relevancy"]
-    run = evaluate([row], metrics=metrics, out=tmp_path / "both", cache=False)
+    run = evaluate([row], metrics=metrics, out=tmp_path / "both", storage={"cache": False})
     said = "* weak with this judge (not clearly better than chance): answer_relevancy."
     for page in (str(overview_page(run, 100)), str(run), run_page(report_run(run)), run._repr_html_()):
         assert said in page
@@ -348,7 +352,7 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
         assert "faithfulness *" not in page
     records = overview_record(run)["metrics"]
     assert {name: each["weak"] for name, each in records.items()} == {"faithfulness": False, "answer_relevancy": True}
-    strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", cache=False)
+    strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", storage={"cache": False})
     assert "weak with" not in str(overview_page(strong, 100)) + run_page(report_run(strong))
 
 

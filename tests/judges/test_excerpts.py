@@ -192,12 +192,12 @@ def test_a_text_beyond_the_maximum_fails_once(tmp_path: Path, monkeypatch: pytes
         {"id": "long", "user_input": ASKED, "retrieved_contexts": ["x" * (MAX_CONTEXT + 1)]},
         {"id": "short", "user_input": ASKED, "retrieved_contexts": [ANSWER]},
     ]
-    run = merilo.evaluate(data, metrics=["context_relevance"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(data, metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
     assert (run.metrics["context_relevance"].scored, run.metrics["context_relevance"].failed) == (1, 1)
     (failed,) = (each for each in run.records() if each["sample"] == "long")
     assert "1,000,001 characters; the embedded judge reads at most 1,000,000" in str(failed)
     assert len(judged) == 2
-    again = merilo.evaluate(data, metrics=["context_relevance"], out=tmp_path / "run", cache=False)
+    again = merilo.evaluate(data, metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
     assert again.metrics["context_relevance"].failed == 1
     assert len(judged) == 2
 

@@ -82,7 +82,7 @@ def test_the_weak_metrics_of_the_embedded_judge_follow_from_its_table() -> None:
 
 def test_a_run_without_named_metrics_leaves_weak_ones_out(tmp_path: Path) -> None:
     """The summary and the record say which, and how to run them; the metric is not computed."""
-    run = evaluate([ROW], out=tmp_path / "run", cache=False)
+    run = evaluate([ROW], out=tmp_path / "run", storage={"cache": False})
     assert "answer_relevancy" not in run.metrics
     assert weak_left_out(run.manifest) == ("answer_relevancy",)
     assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in str(run)
@@ -96,8 +96,8 @@ def test_data_that_supports_weak_metrics_only_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(
         UsageError, match=r"weak with the embedded judge: answer_relevancy .*--metrics answer_relevancy"
     ):
-        evaluate([row], out=tmp_path / "run", cache=False)
-    run = evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "named", cache=False)
+        evaluate([row], out=tmp_path / "run", storage={"cache": False})
+    run = evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "named", storage={"cache": False})
     assert weak_metrics(run.manifest) == {"answer_relevancy"}
 
 
@@ -108,6 +108,6 @@ def test_another_judge_is_not_weak_and_an_older_manifest_is_readable(tmp_path: P
         del prompt
         return '{"statements": ["It was completed in 1889."], "addresses": true, "noncommittal": false}'
 
-    run = evaluate([ROW], metrics=["answer_relevancy"], judge=yes, out=tmp_path / "run", cache=False)
+    run = evaluate([ROW], metrics=["answer_relevancy"], judge=yes, out=tmp_path / "run", storage={"cache": False})
     assert weak_metrics(run.manifest) == frozenset()
     assert overview_record(run)["metrics"]["answer_relevancy"]["weak"] is False

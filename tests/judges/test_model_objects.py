@@ -68,11 +68,7 @@ def test_a_chat_model_is_a_judge_of_evaluate(tmp_path: Path) -> None:
             return Reply(said if "verdict" in text else '{"statements": ["It is red."]}')
 
     run = merilo.evaluate(
-        [ROW],
-        metrics=["ragas-0.4.3:faithfulness"],
-        judge=Judge(),
-        out=tmp_path / "run",
-        cache=False,  # type: ignore[arg-type]
+        [ROW], metrics=["ragas-0.4.3:faithfulness"], judge=Judge(), out=tmp_path / "run", storage={"cache": False}
     )
     (outcome,) = run.sample("a").outcomes.values()
     assert isinstance(outcome, merilo.Score)
@@ -166,9 +162,9 @@ def test_an_embedding_model_is_an_embedder(tmp_path: Path) -> None:
     run = merilo.evaluate(
         [{"id": "a", "response": "abc", "reference": "xyz"}],
         metrics=["ragas-0.4.3:semantic_similarity"],
-        embedder=Model(),  # type: ignore[arg-type]
+        judge={"embeddings": Model(), "rest": "embedded"},
         out=tmp_path / "run",
-        cache=False,
+        storage={"cache": False},
     )
     (outcome,) = run.sample("a").outcomes.values()
     assert isinstance(outcome, merilo.Score)

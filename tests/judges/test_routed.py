@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from each_case import each_case
 
+from merilo.commands.evaluate.options import Model, Options
+from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judges.routed import Routed, part_for, recorded_parts
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judges.spec import judge_from, judges_from
+from merilo.judges.spec import judge_from
 from merilo.judging.kinds.entities import Entities
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support
@@ -21,9 +23,15 @@ from merilo.judging.registry import KINDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.judges.base import JudgeLike
+    from merilo.judges.base import Judge, JudgeLike
 
 URL = "http://127.0.0.1:9/v1"
+
+
+def judges_from(specs: Any, *, base_url: str | None = None) -> dict[str, Judge]:
+    """The judges of these texts, without the models that compare and split texts."""
+    judges = judges_of(Options(judge=Model(specs, base_url=base_url)))
+    return {role: judge for role, judge in judges.items() if role not in {"embedder", "similarity", "splitter"}}
 
 
 def routed(*specs: JudgeLike) -> Routed:
@@ -108,9 +116,11 @@ def test_objects_take_routes_in_python() -> None:
         (["support,rest=embedded"], "'rest' stands for all other kinds"),
         (["entities=embedded"], "The judge embedded cannot answer 'entities' questions.* It answers: relevance,"),
         (
-            ["embeddings=embedded"],
-            "'embeddings' questions take no route: they go to the embedder; name it with --embed",
+            ["embeddings,support=embedded"],
+            "'embeddings' questions have their own model. Name it alone: embeddings=SPEC",
         ),
+        (["embeddings=embedded", "embeddings=openai:m"], "Two models for 'embeddings' questions"),
+        (["sentences=embedded"], "'sentences' questions take no route"),
         (["support=embedded", "judge=openai:m"], "Only the first judge may be named 'judge'"),
         ({}, "At least one judge is needed"),
     ],
@@ -123,7 +133,7 @@ def test_what_makes_no_routing_is_an_error(specs: Any, message: str) -> None:
 
 def test_kinds_are_reserved_as_names() -> None:
     """Every kind of question and `rest` make routes; other names still name judges."""
-    for kind in (*KINDS, "rest"):
+    for kind in {*KINDS, "rest"} - {"embeddings", "similarities"}:
         try:
             assert kind not in judges_from([f"{kind}=openai:m"], base_url=URL)
         except UsageError as error:

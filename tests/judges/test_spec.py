@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from each_case import each_case
 
+from merilo.commands.evaluate.options import Model, Options
+from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from, judges_from
+from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.providers.anthropic import AnthropicProvider
@@ -25,7 +27,15 @@ from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from merilo.judges.base import Judge
+
 URL = "http://127.0.0.1:9/v1"
+
+
+def judges_from(specs: list[str], **server: str) -> dict[str, Judge]:
+    """The judges of these texts, without the models that compare and split texts."""
+    judges = judges_of(Options(judge=Model(specs, **server)))
+    return {role: judge for role, judge in judges.items() if role not in {"embedder", "similarity", "splitter"}}
 
 
 def test_openai_names_the_model_and_the_address() -> None:
@@ -148,7 +158,8 @@ def test_a_cross_encoder_is_here() -> None:
     assert cross_encoder_from("embedded") == EmbeddedJudge()
     assert cross_encoder_from(call) == CallableJudge(call, answers=frozenset({Similarities}))
     with pytest.raises(
-        UsageError, match="A cross-encoder is one of embedded, local:MODEL, scripted:FILE; got 'openai:m'"
+        UsageError,
+        match=r"A cross-encoder is one of embedded, local:MODEL, scripted:FILE, FILE.py:NAME; got 'openai:m'",
     ):
         cross_encoder_from("openai:m")
 
@@ -159,7 +170,7 @@ def test_what_does_not_measure_is_refused(tmp_path: Path) -> None:
     script.write_text('{"kind": "relevance", "verdict": {"grade": 0}}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"scripted:.* cannot answer questions of kind 'embeddings'"):
         embedder_from(f"scripted:{script}")
-    forms = "embedded, openai:MODEL, azure:DEPLOYMENT, scripted:FILE"
+    forms = "embedded, openai:MODEL, azure:DEPLOYMENT, scripted:FILE, FILE.py:NAME"
     with pytest.raises(UsageError, match=f"An embedder is one of {forms}; got 'bge'"):
         embedder_from("bge")
     with pytest.raises(UsageError, match=f"An embedder is one of {forms}; got 'anthropic:claude'"):
@@ -170,6 +181,32 @@ def test_what_does_not_measure_is_refused(tmp_path: Path) -> None:
 
 def test_an_address_may_be_for_the_embedder_alone() -> None:
     """With an embedder behind an address, `base_url` beside the embedded judge is no mistake; `judged` still is."""
-    assert judges_from(["embedded"], base_url=URL, address_used=True)["judge"] == EmbeddedJudge()
+    specs = ["embedded", "embeddings=openai:m"]
+    assert judges_from(specs, base_url=URL)["judge"] == EmbeddedJudge()
     with pytest.raises(UsageError, match="judged: only for judges at an address"):
-        judges_from(["embedded"], base_url=URL, judged="each", address_used=True)
+        judges_from(specs, base_url=URL, judged="each")
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        {"rest": Model("openai:a", base_url=URL), "embeddings": Model("openai:e", base_url="http://127.0.0.1:8/v1")},
+        [
+            {"spec": "openai:a", "base_url": URL},
+            {"embeddings": {"spec": "openai:e", "base_url": "http://127.0.0.1:8/v1"}},
+        ],
+    ],
+)
+def test_each_model_has_its_own_server(judge: Any) -> None:
+    """A `Model`, or a dict with its fields, may be the judge of a kind; the server of one is not that of another."""
+    judges: Any = judges_of(Options(judge=judge))
+    assert judges["judge"].provider.base_url == URL
+    assert judges["embedder"].provider.endpoint.base_url == "http://127.0.0.1:8/v1"
+
+
+def test_a_server_is_shared_by_models_of_one_kind_of_provider() -> None:
+    """The address of several judges also serves the embedder, unless that is of another kind."""
+    judges: Any = judges_of(Options(judge=Model(["openai:a", "embeddings=openai:e"], base_url=URL)))
+    assert judges["embedder"].provider.endpoint.base_url == URL
+    judges = judges_of(Options(judge=Model(["anthropic:a", "embeddings=openai:e"], base_url=URL)))
+    assert judges["embedder"].provider.endpoint.base_url != URL

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conversing import Talk, converse
 from each_case import each_case
+from grouping import grouped
 from judged_rivers import rows
 from packaging.requirements import Requirement
 
@@ -173,7 +174,7 @@ class AsksFreely(CountsSentences):
 
 def run(data: Sequence[dict[str, Any]], out: Path, **arguments: Any) -> merilo.Run:
     """A run of the metric above with the embedded judge."""
-    return merilo.evaluate(data, **{"metrics": [CountsSentences()], "out": out, "cache": False} | arguments)
+    return merilo.evaluate(data, **grouped(**{"metrics": [CountsSentences()], "out": out, "cache": False} | arguments))
 
 
 def test_a_run_cuts_sentences_without_being_told_how(tmp_path: Path) -> None:

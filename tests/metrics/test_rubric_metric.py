@@ -146,7 +146,7 @@ def test_a_run_measures_by_a_rubric(tmp_path: Path) -> None:
         metrics=[f'rubric_metric(file="{file}")'],
         judge=ScriptedJudge.by(judged),
         out=tmp_path / "run",
-        cache=False,
+        storage={"cache": False},
     )
     assert list(found.metrics) == [metric_text(RubricMetric(file=file))]
     assert found.metrics["rubric_metric"].mean == 0.5

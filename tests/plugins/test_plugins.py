@@ -173,7 +173,7 @@ ADAPTED = """
 import merilo
 from traces import Trace
 
-run = merilo.evaluate(Trace("When?", ["In 1889.", "It rains."]), metrics=["context_relevance"], cache=False)
+run = merilo.evaluate(Trace("When?", ["In 1889.", "It rains."]), "context_relevance", storage={"cache": False})
 print(len(run.samples))
 try:
     merilo.evaluate(object())

@@ -9,7 +9,7 @@ import pytest
 from command_line import Here
 from server import JudgeServer
 
-from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_an_embedder_has_the_address_of_its_own_kind_only(monkeypatch: pytest.Mo
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
     def address(judge: str, embedder: str) -> object:
-        judges = judges_of(Options(judge=judge, embedder=embedder, base_url="http://localhost:1"))
+        judges = judges_of(Options(judge=Model(spec=[judge, {"embeddings": embedder}], base_url="http://localhost:1")))
         provider: Any = judges["embedder"].fingerprint()["provider"]
         return provider["base_url"]
 

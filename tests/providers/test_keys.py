@@ -219,7 +219,11 @@ def test_a_callable_gives_the_key_of_each_request(
         server.fail_next(*(fake.bare(f"echo {KEY}-{number}", 500) for number in range(3)))
         judge = LLMJudge(provider_of(kind, server, api_key=next_key))
         run = merilo.evaluate(
-            ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=tmp_path / "cache.sqlite"
+            ROWS,
+            metrics=["context_relevance"],
+            judge=judge,
+            out=tmp_path / "run",
+            storage={"cache": tmp_path / "cache.sqlite"},
         )
     assert run.metrics["context_relevance"].scored == len(ROWS)
     sent = keys_sent(server)
@@ -331,7 +335,9 @@ def test_a_key_that_no_header_can_hold_is_an_error(monkeypatch: pytest.MonkeyPat
     """A key with a line break inside is refused unshown, when the connection is opened."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted\nsk-other")
     with pytest.raises(MeriloError, match="OPENAI_API_KEY has characters that are not valid in a key") as caught:
-        merilo.evaluate(ROWS[:1], judge=f"openai:{'m'}", base_url=server.base_url, metrics=["context_relevance"])
+        merilo.evaluate(
+            ROWS[:1], judge={"spec": f"openai:{'m'}", "base_url": server.base_url}, metrics=["context_relevance"]
+        )
     assert "sk-" not in str(caught.value)
 
 

@@ -16,7 +16,7 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.rate_limits import Limits
+from merilo.engine.rate_limits import RequestLimits
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.metrics.registry import metric_text
@@ -103,7 +103,7 @@ async def _play(case: Case, store: Store) -> Played:
         if (lacking := roles.lacking(metric.asks, role)) is not None:
             pytest.fail(f"{case.id}: {lacking}.")
     walk = PlanRun(metric, metric_text(metric), sample_of(case))
-    async with Dispatcher(Limits(concurrency=1)) as dispatcher:
+    async with Dispatcher(RequestLimits(concurrency=1)) as dispatcher:
         driver = AsyncDriver(AnswerStore(roles, store, None), dispatcher)
         try:
             await run_plan(driver, walk)

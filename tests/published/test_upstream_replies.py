@@ -38,11 +38,10 @@ def evaluated(metric: str, row: dict[str, Any], replies: Sequence[str], path: Pa
         run = merilo.evaluate(
             [{"id": "a", **row}],
             metrics=[metric],
-            judge="openai:test-model",
-            base_url=server.base_url,
+            judge={"spec": "openai:test-model", "base_url": server.base_url},
             out=path / "run",
-            cache=False,
-            concurrency=1,
+            storage={"cache": False},
+            limits={"concurrency": 1},
         )
     (outcome,) = run.sample("a").outcomes.values()
     return (outcome.value if isinstance(outcome, merilo.Score) else None), server
@@ -126,10 +125,9 @@ def test_an_empty_reply_is_read_as_upstream_reads_it(metric: str, score: float |
         run = merilo.evaluate(
             [{"id": "a", **row}],
             metrics=[metric],
-            judge="openai:test-model",
-            base_url=server.base_url,
+            judge={"spec": "openai:test-model", "base_url": server.base_url},
             out=tmp_path / "run",
-            cache=False,
+            storage={"cache": False},
         )
     (outcome,) = run.sample("a").outcomes.values()
     assert (outcome.value if isinstance(outcome, merilo.Score) else None) == score

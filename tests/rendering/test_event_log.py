@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from each_case import each_case
+from grouping import grouped
 from judged_rivers import canonical, rows
 from server import JudgeServer, bare, rate_limited, refusal, says, status
 
@@ -32,17 +33,19 @@ def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(server: JudgeServer, samples: int = 6, **arguments: Any) -> merilo.Run:
         return merilo.evaluate(
             rows(samples),
-            **{
-                "judge": "openai:test-model",
-                "base_url": server.base_url,
-                "api_key_env": "PLANTED",
-                "metrics": ["context_relevance", "faithfulness"],
-                "cache": False,
-                "concurrency": 2,
-                "out": tmp_path / "run",
-                "log_json": tmp_path / "events.jsonl",
-            }
-            | arguments,
+            **grouped(
+                **{
+                    "judge": "openai:test-model",
+                    "base_url": server.base_url,
+                    "api_key_env": "PLANTED",
+                    "metrics": ["context_relevance", "faithfulness"],
+                    "cache": False,
+                    "concurrency": 2,
+                    "out": tmp_path / "run",
+                    "log_json": tmp_path / "events.jsonl",
+                }
+                | arguments
+            ),
         )
 
     return run
@@ -157,7 +160,9 @@ def test_hostile_ids_stay_within_their_line(tmp_path: Path, name: str) -> None:
     data = [{**row, "id": f"{name} {row['id']}"} for row in rows(3)]
     path = tmp_path / "events.jsonl"
     try:
-        merilo.evaluate(data, metrics=["context_relevance"], out=tmp_path / "run", cache=False, log_json=path)
+        merilo.evaluate(
+            data, metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False, "log_json": path}
+        )
     except merilo.DataError:
         assert name == "\ud800"  # refused as data
         assert not path.exists()
@@ -196,12 +201,14 @@ def test_a_run_that_does_not_begin_leaves_no_log(tmp_path: Path) -> None:
     """Bad data or a wrong metric leave neither a run nor an empty log; an earlier log keeps its bytes."""
     path = tmp_path / "events.jsonl"
     with pytest.raises(merilo.UsageError):
-        merilo.evaluate(rows(1), metrics=["nothing"], out=tmp_path / "run", log_json=path)
+        merilo.evaluate(rows(1), metrics=["nothing"], out=tmp_path / "run", storage={"log_json": path})
     assert list(tmp_path.iterdir()) == []
-    merilo.evaluate(rows(1), metrics=["context_relevance"], cache=False, out=tmp_path / "run", log_json=path)
+    merilo.evaluate(
+        rows(1), metrics=["context_relevance"], storage={"cache": False, "log_json": path}, out=tmp_path / "run"
+    )
     before = path.read_bytes()
     with pytest.raises(merilo.UsageError):
-        merilo.evaluate(rows(1), metrics=["nothing"], out=tmp_path / "other", log_json=path)
+        merilo.evaluate(rows(1), metrics=["nothing"], out=tmp_path / "other", storage={"log_json": path})
     assert path.read_bytes() == before
 
 
@@ -209,7 +216,9 @@ def test_it_may_lie_in_the_directory_of_the_run(tmp_path: Path) -> None:
     """A log within a new run's directory is written, and the run can be resumed."""
     for _ in range(2):
         path = tmp_path / "run" / "events.jsonl"
-        merilo.evaluate(rows(2), metrics=["context_relevance"], cache=False, out=tmp_path / "run", log_json=path)
+        merilo.evaluate(
+            rows(2), metrics=["context_relevance"], storage={"cache": False, "log_json": path}, out=tmp_path / "run"
+        )
     assert [event["event"] for event in events_in(path)].count("end") == 2
 
 
@@ -217,9 +226,9 @@ def test_a_line_that_a_kill_cut_off_does_not_swallow_the_next(tmp_path: Path) ->
     """The next run begins on a line of its own."""
     path = tmp_path / "events.jsonl"
     options = {"metrics": ["context_relevance"], "cache": False, "out": tmp_path / "run", "log_json": path}
-    merilo.evaluate(rows(2), **options)
+    merilo.evaluate(rows(2), **grouped(**options))
     os.truncate(path, path.stat().st_size - 20)
-    merilo.evaluate(rows(2), **options)
+    merilo.evaluate(rows(2), **grouped(**options))
     lines = path.read_text(encoding="utf-8").splitlines()
     broken = [line for line in lines if not line.endswith("}")]
     assert len(broken) == 1

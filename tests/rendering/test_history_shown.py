@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
     ]
     judge = ScriptedJudge.by(lambda question: {"grade": 1 + ("Eiffel" in str(question)), "evidence": [0]})
     out = tmp_path_factory.mktemp("runs") / "r"
-    return merilo.evaluate(rows, metrics=["context_relevance"], judge=judge, out=out, cache=False)
+    return merilo.evaluate(rows, metrics=["context_relevance"], judge=judge, out=out, storage={"cache": False})
 
 
 def test_the_page_of_a_sample_begins_with_them(run: merilo.Run) -> None:

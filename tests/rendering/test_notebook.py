@@ -59,7 +59,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     """Names that others wrote are escaped, and nothing in them turns the direction of writing."""
     rows = [{"id": HOSTILE, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}]
     judge = merilo.ScriptedJudge.by(lambda _: {}, version="1")
-    run = merilo.evaluate(rows, metrics=["hit_rate@1"], judge=[judge], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows, metrics=["hit_rate@1"], judge=[judge], out=tmp_path / "run", storage={"cache": False})
     manifest = (run.path / "manifest.json").read_text(encoding="utf-8")
     (run.path / "manifest.json").write_text(manifest.replace('"records"', '"<script>x</script>"'), encoding="utf-8")
     html = merilo.Run.open(seal_again(run.path))._repr_html_()

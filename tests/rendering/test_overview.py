@@ -80,7 +80,7 @@ def known() -> None:
 def run(tmp_path: Path) -> merilo.Run:
     """Five samples; of four scored ones three are flagged with shift 1, else two."""
     metrics = [Flagged(), Flagged(shift=1), Sum()]
-    return merilo.evaluate(rows(5), metrics=metrics, out=tmp_path / "run", cache=False)
+    return merilo.evaluate(rows(5), metrics=metrics, out=tmp_path / "run", storage={"cache": False})
 
 
 def shown(run: merilo.Run) -> str:
@@ -121,7 +121,7 @@ def test_a_composite_without_a_value_says_why(run: merilo.Run) -> None:
 
 def test_without_flags_nothing_is_said(tmp_path: Path) -> None:
     """A run that has none has no such heading."""
-    run = merilo.evaluate(rows(1), metrics=["context_relevance"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows(1), metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
     assert "Scored anyway" not in shown(run)
 
 
@@ -129,10 +129,10 @@ def test_less_is_better_is_told(tmp_path: Path) -> None:
     """Below the table and on the static page, for those metrics alone."""
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["faithfulness", "noise_sensitivity"]
-    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
     assert "Lower is better: noise_sensitivity." in shown(run)
     assert "Lower is better: noise_sensitivity." in run_page(report_run(run))
-    other = merilo.evaluate(rows(5), judge=judge, metrics=metrics[:1], out=tmp_path / "other", cache=False)
+    other = merilo.evaluate(rows(5), judge=judge, metrics=metrics[:1], out=tmp_path / "other", storage={"cache": False})
     assert "Lower is better" not in shown(other) + run_page(report_run(other))
 
 
@@ -140,7 +140,7 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     """Where a statement has verdicts against several texts, each says against which."""
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["context_recall", "answer_correctness"]
-    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
     page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
     assert "support, checked against the response: " in page
     assert "support, checked against the reference: " in page or "support, checked against the contexts" in page
@@ -151,7 +151,9 @@ def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
     """A metric leaves out which reference it was, there being one; its page still tells the two verdicts apart."""
     row = rows(1)[0] | {"response": "It is 0 km long.", "retrieved_contexts": ["The town has a market."]}
     judge = merilo.ScriptedJudge.by(verdict_for)
-    run = merilo.evaluate([row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        [row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", storage={"cache": False}
+    )
     page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
     assert "support, checked against the contexts: not stated" in page
     assert "support, checked against the reference: supported" in page
@@ -160,7 +162,9 @@ def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
 def test_a_statement_that_was_asked_about_twice_stands_once(tmp_path: Path) -> None:
     """Noise holds each statement against contexts and reference: it is listed once, with both verdicts."""
     judge = merilo.ScriptedJudge.by(verdict_for)
-    run = merilo.evaluate(rows(5), judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        rows(5), judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", storage={"cache": False}
+    )
     ((_, views),) = SampleDetail.of(run, "s0").statements.items()
     assert len({view.text for view in views}) == len(views) > 0
     assert {remark.against for view in views for remark in view.said} == {"the contexts and the reference"}
@@ -170,7 +174,7 @@ def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Pa
     """Among what was asked, the contexts go without saying; another text is named, and no context beside it."""
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["context_recall", "answer_correctness"]
-    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
     page = str(case_page(SampleDetail.of(run, "s1"), 100, full=False))
     asked = [line.strip() for line in page.partition("Questions asked")[2].splitlines() if "support of" in line]
     assert any('.", checked against the reference: ' in line for line in asked)

@@ -170,7 +170,9 @@ def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     """Where standard error is no terminal and no file either, as in a notebook, there are lines and no control sign."""
     written = io.StringIO()
     monkeypatch.setattr("sys.stderr", written)
-    merilo.evaluate(rows(3), metrics=["context_relevance"], cache=False, out=tmp_path / "run", progress=ProgressLine())
+    merilo.evaluate(
+        rows(3), metrics=["context_relevance"], storage={"cache": False}, out=tmp_path / "run", progress=ProgressLine()
+    )
     assert re.fullmatch(r"(\d of 3 samples \(\d+%\), \d+ s\n)+", written.getvalue())
 
 

@@ -119,7 +119,7 @@ def test_gates_show_each_decision(results: dict[str, object]) -> None:
 
 
 def test_a_plan_prints_as_the_command_does(results: dict[str, object]) -> None:
-    """`print(plan)` is the page of `merilo plan`; the table of a notebook has the same amounts."""
+    """`print(plan)` is the page of `merilo run --plan`; the table of a notebook has the same amounts."""
     text = str(results["plan"])
     assert "Nothing was sent. All amounts are estimates." in text
     assert "Expected: no request, nothing to pay" in Tags(results["plan"]._repr_html_()).text  # type: ignore[attr-defined]

@@ -59,7 +59,7 @@ def hostile_runs(folder: Path) -> tuple[merilo.Run, merilo.Run]:
             metrics=["context_relevance"],
             judge=merilo.ScriptedJudge.by(judge, version="1"),
             out=folder / name,
-            cache=False,
+            storage={"cache": False},
         )
 
     return run("a<b>`|@x", 2), run("<script>", 0)
@@ -122,7 +122,7 @@ def test_a_run_names_what_its_intervals_are_over(tmp_path: Path) -> None:
         judge=merilo.ScriptedJudge.by(judge, version="1"),
         cluster="doc",
         out=tmp_path / "a",
-        cache=False,
+        storage={"cache": False},
     )
     assert "sampling of 20 clusters of questions by doc" in page_text(run_page(report_run(run)))
 

@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     cuts = [f"{name}@{cutoff}" for name in ("hit_rate", "precision", "recall", "nDCG") for cutoff in (1, 2)]
     names = [name for name in default_metrics() if name not in {"context_entity_recall", "answer_completeness"}]
     names = [*names, *cuts]
-    return merilo.evaluate(ROWS, metrics=names, out=tmp_path_factory.mktemp("run") / "out", cache=False)
+    return merilo.evaluate(ROWS, metrics=names, out=tmp_path_factory.mktemp("run") / "out", storage={"cache": False})
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -54,7 +54,9 @@ def test_an_interval_beside_failed_samples_has_bounds(tmp_path: Path) -> None:
     judge = merilo.ScriptedJudge.by(
         lambda asked: merilo.Failure("refused", "no") if "1900" in str(asked) else {"grade": 2, "evidence": [0]}
     )
-    run = merilo.evaluate(ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
+    )
     text = str(summary_page(run, 80, again="merilo run again --retry-failed"))
     assert "interval         bounds  scored" in text
     assert " 0.875 - 1.000       7     0      1\n" in text
@@ -69,10 +71,10 @@ def test_an_interval_beside_undefined_samples_has_bounds(tmp_path: Path) -> None
     rows = [{**row, "retrieved_contexts": row["retrieved_contexts"] if place else []} for place, row in enumerate(ROWS)]
     metrics = ["context_relevance"]
     judge = merilo.ScriptedJudge.by(lambda _: {"grade": 1, "evidence": [0]})
-    run = merilo.evaluate(rows, metrics=metrics, judge=judge, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows, metrics=metrics, judge=judge, out=tmp_path / "run", storage={"cache": False})
     (row,) = [line for line in str(run).splitlines() if line.startswith("context_relevance ")]
     assert row.split()[-6:] == ["0.438", "-", "0.562", "7", "1", "0"]
-    whole = merilo.evaluate(rows[1:], metrics=metrics, judge=judge, out=tmp_path / "whole", cache=False)
+    whole = merilo.evaluate(rows[1:], metrics=metrics, judge=judge, out=tmp_path / "whole", storage={"cache": False})
     assert "Bounds" not in str(whole)
     assert "  bounds  " not in str(whole)
 

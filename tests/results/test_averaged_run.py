@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,6 @@ from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.judging.kinds.relevance import Relevance
@@ -69,25 +67,6 @@ def test_the_page_of_a_sample_explains_its_value(run: merilo.Run) -> None:
     page = page_text(run_page(report_run(run)))
     assert "(average of the judge's probabilities; contexts 5" in page
     assert "p(relevant) = " in page
-
-
-def test_only_averaged_scores_have_the_key(run: merilo.Run, tmp_path: Path) -> None:
-    """Files of a run whose verdicts are counted have no new key."""
-    counted = judged_run(tmp_path / "run", ROWS[:5], METRICS)
-    for name in ("outcomes.jsonl", "summary.json"):
-        assert "averaged" not in (counted.path / name).read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in (run.path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()]
-    found = {line["metric"]: line.get("averaged", False) for line in lines}
-    assert [found[name] for name in METRICS] == [True, True, False]
-
-
-@pytest.mark.parametrize("judge", [averaged, lenient])
-def test_a_replay_gives_the_numbers_of_its_run(judge: Any, tmp_path: Path) -> None:
-    """A run without the field, as all earlier ones are, keeps its counts; one with the field its averages."""
-    original = judged_run(tmp_path / "run", ROWS[:10], METRICS, judge)
-    again = replay_run(original.path, out=tmp_path / "again").run
-    assert dict(again.metrics) == dict(original.metrics)
-    assert again.metrics["context_relevance"].averaged == (judge is averaged)
 
 
 def test_the_mean_is_that_of_the_probabilities(run: merilo.Run) -> None:

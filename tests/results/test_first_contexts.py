@@ -70,7 +70,9 @@ def averaged(question: Question[Any]) -> dict[str, Any]:
 
 def run_of(out: Path, length: int = LENGTHS, judge: Callable[[Question[Any]], dict[str, Any]] = counted) -> merilo.Run:
     """A run of all these metrics over the first `length` contexts."""
-    return merilo.evaluate(rows(length), metrics=METRICS, judge=ScriptedJudge.by(judge), out=out, cache=False)
+    return merilo.evaluate(
+        rows(length), metrics=METRICS, judge=ScriptedJudge.by(judge), out=out, storage={"cache": False}
+    )
 
 
 @pytest.mark.parametrize("judge", [counted, averaged])
@@ -144,7 +146,9 @@ def test_the_outcomes_of_some_samples_are_found_in_any_layout(layout: str, tmp_p
     ids = ['a","metric":"x', "back\\slash", "\u6c34", "a", "ab"]
     data = [{"id": name, "user_input": "What is it?", "retrieved_contexts": ["Grade 1 for it."]} for name in ids]
     judge = merilo.ScriptedJudge.by(counted)
-    run = merilo.evaluate(data, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        data, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
+    )
     if layout != "as written":
         path = run.path / OUTCOMES
         records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -15,8 +15,8 @@ from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.run import report_run
 from merilo.results.contents import has_order
 from merilo.runs.files import OUTCOMES
-from merilo.runs.outcome_lines import outcome_lines, short_outcomes
-from merilo.runs.worst import worst_scores
+from merilo.runs.metric_names import worst_scores
+from merilo.runs.outcomes import outcome_lines, short_outcomes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ ROWS = [*contexts_rows(20), {"id": 'a "quoted\\ id', "user_input": "What is 21?"
 
 def evaluated(out: Path, rows: list[dict[str, Any]], judge: Any) -> merilo.Run:
     scripted = merilo.ScriptedJudge.by(judge, version="1")
-    return merilo.evaluate(rows, metrics=METRICS, judge=scripted, out=out, cache=False)
+    return merilo.evaluate(rows, metrics=METRICS, judge=scripted, out=out, storage={"cache": False})
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_lines_are_whole_whatever_the_block(
     runs: dict[str, merilo.Run], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines that cross the blocks in which a file is read are not cut."""
-    monkeypatch.setattr("merilo.runs.outcome_lines._BLOCK", block)
+    monkeypatch.setattr("merilo.runs.outcomes._BLOCK", block)
     path = runs["first"].file(OUTCOMES)
     with path.open("rb") as lines:
         expected = [*lines][:6]

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
-from judged_rivers import canonical, rows, verdict_for
+from grouping import grouped
 
 import merilo
-from merilo.commands.replay.run import replay_run
-from merilo.commands.show.run import summarise
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
-from merilo.rendering.overview import overview_page, overview_record
+from merilo.rendering.overview import overview_page
+from merilo.results.recomputed import summarise
 from merilo.results.summary import Tally
-from merilo.runs.run import SUMMARY
 from merilo.stats.means import mean_interval, ratio_interval
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ def told(tmp_path: Path) -> Callable[..., merilo.Run]:
         ]
         number = len(list(tmp_path.iterdir()))
         options = {"metrics": [Told()], "out": tmp_path / f"run{number}", "cache": False} | arguments
-        return merilo.evaluate(samples, **options)
+        return merilo.evaluate(samples, **grouped(**options))
 
     return run
 
@@ -221,13 +219,6 @@ def test_what_is_no_share_has_none(told: Callable[..., merilo.Run], odd: dict[st
     assert only(told([0.5] * 10, counts=counts)).shares == {}
 
 
-def test_shares_stand_beside_the_counts(told: Callable[..., merilo.Run]) -> None:
-    """The page says how many of how many, the share and its interval."""
-    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3, "odd": 1} for place in range(30)]
-    page = shown(told([0.5] * 30, counts=counts))
-    assert "made:told odd 30 relevant: 30 of 120 contexts, 0.250 (0." in page
-
-
 def test_composites_are_over_clusters_too(told: Callable[..., merilo.Run]) -> None:
     """Whole clusters are drawn: where all their samples are alike, the interval is wider than over samples."""
     docs = [place % 25 for place in range(250)]
@@ -240,24 +231,6 @@ def test_composites_are_over_clusters_too(told: Callable[..., merilo.Run]) -> No
     assert alone.interval is not None
     wide, narrow = found.interval[1] - found.interval[0], alone.interval[1] - alone.interval[0]
     assert wide / narrow == pytest.approx(10**0.5, rel=0.1)
-
-
-def test_equal_input_gives_equal_bytes(told: Callable[..., merilo.Run]) -> None:
-    """Manifest, outcomes and summary of two runs are the same, resampled intervals and clusters included."""
-    values, docs = SOURCE.beta(2, 2, 80).tolist(), SOURCE.integers(0, 9, 80).tolist()
-    for cluster in (None, "doc"):
-        first, second = (told(values, docs=docs, cluster=cluster, metrics=[Told(), Twice()]) for _ in range(2))
-        assert canonical(first) == canonical(second)
-
-
-def test_a_replay_has_the_same_intervals(tmp_path: Path) -> None:
-    """Recomputed over the same clusters, every aggregate is bit-equal."""
-    samples = [row | {"metadata": {"doc": place % 7}} for place, row in enumerate(rows(30))]
-    judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-    run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", cache=False, cluster="doc")
-    replay = replay_run(run.path)
-    assert replay.same
-    assert (replay.run.path / SUMMARY).read_bytes() == (run.path / SUMMARY).read_bytes()
 
 
 def test_a_tally_keeps_little() -> None:
@@ -293,16 +266,6 @@ class Endless(Open):
 
 
 # -- recomputed from the outcomes --------------------------------------------------------------------
-
-
-def test_summarised_again_a_run_says_the_same(told: Callable[..., merilo.Run]) -> None:
-    """From its outcomes the same aggregates come out as the run kept, composites and shares included."""
-    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3} for place in range(60)]
-    values = SOURCE.beta(2, 2, 60).tolist()
-    for cluster in (None, "doc"):
-        docs = [place % 12 for place in range(60)]
-        run = told(values, counts=counts, docs=docs, cluster=cluster, metrics=[Told(), Twice()])
-        assert overview_record(run, metrics=summarise(run)) == overview_record(run)
 
 
 @pytest.mark.parametrize("size", [5, 90, 260])

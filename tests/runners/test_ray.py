@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 
 import merilo
 from merilo.errors import MeriloError, UsageError
@@ -120,8 +121,8 @@ def test_a_run_on_ray_has_the_bytes_of_one_process(tmp_path: Path) -> None:
     ]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options: dict[str, Any] = {"metrics": ["context_relevance"], "cache": False}
-    one = merilo.evaluate(data, out=tmp_path / "one", **options)
-    many = merilo.evaluate(data, out=tmp_path / "many", runner="ray", workers=2, **options)
+    one = merilo.evaluate(data, **grouped(out=tmp_path / "one", **options))
+    many = merilo.evaluate(data, **grouped(out=tmp_path / "many", runner="ray", workers=2, **options))
     assert many.complete
     for name in ("outcomes.jsonl", "summary.json"):
         assert (one.path / name).read_bytes() == (many.path / name).read_bytes()

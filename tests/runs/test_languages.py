@@ -30,7 +30,7 @@ def evaluated(out: Path) -> list[str]:
         return verdict_for(question)
 
     judge = merilo.ScriptedJudge.by(answer)
-    merilo.evaluate(DATA, judge=judge, metrics=["context_relevance"], cache=False, out=out)
+    merilo.evaluate(DATA, judge=judge, metrics=["context_relevance"], storage={"cache": False}, out=out)
     return sorted(languages)
 
 

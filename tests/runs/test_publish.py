@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from edits import printed
-from killing import killed_after, killed_at_each_step
+from killing import killed_at_each_step
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
@@ -22,7 +20,6 @@ from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.errors import RunError
 from merilo.runs import publish
-from merilo.runs.directory import RUNS
 from merilo.runs.files import SEAL
 from merilo.runs.publish import create_file, part_of, staged, write_file
 from merilo.runs.seal import RESULTS
@@ -31,19 +28,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 RUN_FILES = (*RESULTS, SEAL)
-MERILO = [sys.executable, "-m", "merilo"]
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with data, scores, a run, a run that lost its seal, and labels for the run."""
+    """A directory with data, scores, a run, and labels for the run."""
     here = tmp_path_factory.mktemp("template")
     rows = contexts_rows(24)
     (here / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     scores = "".join(f"s{number},{number % 5}\n" for number in range(50))
     (here / "scores.csv").write_text(f"id,rating\n{scores}", encoding="utf-8")
     run = judged_run(here / "run", rows, ["context_relevance"])
-    (judged_run(here / "old", rows, ["context_relevance"]).path / SEAL).unlink()
     label_run(run, here / "first.jsonl", samples=22)
     fill_in(here / "first.jsonl", lambda _: "0")
     label_agreement(run, here / "first.jsonl", attach=True)
@@ -76,9 +71,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
     "replay": (("runs", "verify", "run", "--out", "new"), "new"),
     "label --labels": (("label", "run", "--labels", "labels.jsonl"), "run"),
-    "verify": (("runs", "verify", "old"), "old"),
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
-    "page": (("show", "run", "--html", "new.html"), "new.html"),
+    "page": (("report", "run", "--out", "new.html"), "new.html"),
     "tests": (
         ("gate", "run", "--min", "context_relevance=0.1", "--judge-only", "--trust-judge", "--junit", "new.xml"),
         "new.xml",
@@ -120,46 +114,10 @@ def test_a_command_that_is_killed_finishes_when_it_is_repeated(name: str, templa
         assert not list(place.rglob("*.part"))
 
 
-def test_a_killed_import_leaves_no_part_of_a_run(template: Path, tmp_path: Path) -> None:
-    """Without --out, a directory appears among the runs once it is whole; a later import removes what was left."""
-    words = ("import", "scores.csv", "--score", "rating=0..4")
-    *killed, whole = killed_at_each_step(words, template, tmp_path / "killed")
-    assert len(killed) > 5
-    assert len([*(whole / RUNS).glob("[!.]*")]) == 1
-    left = 0
-    for place in killed:
-        for path in (place / RUNS).glob("[!.]*"):
-            assert merilo.Run.open(path).metrics
-        hidden = [*(place / RUNS).glob(".*")]
-        left += len(hidden)
-        for path in hidden:
-            os.utime(path, (0, 0))
-        with inside(place):
-            assert printed(*words)[0] == 0
-        assert not [*(place / RUNS).glob(".*")]
-    assert left > 3
-
-
 def remove_tree(path: Path) -> None:
     for each in path.iterdir():
         each.unlink()
     path.rmdir()
-
-
-def test_an_import_that_is_killed_twenty_times_finishes(tmp_path: Path) -> None:
-    """Killed at twenty moments spread over its life, in one directory, the same import then gives equal bytes."""
-    rows = "".join(f"q{number},{number % 7}\n" for number in range(4_000))
-    (tmp_path / "scores.csv").write_text(f"id,rating\n{rows}", encoding="utf-8")
-    command = [*MERILO, "import", "scores.csv", "--score", "rating=0..6", "--out"]
-    began = time.monotonic()
-    assert not killed_after(100, [*command, "whole"], tmp_path)
-    life_s = time.monotonic() - began
-    source = random.Random(1)
-    kills = sum(killed_after(life_s * source.uniform(0.2, 1.0), [*command, "killed"], tmp_path) for _ in range(20))
-    assert kills > 5
-    assert not killed_after(100, [*command, "killed"], tmp_path)
-    assert content(tmp_path / "killed") == content(tmp_path / "whole")
-    assert merilo.Run.open(tmp_path / "killed").metrics
 
 
 def test_a_file_that_fails_to_be_written_stays(tmp_path: Path) -> None:

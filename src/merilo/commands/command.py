@@ -31,4 +31,6 @@ class Command:
     """The line in the command list: a verb and its object."""
     help: str
     call: Callable[..., None]
+    options: str = ""
+    """The options in `--help`; `--help-all` has the others too."""
     examples: str = ""

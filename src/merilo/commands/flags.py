@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Unanswered
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Qrels = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="TREC qrels of DATA, a TREC run; or span labels (.jsonl), with --documents."),
-]
-SourceDocuments = Annotated[
-    str | None,
-    typer.Option(
-        "--documents", metavar="FILE", help="Documents (file or folder) that contexts come from, for span metrics."
-    ),
-]
 ColumnFields = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable."),

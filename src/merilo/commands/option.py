@@ -1,26 +1,23 @@
 """Options that are declared once, as fields of a dataclass.
 
-The metadata of a field holds its text in the Python reference, and its flag. `with_options` makes the signature and
-docstring of a public function from them, and `commands/option_flags.py` the flags of a command.
+A field has its help, its text in the Python reference, and its flag. A part is a field that is itself such a dataclass:
+`Limits(max_cost_usd=2)` in Python, `--max-cost 2` on the command line, `max_cost_usd = 2` under `[limits]` in
+`merilo.toml`, and `limits.max_cost_usd` here. Its field that needs no name in Python, as in `Model("embedded")`, goes
+by the name of the part: `judge`. `commands/keywords.py` reads the keywords of a public function, and
+`commands/option_flags.py` makes the flags of a command.
 """
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from _typeshed import DataclassInstance
-
-P = ParamSpec("P")
 O = TypeVar("O")  # noqa: E741  an options class
-R = TypeVar("R")
-D = TypeVar("D")
+_UNSET: Final = object()
 
 
 class OptionGroup(StrEnum):
@@ -52,80 +49,88 @@ class Flag:
     """False if `merilo.toml` cannot set the option, because it is a file to write or belongs to one call."""
 
 
-def option(doc: str, flag: Flag | None = None) -> dict[str, object]:
-    """Return the metadata of an option: its text in the Python reference, and its flag unless it is Python only."""
-    return {"doc": doc, "flag": flag}
-
-
-def opt(default: Any, group: OptionGroup | None, text: str, *, details: str = "", **flag: Any) -> Any:  # Any: a field
+def opt(
+    default: Any,  # Any: as the field, also the result
+    group: OptionGroup,
+    text: str,
+    *,
+    details: str = "",
+    flag_default: object = _UNSET,
+    **flag: Any,  # Any: the arguments of `Flag`
+) -> Any:
     """Return the field of an option: `text` is its help and its text in the reference, unless `details` replaces that.
 
-    `flag`: the arguments of `Flag`. Its default is the field's, unless the flag is repeatable or a value is given.
+    The flag's default is the field's, unless it is repeatable or `flag_default` is given.
     """
-    if group is None:
-        return field(default=default, metadata=option(text))
-    flag_default = flag.pop("flag_default", None if flag.get("many") else default)
-    return field(
-        default=default,
-        metadata=option(
-            details or text[0].lower() + text[1:], Flag(help=text, group=group, default=flag_default, **flag)
-        ),
-    )
+    if flag_default is _UNSET:
+        flag_default = None if flag.get("many") else default
+    doc = details or text[0].lower() + text[1:]
+    made = Flag(help=text, group=group, default=flag_default, **flag)
+    return field(default=default, metadata={"doc": doc, "flag": made})
 
 
-def flags_of(make: Callable[..., object]) -> dict[str, Flag]:
-    """Return field → flag for all fields of an options class that have one."""
-    flags = {each.name: each.metadata.get("flag") for each in fields(cast("type[DataclassInstance]", make))}
-    return {name: flag for name, flag in flags.items() if isinstance(flag, Flag)}
+def keyword(default: Any, doc: str) -> Any:  # Any: as the field, also the result
+    """Return the field of an option that only Python has."""
+    return field(default=default, metadata={"doc": doc})
 
 
-def with_options(make: Callable[P, O]) -> Callable[[Callable[[D, O], R]], Callable[Concatenate[D, P], R]]:
-    """Give a public function of data the fields of an options class as keyword arguments.
-
-    The signature lists the fields that have metadata. In the docstring, `{options}` becomes one entry for each of them.
-    A call with an unknown argument raises TypeError with the closest name.
-    """
-
-    def decorate(function: Callable[[D, O], R]) -> Callable[Concatenate[D, P], R]:
-        def call(*args: Any, **kwargs: Any) -> R:  # Any: bound to the signature below
-            values = _bound(function.__name__, signature, args, kwargs)
-            data = values.pop(parameter)
-            return function(data, cast("Callable[..., O]", make)(**values))
-
-        signature = _describe(call, function, make)
-        parameter = next(iter(signature.parameters))
-        return cast("Callable[Concatenate[D, P], R]", call)
-
-    return decorate
+def part(make: type[Any], doc: str, *, default: Any = _UNSET) -> Any:  # Any: as the field, also the result
+    """Return the field of a part, by default `make()`."""
+    return field(default=make() if default is _UNSET else default, metadata={"doc": doc, "part": make})
 
 
-def _bound(
-    function: str, signature: inspect.Signature, args: tuple[object, ...], kwargs: dict[str, object]
-) -> dict[str, Any]:  # Any: the values of all parameters
-    for name in kwargs:
-        if name not in signature.parameters:
-            close = get_close_matches(name, signature.parameters, n=1)
-            advice = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(signature.parameters)}."
-            raise TypeError(f"{function}() has no argument {name!r}; {advice}")
-    try:
-        return signature.bind(*args, **kwargs).arguments
-    except TypeError as error:
-        raise TypeError(f"{function}(): {error}") from None
+def parts_of(make: type[Any]) -> dict[str, type[Any]]:  # Any: an options class
+    """Return field → options class for all parts of an options class."""
+    return {each.name: each.metadata["part"] for each in _fields(make) if "part" in each.metadata}
 
 
-def _describe(
-    call: Callable[..., object], function: Callable[..., object], make: Callable[..., object]
-) -> inspect.Signature:
-    """Copy name and docstring to the new function; return its signature."""
-    options = cast("type[DataclassInstance]", make)
-    docs = {each.name: each.metadata["doc"] for each in fields(options) if each.metadata}
-    keywords = [each for name, each in inspect.signature(options).parameters.items() if name in docs]
-    own = inspect.signature(function)
-    data = [each for each in own.parameters.values() if each.name != "options"]
-    signature = inspect.Signature([*data, *keywords], return_annotation=own.return_annotation)
-    text = inspect.getdoc(function) or ""
-    call.__doc__ = text.replace("{options}", "\n    ".join(f"{name}: {doc}" for name, doc in docs.items()))
-    for name in ("__name__", "__qualname__", "__module__"):
-        setattr(call, name, getattr(function, name))
-    call.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it; typeshed does not declare it
-    return signature
+def docs_of(make: type[Any]) -> dict[str, str]:
+    """Return field → its text in the Python reference, for the fields that users may set."""
+    return {each.name: each.metadata["doc"] for each in _fields(make) if "doc" in each.metadata}
+
+
+def flags_of(make: type[Any]) -> dict[str, Flag]:
+    """Return option → flag for all options of a class and of its parts, such as `limits.max_cost_usd`."""
+    found: dict[str, Flag] = {}
+    for each in _fields(make):
+        if "flag" in each.metadata:
+            found[each.name] = each.metadata["flag"]
+        elif "part" in each.metadata:
+            inner = _fields(each.metadata["part"])
+            found |= {_option(each, one): one.metadata["flag"] for one in inner if "flag" in one.metadata}
+    return found
+
+
+def flag_name(option: str, flag: Flag) -> str:
+    """Return the flag of an option: `--rpm`, or the option's name with dashes."""
+    return flag.name or "--" + option.rpartition(".")[2].replace("_", "-")
+
+
+def options_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options
+    """Return the options with these values; an optional part is None if all its values are the defaults."""
+    given: dict[str, Any] = {}  # Any: as above
+    for each in _fields(make):
+        if "part" not in each.metadata:
+            given |= {each.name: values[each.name]} if each.name in values else {}
+            continue
+        inner = _fields(each.metadata["part"])
+        made = each.metadata["part"](
+            **{one.name: values[name] for one in inner if (name := _option(each, one)) in values}
+        )
+        given[each.name] = None if made == each.metadata["part"]() and each.default is None else made
+    return make(**given)
+
+
+def default_of(make: type[Any], name: str) -> object:
+    """Return the default of an option, such as `limits.concurrency`."""
+    first, _, rest = name.partition(".")
+    (found,) = (each for each in _fields(make) if each.name == first)
+    return default_of(found.metadata["part"], rest) if rest else found.default
+
+
+def _option(part: Any, field: Any) -> str:  # Any: dataclass fields of any type
+    return f"{part.name}.{field.name}" if field.kw_only else part.name
+
+
+def _fields(make: type[Any]) -> tuple[Any, ...]:  # Any: fields of any type
+    return fields(make)

@@ -1,17 +1,17 @@
-"""The flags of a command, made from the fields of its options class."""
+"""The flags of a command, made from the fields of its options class, and its help."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
-from merilo.commands.option import Flag, OptionGroup, flags_of
+from merilo.commands.option import Flag, OptionGroup, flag_name, flags_of, options_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Mapping
 
 
 _OTHER: Final = "Options"
@@ -25,46 +25,48 @@ _NO_CONFIG: Final = inspect.Parameter(
 
 
 def takes_options(
-    make: Callable[..., object],
-    *,
-    names: tuple[str, ...] | None = None,
-    without: tuple[str, ...] = (),
-    visible: tuple[str, ...] | None = None,
-    **changed: Flag,
+    make: type[Any], *, without: tuple[str, ...] = (), **changed: Flag
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command a flag for each field of an options class, and pass the options as its argument `options`.
+    """Give a command a flag for each option of a class, and pass the options as its argument `options`.
 
     Args:
         make: the options class.
-        names: the fields to take. None: all that have a flag.
-        without: fields to leave out of these.
-        visible: the fields whose flags the help lists. None: all.
-        **changed: field → the flag that replaces the declared one.
+        without: options to leave out, such as `limits.runner`.
+        **changed: option, with `_` for the dot → the flag that replaces the declared one.
     """
     flags = {
-        name: changed.get(name, flag)
-        for name, flag in flags_of(make).items()
-        if name not in without and (names is None or name in names)
+        name: changed.get(name.replace(".", "_"), flag) for name, flag in flags_of(make).items() if name not in without
     }
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         def command(context: typer.Context, **values: Any) -> None:  # Any: what typer read
-            no_config = values.pop("no_config", True)
+            no_config = values.pop("no_config")
             given = {name for name, flag in flags.items() if _is_given(context, _parameter(name, flag))}
             read = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
             if not no_config:
                 read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
-            function(**values, options=make(**read))
+            function(**values, options=options_from(make, read))
 
-        hidden = frozenset(flags) - (flags.keys() if visible is None else {*visible})
-        _sign(command, function, flags, configurable=names is None, hidden=hidden)
+        _sign(command, function, flags)
         return command
 
     return decorate
 
 
 class GroupedOptions(TyperCommand):
-    """A command whose help lists evaluation options under headings."""
+    """A command whose help lists its visible options under headings, and all of them with `--help-all`."""
+
+    shown: ClassVar[frozenset[str]] = frozenset()
+    """The visible options. The others are hidden from `--help`."""
+    shows_all: ClassVar[bool] = False
+    """True if the command line has `--help-all`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: as typer passes them
+        """Hide the options that are not visible."""
+        super().__init__(*args, **kwargs)
+        for each in self.params:
+            if isinstance(each, TyperOption):
+                each.hidden = not self.shows_all and self.shown.isdisjoint(each.opts)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # Any: typer renames click's classes between versions
         """Write one list for each group of options."""
@@ -73,6 +75,8 @@ class GroupedOptions(TyperCommand):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 rows[_heading(parameter)].append(record)
+        more = ("--debug", "Show the traceback of an error.") if self.shows_all else ("--help-all", "Show all options.")
+        rows[_OTHER].append(more)
         for heading, group in rows.items():
             if group:
                 with formatter.section(heading):
@@ -105,27 +109,16 @@ def _heading(parameter: Any) -> str:  # Any: as above
     return parameter.rich_help_panel or _OTHER
 
 
-def _flag_name(field: str, flag: Flag) -> str:
-    return flag.name or "--" + field.replace("_", "-")
-
-
-def _parameter(field: str, flag: Flag) -> str:
+def _parameter(option: str, flag: Flag) -> str:
     """Return the name of the command's parameter: the flag's, since messages of the command line show it."""
-    return _flag_name(field, flag).partition("/")[0].removeprefix("--").replace("-", "_")
+    return flag_name(option, flag).removeprefix("--").replace("-", "_")
 
 
 def _value(flag: Flag, value: Any) -> Any:  # Any: as above
     return value if flag.read is None else flag.read(value)
 
 
-def _sign(
-    command: Callable[..., None],
-    function: Callable[..., None],
-    flags: Mapping[str, Flag],
-    *,
-    configurable: bool,
-    hidden: Container[str],
-) -> None:
+def _sign(command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag]) -> None:
     """Give the new command the parameters of the function, with the flags in place of `options`."""
     hints = get_type_hints(function, include_extras=True)
     own = [
@@ -133,25 +126,24 @@ def _sign(
         for each in inspect.signature(function).parameters.values()
         if each.name != "options"
     ]
-    made = [_flag_parameter(name, flag, hidden=name in hidden) for name, flag in flags.items()]
+    made = [_flag_parameter(name, flag) for name, flag in flags.items()]
     command.__doc__ = function.__doc__
     command.__name__, command.__module__ = function.__name__, function.__module__
-    made += [_CONTEXT, *([_NO_CONFIG] if configurable else [])]
+    made += [_CONTEXT, _NO_CONFIG]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *made)}
     command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
 
 
-def _flag_parameter(field: str, flag: Flag, *, hidden: bool) -> inspect.Parameter:
+def _flag_parameter(field: str, flag: Flag) -> inspect.Parameter:
     if flag.many:
         annotation: Any = list[str] | None
     elif flag.type is bool or flag.default is not None:
         annotation = flag.type
     else:
         annotation = flag.type | None
-    name = _flag_name(field, flag)
     shown = flag.type is not bool
     option = typer.Option(
-        name, metavar=flag.metavar, help=flag.help, show_default=shown, rich_help_panel=flag.group, hidden=hidden
+        flag_name(field, flag), metavar=flag.metavar, help=flag.help, show_default=shown, rich_help_panel=flag.group
     )
     return inspect.Parameter(
         _parameter(field, flag),

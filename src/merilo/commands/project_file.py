@@ -20,11 +20,12 @@ from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.commands.option import flag_name
 from merilo.data import check
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from merilo.commands.option import Flag
 
@@ -34,23 +35,20 @@ SUITE: Final = "suite"
 """The only setting besides the options of an evaluation: the suite file of `merilo gate`."""
 NO_KEY: Final = "MERILO_NO_KEY"
 """The key variable of an address in a project file that names none. It is not set, so no key is sent."""
-_EMBEDDER: Final = "embedder_"
-_JUDGES: Final = ("judge", "embedder", "cross_encoder")
+_JUDGE: Final = "judge"
+_ADDRESS: Final = "judge.base_url"
+_KEY: Final = "judge.api_key_env"
+_PRICES: Final = "limits.prices"
 _CONSENT: Final = {
-    "base_url": "the server {}",
-    "api_key_env": "the key in {}",
-    "embedder_base_url": "the server {}",
-    "embedder_api_key_env": "the key in {}",
+    _ADDRESS: "the server {}",
+    _KEY: "the key in {}",
     "draws": "{} draws of each question",
-    "unanswered": "the cost of unanswered requests as {}",
-    "prices": "the prices {}",
+    "limits.unanswered": "the cost of unanswered requests as {}",
+    _PRICES: "the prices {}",
 }
 """Settings other than judges that need consent, in words. The last three change what a run costs or is charged."""
 _USUAL: Final = (1, "charged")
 """Values of these settings that need no consent: one draw, and requests that are charged."""
-_JUDGE: Final = ("base_url", "api_key_env", "judged")
-"""Settings that belong to the file's judge."""
-_ADDRESSES: Final = tuple((f"{whose}base_url", f"{whose}api_key_env") for whose in ("", _EMBEDDER))
 _NO_CONSENT: Final = re.compile(r"(?:[\w\s,-]+=)?\s*(?:embedded|(?:local|scripted):[^=>]*)")
 """Judges that send nothing and cost nothing. A plug-in or a provider, also one on this machine, is none of them."""
 _SHOWN: Final = 200
@@ -101,22 +99,17 @@ class ProjectFile:
         Raises UsageError if these values need a consent that the user has not given.
         """
         found = {name: value for name, value in self.settings.items() if name in wanted and name not in given}
-        if "judge" in given or "base_url" in given:
-            found = {name: value for name, value in found.items() if name not in _JUDGE}
-        if "embedder" in given or f"{_EMBEDDER}base_url" in given:
-            found = {name: value for name, value in found.items() if not name.startswith(_EMBEDDER)}
-        for address, key in _ADDRESSES:
-            if address in found and key in given:
-                flag = "--" + address.replace("_", "-")
-                raise UsageError(f"The {address} in {self.name} gets no key from the command line; add {flag}.")
+        if _JUDGE in given or _ADDRESS in given:
+            found = {name: value for name, value in found.items() if name not in (_ADDRESS, _KEY, "judge.judged")}
+        if _ADDRESS in found and _KEY in given:
+            raise UsageError(f"The base_url in {self.name} gets no key from the command line; add --base-url.")
         if (used := uses(found)) and not self.allowed:
             raise UsageError(
                 f"{self.path} needs your consent to use {'; '.join(used)}. Read the file. If you trust it, run: "
                 "merilo runs config --allow. To ignore it, add --no-config."
             )
-        for address, key in _ADDRESSES:
-            if address in found:
-                found.setdefault(key, NO_KEY)
+        if _ADDRESS in found:
+            found.setdefault(_KEY, NO_KEY)
         return found
 
 
@@ -128,8 +121,8 @@ def uses(settings: Mapping[str, Any]) -> list[str]:  # Any: values of options
         for text in texts:
             if _names_code(text):
                 found.append(f"the code in {text}")
-            elif name in _JUDGES and _NO_CONSENT.fullmatch(text) is None:
-                found.append(f"the {name.replace('_', '-')} {text}")
+            elif name == _JUDGE and _NO_CONSENT.fullmatch(text) is None:
+                found.append(f"the judge {text}")
         if name in _CONSENT and value not in _USUAL:
             found.append(_CONSENT[name].format("of the file" if check.is_list(value) else value))
     return [text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ... ({len(text):,} characters)" for text in found]
@@ -224,19 +217,36 @@ def _unsafe(path: Path) -> str:
 def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag]) -> ProjectFile:
     known = {name: flag for name, flag in flags.items() if flag.in_project_file}
     settings: dict[str, Any] = {}  # Any: checked below
-    for name, value in table.items():
+    for name, value in _flat(table, flags):
         if name != SUITE and name not in known:
-            close = get_close_matches(name, [*known, SUITE], n=1)
-            if name in flags:
-                advice = f"It belongs on the command line ({flags[name].name or '--' + name.replace('_', '-')})."
-            else:
-                advice = f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join([*sorted(known), SUITE])}."
-            raise UsageError(f"{path}: unknown setting {name!r}. {advice}")
+            raise UsageError(f"{path}: unknown setting {name!r}. {_advice(name, flags)}")
         problem = _wrong_type(name, value, known.get(name))
         if problem:
             raise UsageError(f"{path}: {name} must be {problem}, got {value!r}.")
         settings[name] = _relative(name, value, path.parent)
     return ProjectFile(path, settings, _digest(table, settings))
+
+
+def _flat(table: Mapping[str, object], flags: Mapping[str, Flag]) -> Iterator[tuple[str, object]]:
+    """Yield option and value; those in a table such as [limits] as `limits.max_cost_usd`."""
+    parts = {name.partition(".")[0] for name in flags if "." in name}
+    for name, value in table.items():
+        if name in parts and check.is_record(value):
+            yield from ((_JUDGE if inner == "spec" else f"{name}.{inner}", each) for inner, each in value.items())
+        else:
+            yield name, value
+
+
+def _advice(name: str, flags: Mapping[str, Flag]) -> str:
+    """Return where an unknown setting belongs, or the name that it resembles."""
+    known = [*(option for option, flag in flags.items() if flag.in_project_file), SUITE]
+    if name in flags:
+        return f"It belongs on the command line ({flag_name(name, flags[name])})."
+    within = next((option for option in known if option.endswith(f".{name}")), None)
+    if within is not None:
+        return f"It belongs under [{within.partition('.')[0]}]."
+    close = get_close_matches(name, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(sorted(known))}."
 
 
 def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
@@ -247,7 +257,7 @@ def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
     digest = hashlib.sha256(json.dumps(table, sort_keys=True, ensure_ascii=False, default=str).encode())
     for name, value in settings.items():
         for text in value if check.is_list(value) else [value]:
-            named = set[str]() if not isinstance(text, str) else {text} if name == "prices" else _code_files(text)
+            named = set[str]() if not isinstance(text, str) else {text} if name == _PRICES else _code_files(text)
             for path in filter(isfile, sorted(named)):
                 _refuse_if_unsafe(Path(path))
                 digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
@@ -294,9 +304,9 @@ def _is_number(value: object) -> bool:
 
 _TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "metrics": ("a text or a list of texts", _is_texts),
-    "judge": ("a text or a list of texts", _is_texts),
+    _JUDGE: ("a text or a list of texts", _is_texts),
     "mapping": ("a table of texts", _is_text_table),
-    "prices": ("the path of a file or a list of tables", _is_prices),
+    _PRICES: ("the path of a file or a list of tables", _is_prices),
 }
 _TYPES_OF_FLAGS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
     str: ("a text", _is_text),
@@ -308,11 +318,11 @@ _TYPES_OF_FLAGS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
 
 def _relative(name: str, value: object, folder: Path) -> object:
     """Return the value with the paths that it names relative to the project file's folder."""
-    if check.is_list(value) and name != "prices":
+    if check.is_list(value) and name != _PRICES:
         return [_relative(name, each, folder) for each in value]
     if not isinstance(value, str):
         return value
-    if name in {"prices", SUITE}:
+    if name in {_PRICES, SUITE}:
         return str(folder / value)
     return _CODE.sub(lambda code: str(folder / code[0].strip()), value)
 

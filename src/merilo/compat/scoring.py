@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from merilo.api import aevaluate
+from merilo.commands.evaluate.options import Limits, Storage
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
@@ -105,11 +106,10 @@ async def _run(
     return await aevaluate(
         samples,
         metrics=list(once.values()),
-        judge=part.judge or "embedded",
-        embedder=part.embedder or "embedded",
+        judge={"embeddings": part.embedder or "embedded", "rest": part.judge or "embedded"},
         out=out,
-        cache=settings.cache,
-        concurrency=settings.concurrency,
+        storage=Storage(cache=settings.cache),
+        limits=Limits(concurrency=settings.concurrency),
     )
 
 

@@ -13,20 +13,13 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
 
 
-def with_identified_language(sample: Sample, *, earlier: Sample | None = None) -> Sample:
-    """Return the sample with the language of its first text, unless it names one or the script shows it.
-
-    `earlier`: the same sample in the run that is resumed. Its language is used again, so that its questions stay the
-    same. A run of merilo 0.1.0 stored no identified languages.
-    """
+def with_identified_language(sample: Sample) -> Sample:
+    """Return the sample with the language of its first text, unless it names one or the script shows it."""
     if sample.language is not None:
         return sample
-    language = identify_language(first_text(sample)) if earlier is None else earlier.language
-    # Samples whose language the script shows are stored unchanged: they have equal digests in runs of merilo 0.1.0.
-    return sample if language in {None, sample.resolved_language} else _in_language(sample, language)
-
-
-def _in_language(sample: Sample, language: str | None) -> Sample:
+    language = identify_language(first_text(sample))
+    if language in {None, sample.resolved_language}:
+        return sample
     return replace(
         sample,
         language=language,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from merilo.data.check import JSON
     from merilo.data.documents import Documents
+    from merilo.data.load import Records
     from merilo.data.span_labels import SpanLabel
 
 
@@ -29,32 +31,36 @@ _RECORDS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
 def load_judged(
-    data: str,
-    qrels: str | None,
-    documents: str | None,
+    data: str | PathLike[str] | Records,
+    qrels: str | PathLike[str] | None,
+    documents: str | PathLike[str] | None,
     *,
     mapping: Mapping[str, str] | None = None,
     language: str | None = None,
-) -> str | Dataset:
+) -> str | PathLike[str] | Records:
     """Return the data with its judgements: TREC qrels of a TREC run, or span labels in JSON Lines and the documents.
 
     With documents and no qrels, the reference contexts are the evidence. Raises DataError for an invalid file,
     UsageError if the documents of span labels are missing.
     """
     if is_url(data):
-        data = str(fetched_file(data))
-    is_spans = qrels is not None and qrels.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+        data = fetched_file(str(data))
+    path = str(data) if isinstance(data, str | PathLike) else ""
+    is_spans = qrels is not None and str(qrels).removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     if documents is None:
         if is_spans:
             raise UsageError("Span labels need the documents that they are about: add --documents documents.jsonl.")
-        if qrels is not None and data.removesuffix(".gz").endswith(_RECORDS):
+        if qrels is not None and (not path or path.removesuffix(".gz").endswith(_RECORDS)):
             raise UsageError(
-                f"--qrels {qrels} is in TREC format, which can score a TREC run only, but {data} has records. "
+                f"--qrels {qrels} is in TREC format, which can score a TREC run only, but {path or 'the data'} has "
+                "records. "
                 "Use span labels (.jsonl) with --documents, or put the ids into reference_context_ids."
             )
-        return data if qrels is None else load_trec(data, qrels)
+        return data if qrels is None else load_trec(path, qrels)
     if qrels is not None and not is_spans:
-        raise UsageError(f"--documents takes span labels (.jsonl) as --qrels, got {qrels!r}. Leave out --documents.")
+        raise UsageError(
+            f"--documents takes span labels (.jsonl) as --qrels, got {str(qrels)!r}. Leave out --documents."
+        )
     corpus = load_documents(documents)
     labels = None if qrels is None else by_sample(read_span_labels([qrels], corpus))
     source = load(data, mapping=mapping, language=language)

@@ -196,7 +196,7 @@ class Estimate:
         )
 
     def __str__(self) -> str:
-        """Return the page that `merilo plan` prints, 80 columns wide."""
+        """Return the page that `merilo run --plan` prints, 80 columns wide."""
         return str(render(self, "text"))
 
     def _repr_html_(self) -> str:

@@ -13,7 +13,7 @@ from merilo.engine.budget import Budget, Spending, own_price
 from merilo.engine.endpoint_queue import EndpointQueue
 from merilo.engine.progress import Event, EventKind, Traffic
 from merilo.engine.queue_owner import OpenConnection
-from merilo.engine.rate_limits import Limits, asks_no_model, title_of
+from merilo.engine.rate_limits import RequestLimits, asks_no_model, title_of
 from merilo.engine.retries import PendingRequest
 from merilo.providers.base import AdaptingConnection
 
@@ -54,7 +54,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         *,
         budget: Budget | None = None,
         ledger: Ledger | None = None,
@@ -73,7 +73,7 @@ class Dispatcher:
 
         `tell` is called once for each kind of problem that delays requests, `listen` for every event.
         """
-        self.limits = limits or Limits()
+        self.limits = limits or RequestLimits()
         self.price = price
         self.shared = shared
         self.halted = False

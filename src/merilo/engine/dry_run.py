@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
-    from merilo.runs.measured_usage import MeasuredUsage
+    from merilo.runs.directory_usage import MeasuredUsage
 
 _REASKED_CHARACTERS: Final = 4_500
 """Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""

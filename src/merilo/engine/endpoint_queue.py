@@ -26,7 +26,7 @@ from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
 from merilo.engine.event_loop import call_after
 from merilo.engine.progress import EventKind
-from merilo.engine.rate_limits import PRICED, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
+from merilo.engine.rate_limits import PRICED, Permit, RequestLimits, TokenEstimator, asks_no_model, limiter_for
 from merilo.engine.retries import (
     FIRST,
     MAX_PAUSE_S,
@@ -84,7 +84,7 @@ class EndpointQueue:
     def __init__(self, dispatcher: QueueOwner, provider: Provider) -> None:
         self._local = asks_no_model(provider)
         self._drops = self._local and getattr(provider, "drops_at_limit", False)
-        limits = Limits(concurrency=dispatcher.limits.concurrency) if self._local else dispatcher.limits
+        limits = RequestLimits(concurrency=dispatcher.limits.concurrency) if self._local else dispatcher.limits
         self.limiter = limiter_for(provider)
         self.title = self.limiter.title
         self.flying = 0

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer, Reached, Spending
     from merilo.engine.leases import SharedLimits
     from merilo.engine.progress import EventKind
-    from merilo.engine.rate_limits import Limits
+    from merilo.engine.rate_limits import RequestLimits
     from merilo.errors import ProviderError
     from merilo.providers.base import Connection, Provider, Reply, Request
 
@@ -30,7 +30,7 @@ class OpenConnection:
 class QueueOwner(Protocol):
     """The owner of the queues of one run; `engine/dispatcher.py` documents each member."""
 
-    limits: Limits
+    limits: RequestLimits
     price: Pricer
     spending: Spending
     shared: SharedLimits | None

@@ -31,7 +31,7 @@ PRICED: Final = Usage(1_000, 1_000, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class RequestLimits:
     """A run's limits for each endpoint; None for no limit. Raises UsageError for values that are not positive."""
 
     concurrency: int = CONCURRENCY
@@ -82,7 +82,9 @@ class Limiter:
         """Number of replies since the width last changed."""
         self.paused_until = 0.0
 
-    def join(self, limits: Limits, wake: Callable[[], None], shared: SharedLimits | None = None) -> LimiterHandle:
+    def join(
+        self, limits: RequestLimits, wake: Callable[[], None], shared: SharedLimits | None = None
+    ) -> LimiterHandle:
         """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent.
 
         `shared`: the rates are limits of several processes together; None: of this process.
@@ -105,7 +107,7 @@ class Limiter:
 class LimiterHandle:
     """One run's handle of a limiter; its methods may be called from the run's thread only."""
 
-    def __init__(self, limiter: Limiter, limits: Limits, wake: Callable[[], None]) -> None:
+    def __init__(self, limiter: Limiter, limits: RequestLimits, wake: Callable[[], None]) -> None:
         self.limits = limits
         self.wake = wake
         self.meters: list[tuple[str, Meter | LeasedMeter]] = []

@@ -6,7 +6,6 @@ A name in which every comma-separated part is a kind of question is a route. Any
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,18 +15,25 @@ from merilo.judges.routed import REST
 from merilo.judging.registry import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from merilo.judges.base import JudgeLike
 
 _WORD: Final = r"[A-Za-z_][\w-]*"
 _NAMED: Final = re.compile(rf"({_WORD}(?:\s*,\s*{_WORD})*)\s*=(.+)", re.DOTALL)
-_INSTRUMENTS: Final = {
-    "embeddings": "the embedder; name it with --embedder (embedder)",
-    "similarities": "the cross-encoder; name it with --cross-encoder (cross_encoder)",
-    "sentences": "the built-in sentence splitter",
-}
-"""Kinds that no judge of judgements is asked, and what answers them."""
+INSTRUMENTS: Final = ("embeddings", "similarities")
+"""Kinds that compare texts. Each has its own model, which is asked no other kind."""
+_NOT_ROUTED: Final = (*INSTRUMENTS, "sentences")
 _MISSPELT: Final = 0.87
 """Similarity from which the name of a judge counts as a misspelt kind: `supports` for `support`."""
+
+
+class Server(NamedTuple):
+    """The address of a provider's models, the variable of their key, and how statements are sent to them."""
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    judged: str | None = None
 
 
 class NamedSpec(NamedTuple):
@@ -35,34 +41,20 @@ class NamedSpec(NamedTuple):
 
     name: str | None
     spec: JudgeLike
+    server: Server = Server()
+    prompts: str = "merilo"
+    """The prompts that published metrics send: those of merilo, or those of the `installed` package."""
 
 
 @dataclass(slots=True)
 class Routing:
     """The routes among the judges that a user wrote."""
 
-    routes: dict[str, JudgeLike] = field(default_factory=dict[str, "JudgeLike"])
+    routes: dict[str, NamedSpec] = field(default_factory=dict[str, NamedSpec])
     """By kind of question."""
-    rest: JudgeLike | None = None
+    rest: NamedSpec | None = None
     others: list[NamedSpec] = field(default_factory=list[NamedSpec])
     """The judges that are not part of the routes."""
-
-
-def named_specs(given: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike]) -> list[NamedSpec]:
-    """Return the judges that a user wrote: one, a list of them, or a mapping from kinds of question.
-
-    Raises UsageError for a key of the mapping that is not a kind.
-    """
-    if isinstance(given, Mapping):
-        routes: dict[str, JudgeLike] = {**given}
-        for name in routes:
-            if name != REST:
-                _check_kinds(name)
-        return [NamedSpec(name, spec.strip() if isinstance(spec, str) else spec) for name, spec in routes.items()]
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        return [named_spec(given)]
-    specs: list[JudgeLike] = [*given]
-    return [named_spec(each) for each in specs]
 
 
 def named_spec(given: JudgeLike) -> NamedSpec:
@@ -81,7 +73,7 @@ def is_route(name: str | None) -> bool:
     if name == REST or all(part in KINDS for part in parts):
         return True
     if len(parts) > 1:
-        _check_kinds(name)
+        check_kinds(name)
     if name.isalpha() and (close := get_close_matches(name, [*KINDS, REST], n=1, cutoff=_MISSPELT)):
         raise UsageError(
             f"{name!r} is not a kind of question; did you mean {close[0]!r}? "
@@ -96,28 +88,28 @@ def routing_in(named: Sequence[NamedSpec]) -> Routing:
     Raises UsageError for a kind with two judges, two judges for the rest, and a kind that needs no judge.
     """
     routing = Routing()
-    routed = any(is_route(name) for name, _ in named)
+    routed = any(is_route(each.name) for each in named)
     for each in named:
         if not routed or (each.name is not None and not is_route(each.name)):
             routing.others.append(each)
         elif each.name is None or each.name == REST:
             if routing.rest is not None:
                 raise UsageError(
-                    f"Two judges answer the rest: {_shown(routing.rest)} and {_shown(each.spec)}. Give the second one "
+                    f"Two judges answer the rest: {_shown(routing.rest)} and {_shown(each)}. Give the second one "
                     "a name (second=SPEC) or kinds of question (support=SPEC)."
                 )
-            routing.rest = each.spec
+            routing.rest = each
         else:
-            _add(routing.routes, each.name, each.spec)
+            _add(routing.routes, each.name, each)
     return routing
 
 
 def one_judge(specs: Sequence[str]) -> list[str]:
     """Return the texts if they make one judge: one text, or routes. Raises UsageError otherwise."""
-    named = named_specs(specs)
+    named = [named_spec(each) for each in specs]
     routing = routing_in(named)
     if len(routing.others) > 1 or (routing.others and len(routing.others) < len(named)):
-        judges = ", ".join(_shown(each.spec) for each in named)
+        judges = ", ".join(_shown(each) for each in named)
         raise UsageError(
             f"One judge is tested at a time, got {judges}. To combine judges, give each kinds of question, "
             "as in support=SPEC."
@@ -125,10 +117,12 @@ def one_judge(specs: Sequence[str]) -> list[str]:
     return list(specs)
 
 
-def _add(routes: dict[str, JudgeLike], name: str, spec: JudgeLike) -> None:
+def _add(routes: dict[str, NamedSpec], name: str, spec: NamedSpec) -> None:
     for kind in _parts(name):
-        if kind in _INSTRUMENTS:
-            raise UsageError(f"'{kind}' questions take no route: they go to {_INSTRUMENTS[kind]}.")
+        if kind in INSTRUMENTS:
+            raise UsageError(f"'{kind}' questions have their own model. Name it alone: {kind}=SPEC.")
+        if kind in _NOT_ROUTED:
+            raise UsageError(f"'{kind}' questions take no route: they go to the built-in sentence splitter.")
         if kind in routes:
             raise UsageError(
                 f"Two judges for '{kind}' questions: {_shown(routes[kind])} and {_shown(spec)}. Name each kind once."
@@ -136,7 +130,7 @@ def _add(routes: dict[str, JudgeLike], name: str, spec: JudgeLike) -> None:
         routes[kind] = spec
 
 
-def _check_kinds(name: str) -> None:
+def check_kinds(name: str) -> None:
     """Raise UsageError unless every part of the name is a kind."""
     parts = _parts(name)
     if REST in parts:
@@ -144,7 +138,7 @@ def _check_kinds(name: str) -> None:
     for part in parts:
         if part not in KINDS:
             close = get_close_matches(part, KINDS, n=1)
-            kinds = ", ".join(kind for kind in KINDS if kind not in _INSTRUMENTS)
+            kinds = ", ".join(kind for kind in KINDS if kind != "sentences")
             advice = f"Did you mean {close[0]!r}?" if close else f"Kinds: {kinds}."
             raise UsageError(f"Unknown kind of question {part!r} in {name}=SPEC. {advice}")
 
@@ -153,5 +147,5 @@ def _parts(name: str) -> list[str]:
     return [part.strip() for part in name.split(",")]
 
 
-def _shown(spec: JudgeLike) -> str:
-    return spec if isinstance(spec, str) else type(spec).__name__
+def _shown(named: NamedSpec) -> str:
+    return named.spec if isinstance(named.spec, str) else type(named.spec).__name__

@@ -10,7 +10,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from merilo.errors import MeriloError, UsageError
-from merilo.judges.route_specs import named_spec, named_specs, routing_in
+from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, named_spec, routing_in
 from merilo.judges.routed import routed_of
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
@@ -18,7 +18,7 @@ from merilo.judging.registry import KINDS
 from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugin, plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from merilo.judges.base import Judge, JudgeLike
     from merilo.judges.route_specs import Routing
@@ -115,60 +115,72 @@ def _checked_judge(found: object, spec: str) -> Judge:
     return cast("Judge", found)
 
 
-def judges_from(
-    specs: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike],
-    *,
-    base_url: str | None = None,
-    api_key_env: str | None = None,
-    judged: str | None = None,
-    address_used: bool = False,
-) -> dict[str, Judge]:
-    """Return judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed judge uses its own name.
+def judges_from(named: Sequence[NamedSpec]) -> dict[str, Judge]:
+    """Return judges by role; an unnamed judge uses its own name.
 
-    A name of kinds of question (`support=SPEC`), or a mapping from such names, makes a route: all routes and the
-    unnamed judge (`rest=SPEC`) become one judge. It, or the first judge if there is no route, also has the role
-    `judge`. `base_url`, `api_key_env` and `judged` apply to judges at an address. With `address_used`, the
-    address and the key also serve something other than these judges.
+    A name of kinds of question (`support=SPEC`) makes a route: all routes and the unnamed judge (`rest=SPEC`) become
+    one judge. It, or the first judge if there is no route, also has the role `judge`.
 
-    Raises UsageError for no judge, a repeated name, an option that fits none of them, or an address or a key for
-    several kinds of provider.
+    Raises UsageError for no judge or a repeated name.
     """
-    named = named_specs(specs)
     if not named:
         raise UsageError(f"At least one judge is needed: {', '.join(KNOWN_FORMS)}.")
-    given = [each.spec for each in named]
-    options = {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}
-    _check_one_kind(given, {"base_url": base_url, "api_key_env": api_key_env})
-
-    def made(spec: JudgeLike) -> Judge:
-        return judge_from(spec, **(options if is_wire(spec) else {}))
-
     judges: dict[str, Judge] = {}
     routing = routing_in(named)
-    if (routed := _routed(routing, made)) is not None:
+    if (routed := _routed(routing)) is not None:
         judges[routed.name] = routed
-    for own_name, spec in routing.others:
-        judge = made(spec)
-        name = own_name or judge.name
+    for each in routing.others:
+        judge = _made_at_server(each)
+        name = each.name or judge.name
         if name in judges:
             raise UsageError(f"Two judges are named {name!r}; rename one of them, as in 'second={name}'.")
         judges[name] = judge
-    if not wire_kinds(given):
-        _refuse_options({"judged": judged} if address_used else options, "these judges")
     first = next(iter(judges.values()))
     if judges.setdefault("judge", first) is not first:
         raise UsageError("Only the first judge may be named 'judge'; put it first or rename it.")
     return judges
 
 
-def _routed(routing: Routing, made: Callable[[JudgeLike], Judge]) -> Judge | None:
+def at_server(named: Sequence[NamedSpec], server: Server) -> list[NamedSpec]:
+    """Return the judges with this server at those of a provider that have none yet.
+
+    A model that compares texts is at the server if it is of the judges' kind of provider, or if they have none.
+
+    Raises UsageError if no judge is of a provider, or for an address or a key for several kinds of provider.
+    """
+    if server == Server():
+        return [*named]
+    kinds = wire_kinds(each.spec for each in named if each.name not in INSTRUMENTS)
+    address = server._replace(judged=None)
+    if not kinds:
+        kinds = wire_kinds(each.spec for each in named)
+        _refuse_options((server if not kinds else Server(judged=server.judged))._asdict(), "these judges")
+    if len(kinds) > 1 and address != Server():
+        given = [name for name, value in address._asdict().items() if value is not None]
+        raise UsageError(
+            f"{' and '.join(given)}: only for one kind of provider, but the judges use {', '.join(sorted(kinds))}. "
+            "Set the environment variables of each kind instead."
+        )
+    return [
+        each._replace(server=address if each.name in INSTRUMENTS else server)
+        if each.server == Server() and is_wire(each.spec) and wire_kinds([each.spec]) <= kinds
+        else each
+        for each in named
+    ]
+
+
+def _made_at_server(named: NamedSpec) -> Judge:
+    return judge_from(named.spec, **named.server._asdict())
+
+
+def _routed(routing: Routing) -> Judge | None:
     """Return the judge that the routes make; None if there are none. Equal texts name one judge."""
     judges: dict[object, Judge] = {}
 
-    def once(spec: JudgeLike) -> Judge:
-        same = spec if isinstance(spec, str) else id(spec)
+    def once(named: NamedSpec) -> Judge:
+        same = (named.spec if isinstance(named.spec, str) else id(named.spec), named.server)
         if same not in judges:
-            judges[same] = made(spec)
+            judges[same] = _made_at_server(named)
         return judges[same]
 
     if not routing.routes:
@@ -188,15 +200,6 @@ def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
 def is_wire(spec: JudgeLike) -> bool:
     """Return True for a judge or embedder that has an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
     return bool(wire_kinds([spec]))
-
-
-def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) -> None:
-    kinds, given = wire_kinds(specs), [name for name, value in options.items() if value is not None]
-    if len(kinds) > 1 and given:
-        raise UsageError(
-            f"{' and '.join(given)}: only for one kind of provider, but the judges use "
-            f"{', '.join(sorted(kinds))}. Set the environment variables of each kind instead."
-        )
 
 
 def _refuse_options(options: dict[str, str | None], whom: str) -> None:
@@ -256,8 +259,9 @@ def cross_encoder_from(spec: JudgeLike) -> Judge:
 
 
 def _measuring(spec: JudgeLike, kind: type[Question[Any]], what: str, forms: tuple[str, ...]) -> Judge:
-    if isinstance(spec, str) and spec.strip().partition(":")[0] not in {form.partition(":")[0] for form in forms}:
-        raise UsageError(f"{what} is one of {', '.join(forms)}; got {spec!r}.")
+    known = {form.partition(":")[0] for form in forms}
+    if isinstance(spec, str) and spec.strip().partition(":")[0] not in known and not names_file(spec.strip()):
+        raise UsageError(f"{what} is one of {', '.join(forms)}, FILE.py:NAME; got {spec!r}.")
     if hasattr(spec, "embed_documents") and kind is Embeddings:
         from merilo.judges.model_objects import embedder_of_model
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from merilo.data import check
 from merilo.errors import MeriloError, UsageError
@@ -17,14 +17,11 @@ from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_
 from merilo.plugins import OWN_PACKAGE, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.metrics.base import Definition, Metric
 
 __all__ = [
     "NATIVE",
     "Parameter",
-    "RecordedMetric",
     "default_metrics",
     "families",
     "find_metric",
@@ -82,20 +79,6 @@ _ALSO_CALLED: Final = {
     "hits": "hit_rate",
 }
 """Common short names, in lower case, and merilo's metric with that meaning."""
-
-_FORMER: Final[Mapping[tuple[str, int], Mapping[str, str]]] = {
-    ("axion:", 1): {"empty_texts_sent": "true"},
-    ("deepeval:", 1): {"reply": "loose"},
-    ("ragas-0.4.3:collections.", 1): {"reasks": "none"},
-}
-"""Behaviour of former versions of some definitions, as parameters: by the beginning of the names, and the version."""
-
-
-class RecordedMetric(NamedTuple):
-    """A definition as a run recorded it, and its version."""
-
-    definition: Definition
-    version: int
 
 
 def _definitions_in(found: object, name: str) -> list[type[Definition]]:
@@ -279,25 +262,16 @@ def parse_metric(text: str) -> Definition:
     return build(find_metric(call.name), call)
 
 
-def parse_recorded(text: str, version: int) -> RecordedMetric:
-    """Return the metric or composite that a run recorded in this version, or the current one if there is no such
-    version.
-
-    Raises UsageError as `parse_metric` does.
-    """
+def parse_recorded(text: str) -> Definition:
+    """Return the metric or composite that a run recorded. Raises UsageError as `parse_metric` does."""
     call = read_call(text)
-    found = find_metric(call.name, recorded=True)
-    former = next((each for (name, of), each in _FORMER.items() if of == version and text.startswith(name)), None)
-    if found.version == version or former is None:
-        return RecordedMetric(build(found, call), found.version)
-    return RecordedMetric(build(found, replace(call, parameters={**former, **call.parameters})), version)
+    return build(find_metric(call.name, recorded=True), call)
 
 
 def known_definition(text: str) -> Definition | None:
     """Parse a recorded text; return None for another version's, a file's, a script's or an imported one."""
     try:
-        call = read_call(text)
-        return build(find_metric(call.name, recorded=True), call)
+        return parse_recorded(text)
     except MeriloError:
         return None
 

@@ -14,8 +14,7 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.spring_ai_wording import explain
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import AVERAGED, count, counts_text, number, reason_of, remark_kind, said, without_score
-from merilo.results.sample_detail import rubric_name
-from merilo.results.support_source import bare, named_texts
+from merilo.results.sample_detail import bare, named_texts, rubric_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

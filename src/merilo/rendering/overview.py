@@ -19,10 +19,8 @@ from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
-from merilo.results.basis import BY_JUDGE
-from merilo.results.judge_noise import judge_noise, noise_record
-from merilo.runs.unread import unread_metrics
-from merilo.runs.weak import weak_metrics
+from merilo.results.basis import BY_JUDGE, judge_noise, noise_record
+from merilo.runs.weak import unread_metrics, weak_metrics
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:

@@ -291,3 +291,8 @@ def _width(stream: TextIO) -> int:
         if (own := os.get_terminal_size(stream.fileno()).columns) > 0:  # some terminals report 0 columns
             return min(own, DEFAULT_WIDTH)
     return DEFAULT_WIDTH
+
+
+def progress_line(*, quiet: bool, language: str | None = None) -> ProgressLine:
+    """Return the progress of a command; plain lines with --debug, because a drawn line would cut tracebacks."""
+    return ProgressLine(quiet=quiet, plain="--debug" in sys.argv, language=language)

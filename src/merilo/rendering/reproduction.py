@@ -73,9 +73,9 @@ def reproduction(name: str) -> Reproduction | None:
     if Sentences in asks:
         reproduced.append("the sentences, which pysbd splits")
     if Embeddings in asks:
-        missing.append("the embedding model: the one that you name is used (--embedder)")
+        missing.append("the embedding model: the one that you name is used (--judge embeddings=SPEC)")
     if Similarities in asks:
-        missing.append("the cross-encoder or classifier: the one that you name is used (--cross-encoder)")
+        missing.append("the cross-encoder or classifier: the one that you name is used (--judge similarities=SPEC)")
     return Reproduction(tuple(reproduced), tuple(missing), family.checked, sampling)
 
 

@@ -25,8 +25,8 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
 from merilo.rendering.wording import STOPPED, count, number, span, spent_text
 from merilo.results.sample_detail import SampleDetail
+from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.run import open_store
-from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

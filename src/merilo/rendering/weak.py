@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.rendering.sanitize import clean
-from merilo.runs.unread import unread_metrics
-from merilo.runs.weak import weak_left_out, weak_metrics
+from merilo.runs.weak import unread_metrics, weak_left_out, weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

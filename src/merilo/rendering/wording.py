@@ -95,6 +95,11 @@ def count(amount: int, thing: str, plural: str = "") -> str:
     return f"{amount:,} {thing if amount == 1 else plural or thing + 's'}"
 
 
+def about(amount: int) -> str:
+    """Return a number rounded to two significant digits, such as `1,200` for 1,234."""
+    return f"{round(amount, 2 - len(str(amount))) if amount > 99 else amount:,}"
+
+
 def percent(share: float) -> str:
     """Return a fraction, such as a confidence level, as a percentage: `95 %`, `97.5 %`."""
     return f"{100 * share:g} %"

@@ -67,7 +67,7 @@ def not_comparable(who: str, differences: Sequence[str], *, advice: str = "") ->
 def stopped_early(runs: Sequence[Run], names: Sequence[str]) -> tuple[str, ...]:
     """Return a warning for each run with early stopping, whose intervals for a fixed sample size are not valid."""
     return tuple(
-        f"{name} could stop early (--until-decided), so intervals and conclusions for a fixed number of samples are "
+        f"{name} could stop early (--until), so intervals and conclusions for a fixed number of samples are "
         "not valid for it. Use merilo gate, whose limits are."
         for run, name in zip(runs, names, strict=True)
         if run.manifest.until is not None

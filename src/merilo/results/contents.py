@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -295,11 +296,8 @@ def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> 
 
     Samples are held in memory only if the run has them in another order, which is rare.
     """
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         ordered = has_order(store.sample_ids(), ids)
-    finally:
-        store.close()
     if ordered:
         wanted = iter(ids)
         following = next(wanted, None)
@@ -327,12 +325,9 @@ def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D
 
 def _records(run: Run) -> Iterator[Record]:
     """Yield the stored samples of a run. Raises RunError."""
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         for text in store.sample_records():
             yield _safely(run, _with_id, text)
-    finally:
-        store.close()
 
 
 def _with_id(text: str) -> Record:

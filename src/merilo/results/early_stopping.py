@@ -1,4 +1,4 @@
-"""Early stopping (`--until-decided`): a run ends once every gate of its suite is decided.
+"""Early stopping (`--until`): a run ends once every gate of its suite is decided.
 
 Samples, or whole clusters, are then evaluated in a random order that depends on their names and a seed. Gates decide by
 limits that hold at any time (`merilo.stats.sequential`), so they are checked again and again. Outcomes are processed in
@@ -97,7 +97,7 @@ class EarlyStop:
         for kind, asked_of in asked_kinds:
             for name, asked in asked_of.items():
                 try:
-                    text = resolve_metric(name, metrics, where="this run (--until-decided)")
+                    text = resolve_metric(name, metrics, where="this run (--until)")
                 except UsageError:
                     if lenient:
                         continue
@@ -105,7 +105,7 @@ class EarlyStop:
                 if not all(map(isfinite, span := _span(metrics[text]))):
                     raise UsageError(
                         f"{text} has an infinite range, so it cannot be decided early. Remove it from the suite of "
-                        "--until-decided and check it with merilo gate after the run."
+                        "--until and check it with merilo gate after the run."
                     )
                 if kind == "minimum":
                     check_asked(text, asked, span)

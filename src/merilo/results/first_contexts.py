@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from math import isclose
 from typing import TYPE_CHECKING, Any, Final
@@ -47,8 +48,7 @@ def scores_at_depths(
     found: dict[str, dict[str, list[Score | Undefined]]] = {text: {} for text in known}
     if not (known and depths):
         return found
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         for record in run.records_of(depths):
             text, sample_id = record["metric"], record["sample"]
             if text not in found or record["outcome"] != "score":
@@ -61,8 +61,6 @@ def scores_at_depths(
                 del found[text]
             else:
                 found[text][sample_id] = outcomes
-    finally:
-        store.close()
     return found
 
 

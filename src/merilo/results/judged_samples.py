@@ -6,8 +6,6 @@ place of the judge's verdicts (design/labels-and-correction.md).
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -19,8 +17,7 @@ from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import DecisionVerdict, Verdict, probability_of
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
-from merilo.runs.outcome_lines import outcome_lines
-from merilo.runs.run import OUTCOMES, Run, open_store, record_in
+from merilo.runs.run import Run, open_store
 from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ _PREPARING: Final = frozenset(name for name, kind in KINDS.items() if kind.prepa
 """Kinds of questions that only prepare what is judged, such as the extraction of statements."""
 _PROBES: Final = 6
 """Number of label combinations that are tried to see how a metric depends on labels."""
-_START: Final = re.compile(rb'\{"sample":("[^"\\]*(?:\\.[^"\\]*)*"),"metric":("[^"\\]*(?:\\.[^"\\]*)*"),')
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +142,17 @@ class JudgedSample:
         Requires `adds_up`. Items are weighted by how much they can change the value. With labels for all items, the
         result is exact.
         """
+        return self._estimated(said)
+
+    def by_judge_from_some(self, marks: Collection[str]) -> float:
+        """Return the value estimated from the judge's own verdicts on these items, as `from_some` does from labels.
+
+        Requires `adds_up`.
+        """
+        own = {item.mark: (None if self._averages(item) else item.judge,) for item in self.items if item.mark in marks}
+        return self._estimated(own)
+
+    def _estimated(self, said: Mapping[str, Sequence[str | None]]) -> float:
         total = part = found = 0.0
         for item in self.items:
             reach = self._reach(item)
@@ -153,20 +160,6 @@ class JudgedSample:
             if labels := said.get(item.mark):
                 part += reach
                 found += sum(self._worth(item, label) or 0.0 for label in labels) / len(labels)
-        return self._base() + (found * total / part if part else 0.0)
-
-    def by_judge_from_some(self, marks: Collection[str]) -> float:
-        """Return the value estimated from the judge's own verdicts on these items, as `from_some` does from labels.
-
-        Requires `adds_up`.
-        """
-        total = part = found = 0.0
-        for item in self.items:
-            reach = self._reach(item)
-            total += reach
-            if item.mark in marks:
-                part += reach
-                found += self._worth(item, None if self._averages(item) else item.judge) or 0.0
         return self._base() + (found * total / part if part else 0.0)
 
     def _averages(self, item: Item) -> bool:
@@ -238,7 +231,9 @@ class JudgedRun:
         """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError."""
         built = {text: _metric(text) for text in metrics}
         found: dict[tuple[str, str], JudgedSample] = {}
-        for record in scored_records(self._run, frozenset(metrics), frozenset(ids)):
+        for record in self._run.records_of(frozenset(ids), frozenset(metrics)):
+            if record["outcome"] != "score":
+                continue
             text = record["metric"]
             found[record["sample"], text] = self._judged(record, text, built[text])
         return found
@@ -275,30 +270,9 @@ class JudgedRun:
         )
 
 
-def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> Iterator[OutcomeRecord]:
-    """Yield the records of scores by these metrics of these samples, in the run's order; others are not decoded."""
-    path = run.file(OUTCOMES)
-    try:
-        for line in outcome_lines(path):
-            start = _START.match(line)
-            if start is not None and not (_in(start[1], ids) and _in(start[2], metrics)):
-                continue
-            record = record_in(line)
-            if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
-                yield record
-    except FileNotFoundError:
-        raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
-
-
 def mark_of(question: Question[Any]) -> str:
     """Return 32 hexadecimal digits that identify a question's text, independent of who is asked."""
     return question.content.hex()
-
-
-def _in(quoted: bytes, names: frozenset[str]) -> bool:
-    return (json.loads(quoted) if b"\\" in quoted else quoted[1:-1].decode()) in names
 
 
 def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[Item]:

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition
-from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
-from merilo.results.early_stopping import EarlyStop, after_stopping, check_own_clusters
-from merilo.results.shares import column_shares
+from merilo.results.early_stopping import EarlyStop, after_stopping, check_own_clusters, stop_of
+from merilo.results.scores import read_scores
+from merilo.results.summary import column_shares, combined, composite_seed, with_composite, with_estimate
+from merilo.runs.run import ByMetric
 from merilo.stats.compare import Policy
+from merilo.stats.intervals import LEVEL
 from merilo.stats.means import mean_interval
 from merilo.stats.sums import coded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from merilo.results.scores import RunScores
     from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stats.intervals import Interval
 
@@ -105,3 +109,26 @@ def _combined(text: str) -> Callable[[Sequence[float]], float | None]:
     if composite is None or not is_composite(composite):
         raise UsageError(f"{text} is not a composite in this version; use the version of merilo that made the run.")
     return partial(combined, composite)
+
+
+def summarise(
+    run: Run | str | Path, *, cluster: str | None = None, level: float = LEVEL, undefined: Policy | str = Policy.DROP
+) -> ByMetric[Aggregate]:
+    """Return the aggregates of a run computed from its outcomes; by default equal to `Run.metrics`, up to rounding.
+
+    `cluster`: as in `read_scores`. `undefined`: leave undefined samples out, or count them as the worst value.
+    Raises UsageError for a level outside (0, 1), and for "worst" if a metric's range has no worst value.
+    """
+    if not 0 < level < 1:
+        raise UsageError(f"The confidence level must be between 0 and 1, got {level}; write 0.95 for 95 %.")
+    if undefined not in set(Policy):
+        raise UsageError(f"undefined must be drop (left out) or worst (counted as worst), got {undefined!r}.")
+    scores = read_scores(run, cluster=cluster, with_counts=True)
+    recomputed = Recomputed(scores, level, Policy(undefined))
+    found = {
+        text: recomputed.composite(stored) if stored.parts else recomputed.metric(stored)
+        for text, stored in scores.run.metrics.items()
+    }
+    if (stop := stop_of(scores.run.manifest)) is not None:
+        found = {text: recomputed.after_stopping(each, stop) for text, each in found.items()}
+    return ByMetric(found)

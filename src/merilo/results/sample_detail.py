@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.data.sentences import judged_sentences
-from merilo.judging.kinds.support import SupportVerdict
+from merilo.data.short_answers import stated
+from merilo.errors import RunError
+from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import EvidenceTarget, Score
-from merilo.results.support_source import held_against
+from merilo.runs.run import SampleResult, open_store
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from merilo.data.sample import Context
+    from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Answer
-    from merilo.runs.run import Run, SampleResult
+    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.run import Run
     from merilo.runs.store import StoredQuestion
 
 
@@ -63,13 +67,10 @@ class SampleDetail:
     result: SampleResult
     asked: tuple[StoredQuestion, ...]
 
-    @classmethod
-    def of(cls, run: Run, sample_id: str) -> SampleDetail:
+    @staticmethod
+    def of(run: Run, sample_id: str) -> SampleDetail:
         """Return the case of this sample. Raises RunError if the run has no outcome of it."""
-        result = run.sample(sample_id)
-        trails = (record.get("trail", []) for record in result.records.values())
-        keys = dict.fromkeys(key for trail in trails for key in trail)
-        return cls(result, tuple(run.asked(list(keys))))
+        return cases_of(run, [sample_id])[sample_id]
 
     @cached_property
     def contexts(self) -> tuple[ContextView, ...]:
@@ -214,8 +215,7 @@ def case_record(run: Run, case: SampleDetail) -> dict[str, Any]:  # Any: JSON
 
 
 def _asked_record(asked: StoredQuestion) -> dict[str, Any]:  # Any: JSON
-    question = asked.question
-    answer = asked.answer
+    question, answer = asked.question, asked.answer
     return {
         "key": asked.key.hex(),
         "kind": question.kind,
@@ -224,7 +224,8 @@ def _asked_record(asked: StoredQuestion) -> dict[str, Any]:  # Any: JSON
             for field in fields(question)
             if (value := getattr(question, field.name)) or field.name != "history"
         },
-        **(_failure_record(answer) if isinstance(answer, Failure) else _verdict_record(answer)),
+        "verdict": None if isinstance(answer, Failure) else answer.to_fields(),
+        "failure": answer.to_fields() if isinstance(answer, Failure) else None,
         "cached": asked.cached,
         "judge": asked.judge,
         "rubric": rubric_name(asked),
@@ -233,9 +234,59 @@ def _asked_record(asked: StoredQuestion) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _verdict_record(verdict: Verdict) -> dict[str, Any]:  # Any: JSON
-    return {"verdict": verdict.to_fields(), "failure": None}
+def cases_of(run: Run, samples: Sequence[str]) -> dict[str, SampleDetail]:
+    """Return these samples of the run by id, with their outcomes and questions.
+
+    Raises RunError if the run has no outcome of one of them.
+    """
+    if not samples:
+        return {}
+    records: dict[str, list[OutcomeRecord]] = {}
+    for record in run.records_of(frozenset(samples)):
+        records.setdefault(record["sample"], []).append(record)
+    with closing(open_store(run)) as store:
+        texts = {sample: store.sample(sample) for sample in records}
+    found: dict[str, SampleDetail] = {}
+    for sample in samples:
+        text = texts.get(sample)
+        if text is None:
+            raise RunError(f"{run.path} has no outcome of a sample with the id {sample!r}.")
+        keys = dict.fromkeys(key for record in records[sample] for key in record.get("trail", []))
+        found[sample] = SampleDetail(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))))
+    return found
 
 
-def _failure_record(failure: Failure) -> dict[str, Any]:  # Any: JSON
-    return {"verdict": None, "failure": failure.to_fields()}
+def held_against(statement: str, answer: Answer, asked: Sequence[StoredQuestion], sample: Sample) -> str:
+    """Return the text as a phrase, such as `the contexts and the response` if the answer was the same for both.
+
+    Empty if unknown. `asked`: the questions of the metrics whose evidence the answer is.
+    """
+    questions = (each.question for each in asked if bare(each.answer) == bare(answer))
+    found = [
+        named_texts(question.contexts, sample)
+        for question in questions
+        if isinstance(question, Support) and question.statement == statement
+    ]
+    return " and ".join(dict.fromkeys(filter(None, found)))
+
+
+def bare(answer: Answer) -> Answer:
+    """Return an answer without its evidence; a metric's evidence omits indices that are not contexts."""
+    return replace(answer, evidence=(), sentences=()) if isinstance(answer, SupportVerdict) else answer
+
+
+def named_texts(texts: Collection[str], sample: Sample) -> str:
+    """Return the name of these texts in the sample: `the contexts`, `context 2`, `the reference`; empty for others."""
+    contexts = [each.text for each in sample.retrieved_contexts or ()]
+    if len(texts) == 1 and len(contexts) > 1 and (only := next(iter(texts))) in contexts:
+        return f"context {contexts.index(only) + 1}"
+    if texts and set(texts) <= set(contexts):
+        return "the contexts"
+    for text, name in ((sample.reference, "the reference"), (sample.response, "the response")):
+        if (
+            text is not None
+            and texts
+            and set(texts) <= {text, stated(text, sample.user_input, sample.resolved_language)}
+        ):
+            return name
+    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isfinite
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
 from merilo.runs.clusters import clusters, without_cluster
-from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
+from merilo.runs.outcomes import FAILED, SCORED, outcome_lines, short_outcomes
 from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
 from merilo.runs.scales import recorded_scale
-from merilo.runs.store_errors import truncated_error
+from merilo.runs.store_errors import reading_outcomes, truncated_error
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.runs.outcome_lines import ShortOutcome
+    from merilo.runs.outcomes import ShortOutcome
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
@@ -144,13 +145,8 @@ def _read(
     path: Path, wanted: Sequence[str], *, with_counts: bool, like: Sequence[str]
 ) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return the ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
-    try:
-        outcomes = short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts)
-        return _gather(outcomes, wanted, like)
-    except FileNotFoundError:
-        raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
+    with reading_outcomes(path):
+        return _gather(short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts), wanted, like)
 
 
 def _gather(
@@ -219,11 +215,8 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
 
 def _clusters(run: Run, name: str, ids: Sequence[str]) -> tuple[Hashable, ...]:
     """Return the cluster of each sample. Raises DataError if one has none, RunError if the run is damaged."""
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         found = list(islice(clusters(store, name), len(ids)))
-    finally:
-        store.close()
     if len(found) != len(ids) or any(each.sample != known for each, known in zip(found, ids, strict=True)):
         raise RunError(f"{run.path} is damaged: its outcomes do not match its samples. Run it again.")
     missing = [each.sample for each in found if each.cluster is None]

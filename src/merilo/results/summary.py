@@ -1,6 +1,7 @@
-"""Computes aggregates from outcomes, in one pass over a run.
+"""Computes aggregates from outcomes: for a run while it streams, and for a finished run from its columns.
 
-Only running sums (two per cluster) and the values that a composite combines are held in memory.
+`Tallies` sums outcomes up as they arrive; `recomputed` reads columns. Both build their aggregates with `with_estimate`
+and `with_composite`. Only running sums (two per cluster) and the values that a composite combines are held in memory.
 """
 
 from __future__ import annotations
@@ -8,21 +9,122 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from math import fsum, isfinite
+from typing import TYPE_CHECKING, Final, TypedDict
 
+from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.results.aggregates import combined, composite_seed, with_composite, with_estimate
-from merilo.results.shares import RunningShares
-from merilo.runs.manifest import Aggregate
+from merilo.runs.manifest import Aggregate, Share
+from merilo.stats.bootstrap import percentile_interval
+from merilo.stats.column import bounds
 from merilo.stats.intervals import LEVEL
-from merilo.stats.means import MeanEstimate
+from merilo.stats.means import MeanEstimate, ratio_interval
 from merilo.stats.running import RunningMean, RunningRatio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from merilo.metrics.base import Composite, Metric, Outcome
+    from merilo.stats.intervals import Interval
+
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "contexts": ("relevant", "fully_relevant", "useful", "used", "yes"),
+    "sentences": ("evidence_sentences", "attributed", "extracted"),
+    "context_sentences": ("copied",),
+    "lines": ("attributed",),
+    "statements": ("supported", "contradicted", "not_stated", "noise", "noisy", "attributed", "addressing", "uncited"),
+    "claims": ("supported", "unsupported"),
+    "citations": ("right", "to_nothing"),
+    "nuggets": ("stated", "partly_stated"),
+    "vital": ("vital_stated",),
+    "parts": ("answered",),
+    "entities": ("mentioned", "found", "named"),
+    "relevant": ("found",),
+    "responses": (
+        *("right", "rightly_declined", "declined_wrongly", "beyond_evidence", "wrong", "evidence_missing"),
+        "invented",
+    ),
+}
+"""Name of a count → names of the counts that are parts of it."""
+_NOT_WITH: Final[Mapping[tuple[str, str], str]] = {("contexts", "relevant"): "statements"}
+"""Pairs that do not form a share if this third count is present: there, `relevant` counts statements."""
+_UNIT: Final = (0.0, 1.0)
+
+
+def shares_in(counts: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs (part, whole) among named counts."""
+    return _pairs(tuple(counts))
+
+
+@lru_cache(maxsize=256)
+def _pairs(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (part, whole)
+        for whole, parts in PARTS.items()
+        for part in parts
+        if whole in names and part in names and _NOT_WITH.get((whole, part)) not in names
+    )
+
+
+@dataclass(slots=True)
+class RunningShares:
+    """The shares in the counts of one metric's scores, summed up over samples."""
+
+    ratios: dict[tuple[str, str], RunningRatio] = field(default_factory=dict[tuple[str, str], RunningRatio])
+    none: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Pairs that turned out not to be shares: a count was unknown, or the part was larger than the whole."""
+
+    def add(self, counts: Mapping[str, int | None], cluster: int | None) -> None:
+        """Add the counts of one score; `cluster`: the number of the sample's cluster, if any."""
+        for pair in shares_in(counts):
+            if pair in self.none:
+                continue
+            part, whole = counts[pair[0]], counts[pair[1]]
+            if part is None or whole is None or not 0 <= part <= whole:
+                self.none.add(pair)
+                self.ratios.pop(pair, None)
+                continue
+            if pair not in self.ratios:
+                self.ratios[pair] = RunningRatio(_UNIT)
+            self.ratios[pair].add(part, whole, cluster)
+
+    def shares(self) -> dict[str, Share]:
+        """Return each share with its interval, by `part/whole`; shares of a total of 0 are left out."""
+        found: dict[str, Share] = {}
+        for (part, whole), ratio in self.ratios.items():
+            value = ratio.value
+            if value is not None:
+                found[f"{part}/{whole}"] = _share(value, ratio.estimate().interval)
+        return found
+
+
+def column_shares(
+    counts: Mapping[str, NDArray[np.float64]], clusters: Sequence[Hashable] | None, level: float
+) -> dict[str, Share]:
+    """Return what `RunningShares.shares` returns, from columns of counts with one number per sample."""
+    found: dict[str, Share] = {}
+    for part, whole in shares_in(counts):
+        tops, bottoms = counts[part], counts[whole]
+        if (tops <= bottoms).all() and (tops >= 0).all() and bottoms.any():
+            estimate = ratio_interval(tops, bottoms, _UNIT, clusters=clusters, level=level)
+            if estimate.value is not None:
+                found[f"{part}/{whole}"] = _share(estimate.value, estimate.interval)
+    return found
+
+
+def _share(value: float, interval: Interval) -> Share:
+    """Return a share in the form that an aggregate stores."""
+    return Share(value, ends(interval), interval.note, interval.remark, interval.method)
+
+
+def ends(interval: Interval) -> tuple[float, float] | None:
+    """Return the ends of an interval with nine digits, because the last bits of a bootstrap depend on the machine."""
+    return None if interval.ends is None else (float(f"{interval.ends[0]:.9g}"), float(f"{interval.ends[1]:.9g}"))
+
 
 _SHOWN = 5
 _DISTINCT = 1_000
@@ -225,3 +327,95 @@ def _count(counter: Counter[str], phrase: str) -> None:
 
 def _most_frequent(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN])
+
+
+def with_estimate(
+    aggregate: Aggregate,
+    estimate: MeanEstimate,
+    span: tuple[float, float],
+    *,
+    shares: Mapping[str, Share],
+    level: float = LEVEL,
+) -> Aggregate:
+    """Return a metric's aggregate with this mean and interval, and with the bounds for the outcomes without a score.
+
+    `aggregate`: provides the numbers of undefined and failed outcomes, and all that does not depend on the mean.
+    """
+    scored, failed, undefined = estimate.units, aggregate.failed, aggregate.undefined
+    limits = bounds(estimate.value, span, scored=scored, failed=failed, undefined=undefined)
+    return replace(
+        aggregate,
+        mean=estimate.value,
+        scored=scored,
+        level=level,
+        bounds=limits.failed,
+        bounds_with_undefined=limits.undefined,
+        clusters=estimate.clusters,
+        shares=shares,
+        **_interval_fields(estimate.interval),
+    )
+
+
+def with_composite(
+    aggregate: Aggregate,
+    columns: Sequence[Sequence[float]],
+    combine: Callable[[Sequence[float]], float | None],
+    *,
+    seed: int,
+    clusters: Sequence[int] | None,
+    level: float = LEVEL,
+) -> Aggregate:
+    """Return a composite's aggregate with the value of these columns; unchanged if their means give none.
+
+    `columns`: the scores of each part, one for every sample. `clusters`: the number of each sample's cluster.
+    """
+    samples = len(columns[0])
+    value = combine([fsum(column) / samples for column in columns])
+    if value is None:
+        return aggregate
+    interval = percentile_interval(columns, combine, seed=seed, clusters=clusters, level=level)
+    return replace(
+        aggregate,
+        mean=value,
+        scored=samples,
+        undefined=0,
+        level=level,
+        bounds=(value, value),
+        bounds_with_undefined=(value, value),
+        clusters=None if clusters is None else len(set(clusters)),
+        **_interval_fields(interval),
+    )
+
+
+def composite_seed(fingerprint: str, text: str) -> int:
+    """Return a seed derived from the data and the composite, so that its interval is reproducible."""
+    return int.from_bytes(digest_of(fingerprint.encode(), text.encode())[:8], "little")
+
+
+def combined(composite: Composite, means: Sequence[float]) -> float | None:
+    """Return the composite's value from the means of its parts; None also if it is infinite or divides by zero."""
+    try:
+        value = composite.combine(means)
+    except ArithmeticError:
+        return None
+    return value if value is not None and isfinite(value) else None
+
+
+class _IntervalFields(TypedDict):
+    """The fields of an interval in an aggregate."""
+
+    interval: tuple[float, float] | None
+    note: str
+    remark: str
+    method: str | None
+    seed: int | None
+
+
+def _interval_fields(interval: Interval) -> _IntervalFields:
+    return {
+        "interval": ends(interval),
+        "note": interval.note,
+        "remark": interval.remark,
+        "method": interval.method,
+        "seed": interval.seed,
+    }

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WAIT_S: Final = 5.0
-_FORMAT: Final = 1
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (
@@ -78,12 +77,8 @@ class BatchStore:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # a batch must be on the disk before it is submitted
             self._db.executescript(_TABLES)
-            self._db.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (_FORMAT,))
         except ERRORS as error:
             raise self._error(error) from error
-        if (found := self._number("format")) > _FORMAT:
-            self._db.close()
-            raise RunError(f"{path} has format {found}; this merilo reads formats up to {_FORMAT}. Upgrade merilo.")
 
     def close(self) -> None:
         """Close the file."""

@@ -38,8 +38,6 @@ RUN_FILES: Final = (
 """Files that merilo writes in a run's directory, including those of a killed command; attached labels are not among
 them."""
 _NAMES: Final = frozenset({*RUN_FILES, LABELS, LABELS + PART})
-_MAY_BE_LINKS: Final = frozenset({OUTCOMES, STORE})
-"""Files that may be links for a writer too: it replaces them, and it writes into nothing but a store of a run."""
 MAX_JSON_BYTES: Final = 2**26
 """Maximum bytes of a JSON file: a run of a million samples writes less than 1 MiB."""
 MAX_LINE_BYTES: Final = 2**27
@@ -52,13 +50,13 @@ def check_regular(directory: Path, *, writing: bool = False) -> None:
     """Raise RunError if the name of a run file belongs to a directory, a pipe, a device, a dangling link or a file of
     holes.
 
-    Opening a pipe would wait for ever. `writing`: also refuse links in place of files that are written in place, since
+    Opening a pipe would wait for ever. `writing`: also refuse links, since
     they may lead to any file of the user. Raises OSError if the directory cannot be read.
     """
     with os.scandir(directory) as entries:
         files = sorted((entry for entry in entries if entry.name in _NAMES), key=lambda entry: entry.name)
     for entry in files:
-        linked = writing and entry.is_symlink() and entry.name not in _MAY_BE_LINKS
+        linked = writing and entry.is_symlink()
         fault = "is not a regular file" if linked or not entry.is_file() else ""
         if not fault and _is_sparse(found := entry.stat()):
             fault = f"has {found.st_size:,} bytes, nearly all of them holes"

@@ -13,7 +13,7 @@ from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
-from merilo.runs.unread import Unread
+from merilo.runs.weak import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,8 +62,6 @@ class _Tally:
     skipped: list[str] = field(default_factory=list)
     present: set[str] = field(default_factory=set[str])
     unread_by: UnreadBy | None = None
-    resumed: bool = False
-    """True if an earlier part of the run stored samples."""
     own: ShardTally | None = None
     """The samples of the shard; None if all samples are evaluated."""
     unread: dict[str, Unread] = field(default_factory=dict[str, Unread])
@@ -112,7 +110,7 @@ async def take_in(
     """
     store.expect_samples()
     own = None if shard is None else ShardTally(shard)
-    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), resumed=store.sample_count() > 0, own=own)
+    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), own=own)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -147,8 +145,7 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
             _note(tally, (_taken(item.id, earlier, dataset, number),))
         else:
             own = tally.owns_next
-            stored = store.sample(item.id) if tally.resumed and own else None
-            sample = with_identified_language(item, earlier=stored)
+            sample = with_identified_language(item)
             tally.add(sample, item)
             known[sample.id] = tally.samples
             store.add_new(sample, own=own)
@@ -182,7 +179,7 @@ def _refusal(dataset: Dataset, tally: _Tally) -> str:
     bad = len(tally.skipped)
     count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
     valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
-    advice = f" Evaluate {valid} with --skip-invalid (skip_invalid=True)." if tally.samples else ""
+    advice = f" Evaluate {valid} with --skip-invalid (reading=Reading(skip_invalid=True))." if tally.samples else ""
     return "\n".join([f"{dataset.name}: {count}.{advice}", *_messages(tally, dataset)])
 
 

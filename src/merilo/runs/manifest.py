@@ -1,23 +1,35 @@
-"""What a run records about itself: its manifest, and the aggregate of each metric."""
+"""Types of the files that a run records about itself, `manifest.json` and `summary.json`, and their reading."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from merilo.errors import RunError
 from merilo.judging.json_types import as_list, as_object, plain
+from merilo.runs import shapes
+from merilo.runs.files import read_json_bytes
 from merilo.runs.schema import FORMAT
+from merilo.runs.shapes import Bounds, Checked, Interval, Number, Whole
+from merilo.runs.store_errors import damaged_error, other_format_error, unwritten_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
+
+_CODE: Final = re.compile(r"\.py\s*:\s*[^\W\d]")
+"""A metric such as `file.py:Name`. A run has the plain name of a metric; a text with a file would be run as code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
     """A ratio of two counts summed over the scored samples, such as relevant contexts to all contexts."""
 
-    value: float
-    interval: tuple[float, float] | None
+    value: Number
+    interval: Interval | None
     """Confidence interval over questions (or clusters of them), at the aggregate's level; None if it cannot be
     computed."""
     note: str = ""
@@ -32,40 +44,40 @@ class Aggregate:
     """One metric over the samples of a run."""
 
     metric: str
-    mean: float | None
+    mean: Number | None
     """Mean over the scored samples; None if none was scored."""
-    interval: tuple[float, float] | None
+    interval: Interval | None
     """Confidence interval of the mean over questions (or clusters of them); None if it cannot be computed (see
-    `note`).     It covers the sampling of questions, not judge error."""
-    level: float
+    `note`). It covers the sampling of questions, not judge error."""
+    level: shapes.Amount
     """The interval's confidence level, e.g. 0.95."""
-    bounds: tuple[float | None, float | None] | None
+    bounds: Bounds | None
     """The mean if every failed sample had the worst value of the metric's range, and if every one had the best. None
     for an infinite end."""
-    scored: int
-    undefined: int
-    failed: int
-    counts: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+    scored: Whole
+    undefined: Whole
+    failed: Whole
+    counts: Mapping[str, Whole | None] = field(default_factory=dict[str, int | None])
     """Sums of the scores' counts; None for a count that some verdict cannot provide."""
-    reasons: Mapping[str, int] = field(default_factory=dict[str, int])
+    reasons: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Reasons why samples are undefined or failed → number of samples; the most frequent reasons."""
     note: str = ""
     """The reason why there is no interval; empty if there is one."""
-    flagged: int = 0
+    flagged: Whole = 0
     """Scored samples with a part that could not be parsed."""
-    flags: Mapping[str, int] = field(default_factory=dict[str, int])
+    flags: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Kind of that part → number of samples; the most frequent kinds."""
     parts: tuple[str, ...] = ()
     """The metrics whose means a composite combines (a composite has no value per sample); otherwise empty."""
-    bounds_with_undefined: tuple[float | None, float | None] | None = None
+    bounds_with_undefined: Bounds | None = None
     """Like `bounds`, but including the undefined samples."""
     remark: str = ""
     """A caveat about the interval; often empty."""
     method: str | None = None
     """Method of the interval (design/statistics.md); None if there is none."""
-    seed: int | None = None
+    seed: Whole | None = None
     """Seed of the interval's resamples; None if there are none."""
-    clusters: int | None = None
+    clusters: Whole | None = None
     """Number of clusters of the scored samples; None if samples are not clustered."""
     shares: Mapping[str, Share] = field(default_factory=dict[str, Share])
     """Ratios of contexts, statements and the like by `part/whole`, such as `relevant/contexts`."""
@@ -81,6 +93,17 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """The content of a run's `summary.json`."""
+
+    complete: bool
+    samples: Whole
+    metrics: tuple[Aggregate, ...]
+    """In the order of the metrics, then of the composites."""
+    until_decided: Annotated[Mapping[str, Any] | None, Checked(shapes.UntilDecided | None)] = None  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """Data, metrics and judges of an evaluation; equal input gives equal bytes."""
 
@@ -88,33 +111,35 @@ class Manifest:
     data: str
     fingerprint: str
     """Digest of the evaluated samples, in order."""
-    samples: int
+    samples: Whole
     skipped: tuple[str, ...]
     """One sentence for each skipped record."""
-    metrics: Mapping[str, int]
+    metrics: Mapping[str, Whole]
     """Text of each metric → its version, in the order given, including the parts of composites."""
     left_out: Mapping[str, str]
     """Metrics that could not be computed → why."""
-    judges: Mapping[str, Mapping[str, object]]
+    judges: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, shapes.Judge])]
     """Role → name and fingerprint of the judge."""
     splitter: str
     language: str | None = None
     notes: tuple[str, ...] = ()
-    composites: Mapping[str, int] = field(default_factory=dict[str, int])
+    composites: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Text of each composite → its version, in the order given."""
     rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
     """Kind of question that the metrics may ask → version of its rubrics for language models."""
-    scales: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
+    scales: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, shapes.Scale])] = field(
+        default_factory=dict[str, "Mapping[str, object]"]
+    )
     """Text of each metric → `Scale.record()`; empty for a run without outcomes yet."""
     cluster: str | None = None
     """Field or metadata key whose equal values put samples in one cluster; None if samples are not clustered."""
     origin: str | None = None
     """Source of the scores if merilo did not compute them; otherwise None."""
-    until: Mapping[str, object] | None = None
+    until: Annotated[Mapping[str, object] | None, Checked(shapes.Until | None)] = None
     """The gates and the seed of a run that could stop early, with the baseline's outcomes. Its samples, and so its
     outcomes, are in the random order of that seed. None: all samples were taken, in the order of the data."""
-    format: int = FORMAT
-    draws: Mapping[str, int] = field(default_factory=dict[str, int])
+    format: Whole = FORMAT
+    draws: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Text of each metric that asks its judge several times → number of draws; empty if all ask once."""
     source: str = ""
     """The package and release that computed imported scores, as the user stated it at the import; otherwise empty."""
@@ -123,7 +148,7 @@ class Manifest:
     wordings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of each metric whose requests an installed package worded → that package and its release; empty if merilo
     worded all."""
-    shard: Mapping[str, object] | None = None
+    shard: Annotated[Mapping[str, object] | None, Checked(shapes.Shard | None)] = None
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
@@ -153,8 +178,7 @@ class Manifest:
             "wordings",
             "shard",
         )
-        # Older runs do not record rubrics, and only language models read them.
-        if self.rubrics and other.rubrics and _has_language_model(self.judges):
+        if _has_language_model(self.judges):  # other judges read no rubric
             names = (*names, "rubrics")
         mine, theirs = ({**asdict(each), "judges": _without_notes(each.judges)} for each in (self, other))
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
@@ -176,3 +200,43 @@ def _has_language_model(judges: object) -> bool:
     if found is not None:
         return found.get("judge") == "llm" or any(map(_has_language_model, found.values()))
     return any(map(_has_language_model, as_list(judges) or ()))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest in a file, without checking the seal. Raises RunError."""
+    check_format(path)
+    found: Manifest = _read(path, Manifest)
+    if code := next(filter(_CODE.search, [*found.metrics, *found.composites, *found.definitions.values()]), None):
+        raise RunError(f"{path} is damaged (the metric {code!r} names a file of code). Start a new run.")
+    return found
+
+
+def read_summary(path: Path) -> Summary:
+    """Return the summary in a file, without checking the seal. Raises RunError."""
+    found: Summary = _read(path, Summary)
+    return found
+
+
+def read_usage(path: Path) -> dict[str, Any]:  # Any: numbers and nulls
+    """Return the content of `usage.json`, with its seal. Raises RunError."""
+    return dict(_read(path, _Usage))
+
+
+def check_format(path: Path) -> None:
+    """Raise RunError for a manifest of another format, whose seal may have another format too."""
+    with suppress(OSError, ValueError, RecursionError, AttributeError):
+        found: Any = json.loads(read_json_bytes(path)).get("format")  # Any: JSON of unknown shape
+        if found != FORMAT:
+            raise other_format_error(path.parent, found)
+
+
+_Usage = Annotated[Mapping[str, Any], Checked(shapes.Usage)]  # Any: numbers and nulls
+
+
+def _read(path: Path, kind: Any) -> Any:  # Any: one of the types above
+    try:
+        return shapes.parsed(kind, read_json_bytes(path))
+    except FileNotFoundError:
+        raise unwritten_error(path) from None
+    except (OSError, ValueError) as error:
+        raise damaged_error(path, error) from error

@@ -1,19 +1,29 @@
-"""Outcomes as JSON records and back: one line of a run's `outcomes.jsonl` per sample and metric."""
+"""Outcomes as JSON records and back: one line of a run's `outcomes.jsonl` per sample and metric.
+
+Every reader takes its lines from `outcome_lines`, a few at a time, so no reader holds all outcomes of a run.
+`short_outcomes` reads only what aggregates need of a line, without decoding its evidence.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from json.encoder import encode_basestring
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
 
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS, kind_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
+from merilo.runs import shapes
+from merilo.runs.files import MAX_LINE_BYTES, bounded_lines, check_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
 
 class EvidenceRecord(TypedDict):
@@ -58,30 +68,10 @@ class Result:
 
     def record(self) -> OutcomeRecord:
         """Return this result as a JSON-able record."""
-        record: OutcomeRecord = {"sample": self.sample, "metric": self.metric, "outcome": "score"}
-        match self.outcome:
-            case Score():
-                record["value"] = self.outcome.value
-                if self.outcome.counts:
-                    record["counts"] = dict(self.outcome.counts)
-                record["evidence"] = [self._evidence(piece) for piece in self.outcome.evidence]
-                if self.outcome.flags:
-                    record["flags"] = list(self.outcome.flags)
-                if self.outcome.averaged:
-                    record["averaged"] = True
-                if self.outcome.draws:
-                    record["draws"] = list(self.outcome.draws)
-            case Undefined():
-                record["outcome"] = "undefined"
-                record["reason"] = self.outcome.reason
-            case Failed():
-                record["outcome"] = "failed"
-                record["error"] = self.outcome.error.to_fields()
-        record["trail"] = [key.hex() for key in self.trail]
-        return record
+        return cast("OutcomeRecord", json.loads(self.line()))  # what `line` wrote
 
     def line(self) -> str:
-        """Return `record()` as one line of compact JSON. A verdict's JSON is copied as it is in the run's store."""
+        """Return this result as one line of compact JSON. A verdict's JSON is copied as it is in the run's store."""
         outcome = self.outcome
         start = f'{{"sample":{_quoted(self.sample)},"metric":{_quoted(self.metric)},"outcome":'
         trail = f',"trail":{_keys_text(self.trail)}}}\n'
@@ -107,21 +97,6 @@ class Result:
             f'{{"about":"{piece.about.value}","index":{piece.index},"kind":"{kind_of(piece.verdict)}",'
             f'"verdict":{piece.verdict.to_json()},"question":{asked}{text}{value}}}'
         )
-
-    def _evidence(self, piece: Evidence) -> EvidenceRecord:
-        key = (self.keys or {}).get(id(piece.verdict))
-        record: EvidenceRecord = {
-            "about": piece.about.value,
-            "index": piece.index,
-            "kind": kind_of(piece.verdict),
-            "verdict": piece.verdict.to_fields(),
-            "question": key.hex() if key else None,
-        }
-        if piece.text:
-            record["text"] = piece.text
-        if piece.value is not None:
-            record["value"] = piece.value
-        return record
 
 
 def _number(value: float) -> str:
@@ -152,3 +127,122 @@ def _evidence_from(record: EvidenceRecord) -> Evidence:
     verdict = KINDS[record["kind"]].verdict.from_fields(record["verdict"])
     text, value = record.get("text", ""), record.get("value")
     return Evidence(EvidenceTarget(record["about"]), record["index"], verdict, text, value)
+
+
+SCORED, UNDEFINED, FAILED = 0, 1, 2
+_STATES: Final = {"score": SCORED, "undefined": UNDEFINED, "failed": FAILED}
+_BLOCK: Final = 64 * 1024
+"""Bytes that are read from a file of lines at once."""
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_NUMBERS = rb"\{(?:" + _TEXT + rb":(?:-?[0-9]+|null),?)+\}"
+_START: Final = re.compile(rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb"),")
+_LINE: Final = re.compile(
+    rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb'),"outcome":"(?:score","value":(-?[0-9][^,]*)'
+    rb'(?:,"counts":(' + _NUMBERS + rb'))?,"evidence":|(undefined)"|failed")'
+)
+"""The beginning of a line as merilo writes it; whatever else is JSON is read as such."""
+
+
+class ShortOutcome(NamedTuple):
+    """The parts of a line that aggregates use."""
+
+    sample: str
+    metric: str | None
+    """None for a metric that is not wanted; the rest is then not read."""
+    state: int
+    """SCORED, UNDEFINED or FAILED."""
+    value: float
+    counts: Mapping[str, int | None] | None
+
+
+def outcome_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
+    """Yield the line of every outcome with its end. Raises OSError, and ValueError for a line that is too long.
+
+    `reopen`: do not keep the file open, for a reader of more files than a process may open. It must make sure that no
+    file was replaced meanwhile.
+    """
+    if reopen:
+        yield from _lines_of_blocks(path)
+    else:
+        with path.open("rb") as file:
+            yield from bounded_lines(file)
+
+
+def _lines_of_blocks(path: Path) -> Iterator[bytes]:
+    start, rest = 0, b""
+    while True:
+        with path.open("rb") as file:
+            file.seek(start)
+            block = file.read(_BLOCK)
+        if not block:
+            break
+        start += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        if len(rest) > MAX_LINE_BYTES:
+            raise ValueError(f"a line has more than {MAX_LINE_BYTES:,} bytes")
+        for line in lines:
+            check_values(line)
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def short_outcomes(
+    lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bool = False
+) -> Iterator[ShortOutcome]:
+    """Yield the outcome in each line. Raises ValueError for a line that is not an outcome."""
+    metrics: dict[bytes, str | None] = {}
+    raw, sample = b"", ""
+    for line in lines:
+        found = _LINE.match(line)
+        if found is None or not line.endswith(b"}\n"):
+            record = record_in(line)  # laid out in another way
+            raw, sample, name = b"", record["sample"], record["metric"]
+            state, amount = _STATES[record["outcome"]], record.get("value", 0.0)
+            yield ShortOutcome(sample, name if name in wanted else None, state, amount, record.get("counts"))
+            continue
+        if found[1] != raw:
+            raw = found[1]
+            sample = _text(raw)
+        if found[2] not in metrics:
+            name = _text(found[2])
+            metrics[found[2]] = name if name in wanted else None
+        metric, value, counts = metrics[found[2]], found[3], None
+        if metric is not None and with_counts and found[4]:
+            counts = _counts(found[4])
+        if value is not None:
+            yield ShortOutcome(sample, metric, SCORED, float(value), counts)
+        else:
+            yield ShortOutcome(sample, metric, UNDEFINED if found[5] else FAILED, 0.0, None)
+
+
+def may_be_of(line: bytes, samples: Collection[str], metrics: Collection[str] | None) -> bool:
+    """Return False if the beginning of a line shows that it is of another sample or metric; None: of any metric."""
+    found = _START.match(line)
+    if found is None:
+        return True
+    return _text(found[1]) in samples and (metrics is None or _text(found[2]) in metrics)
+
+
+def record_in(line: bytes) -> OutcomeRecord:
+    """Return the outcome in one line of the file. Raises ValueError for a line that is not an outcome."""
+    record: Any = json.loads(line)  # Any: JSON of unknown shape
+    try:
+        shapes.check(shapes.Outcome, record)
+    except ValueError as error:
+        raise ValueError(f"in an outcome, {error}") from error
+    if record["outcome"] == "score" and "value" not in record:
+        raise ValueError("a score has no value")
+    return cast("OutcomeRecord", record)
+
+
+@lru_cache(maxsize=4_096)
+def _counts(text: bytes) -> dict[str, int | None]:
+    """Parse counts; cached, because many samples have the same counts."""
+    found: dict[str, int | None] = json.loads(text)
+    return found
+
+
+def _text(quoted: bytes) -> str:
+    """Return the text of a JSON string."""
+    return str(json.loads(quoted)) if b"\\" in quoted else quoted[1:-1].decode()

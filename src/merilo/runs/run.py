@@ -19,9 +19,7 @@ files together with the code that reads them.
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
@@ -30,8 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
 from merilo.renderers import Drawing, render
-from merilo.runs import shapes
-from merilo.runs.fetched import local_run
+from merilo.runs.directory import local_run
 from merilo.runs.files import (
     LABELS,
     MANIFEST,
@@ -41,19 +38,24 @@ from merilo.runs.files import (
     SUMMARY,
     USAGE,
     check_regular,
-    read_json_bytes,
 )
-from merilo.runs.manifest import Aggregate, Manifest, Share
-from merilo.runs.metric_names import resolve_metric
-from merilo.runs.outcome_lines import FAILED, SCORED, outcome_lines, short_outcomes
-from merilo.runs.outcomes import OutcomeRecord, outcome_from
+from merilo.runs.manifest import Aggregate, Manifest, Summary, check_format, read_manifest, read_summary, read_usage
+from merilo.runs.metric_names import metric_to_inspect, resolve_metric, worst_scores
+from merilo.runs.outcomes import (
+    FAILED,
+    SCORED,
+    OutcomeRecord,
+    may_be_of,
+    outcome_from,
+    outcome_lines,
+    record_in,
+    short_outcomes,
+)
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
-from merilo.runs.schema import FORMAT
-from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
+from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store, StoredQuestion
-from merilo.runs.store_errors import missing_text_error, other_format_error
-from merilo.runs.worst import metric_to_inspect, worst_scores
+from merilo.runs.store_errors import damaged_error, missing_text_error, reading_outcomes
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -83,14 +85,13 @@ __all__ = [
     "metric_in",
     "open_store",
     "opened",
+    "publish_new",
     "read_manifest",
     "unchecked_run",
     "write_json",
 ]
 
 _SLACK: Final = 1e-9
-_CODE: Final = re.compile(r"\.py\s*:\s*[^\W\d]")
-"""A metric such as `file.py:Name`. A run has the plain name of a metric; a text with a file would be run as code."""
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -224,56 +225,41 @@ class Run:
 
         A name alone works if only one metric has it.
         """
-        rows: list[dict[str, Any]] = self._summary("metrics")  # Any: the fields of Aggregate
-        found = ByMetric({row["metric"]: self._aggregate(row) for row in rows})
+        rows, path = self._summary.metrics, self.path / SUMMARY
+        found = ByMetric({row.metric: row for row in rows})
         if len(found) != len(rows):
-            raise _damaged(self.path / SUMMARY, "a metric appears twice")
+            raise damaged_error(path, "a metric appears twice")
         if other := sorted(found.keys() ^ {*self.manifest.metrics, *self.manifest.composites}):
-            raise _damaged(self.path / SUMMARY, f"{other[0]} is not in both the summary and the manifest")
+            raise damaged_error(path, f"{other[0]} is not in both the summary and the manifest")
+        for row in rows:
+            low, high = (NO_SCALE if row.parts else recorded_scale(self.manifest, row.metric)).span
+            if row.mean is not None and not low - _SLACK <= row.mean <= high + _SLACK:
+                raise damaged_error(path, f"the mean of {row.metric} is {row.mean:g}, outside its range")
         return found
 
     @property
     def complete(self) -> bool:
         """False if the run was interrupted before its last sample and, with minimums, before they were decided."""
-        return bool(self._summary("complete"))
+        return self._summary.complete
 
     @cached_property
-    def _summarised(self) -> dict[str, Any]:  # Any: JSON
-        found = _read_json(self.file(SUMMARY))
-        if bad := shapes.invalid_summary(found):
-            raise _damaged(self.path / SUMMARY, f"{bad} is missing or has a wrong value")
-        return found
-
-    def _aggregate(self, row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
-        """Return a row of the summary. Raises RunError for a mean outside the metric's range."""
-        try:
-            found = _aggregate(row)
-        except (KeyError, TypeError, ValueError) as error:
-            raise _damaged(self.path / SUMMARY, f"a row of its metrics cannot be read ({error})") from error
-        scale = NO_SCALE if found.parts else recorded_scale(self.manifest, found.metric)
-        low, high = scale.span
-        if found.mean is not None and not low - _SLACK <= found.mean <= high + _SLACK:
-            raise _damaged(self.path / SUMMARY, f"the mean of {found.metric} is {found.mean:g}, outside its range")
-        return found
+    def _summary(self) -> Summary:
+        return read_summary(self.file(SUMMARY))
 
     @property
     def until_decided(self) -> Mapping[str, Any] | None:  # Any: JSON
         """For a run that could stop early: its gates, and the samples taken and saved. None for any other run."""
-        found: Mapping[str, Any] | None = self._summarised.get("until_decided")
-        return found
+        return self._summary.until_decided
 
     @property
     def done(self) -> int:
         """Number of samples with outcomes."""
-        return int(self._summary("samples"))
+        return self._summary.samples
 
     @property
     def usage(self) -> Mapping[str, Any]:  # Any: numbers and nulls
         """Requests, cached answers, tokens, cost and seconds."""
-        found = _read_json(self.file(USAGE))
-        if bad := shapes.invalid_usage(found):
-            raise _damaged(self.path / USAGE, f"{bad} has a wrong value")
-        return {name: value for name, value in found.items() if name != "seal"}
+        return {name: value for name, value in read_usage(self.file(USAGE)).items() if name != "seal"}
 
     @property
     def labels(self) -> Path | None:
@@ -304,43 +290,32 @@ class Run:
         if wanted is None:
             return []
         found = worst_scores(self.manifest, self.brief_records([wanted]), wanted, count)
-        return [self.sample(sample) for sample, _ in found.samples]
+        samples = {each.sample.id: each for each in self.read_samples([sample for sample, _ in found.samples])}
+        return [samples[sample] for sample, _ in found.samples]
 
     def read_samples(self, wanted: Collection[str] | None = None) -> Iterator[SampleResult]:
         """Yield every sample with outcomes, in dataset order; `samples` is the public way to them.
 
         `wanted`: the ids of the samples to yield; the outcomes of others are not decoded. None: all.
         """
-        store = open_store(self)
-        try:
+        with closing(open_store(self)) as store:
             for sample_id, records in _grouped(self.records() if wanted is None else self.records_of(wanted)):
                 sample = store.sample(sample_id)
                 if sample is None:
                     raise missing_text_error(self.path, sample_id)
                 yield SampleResult.of(sample, records)
-        finally:
-            store.close()
 
     def sample(self, sample_id: str) -> SampleResult:
         """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
-        records = list(islice(self.records_of([sample_id]), len(self.manifest.metrics)))
-        if records:
-            store = open_store(self)
-            try:
-                sample = store.sample(sample_id)
-            finally:
-                store.close()
-            if sample is not None:
-                return SampleResult.of(sample, records)
-        raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
+        found = next(self.read_samples([sample_id]), None)
+        if found is None:
+            raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
+        return found
 
     def asked(self, keys: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
-        store = open_store(self)
-        try:
+        with closing(open_store(self)) as store:
             return [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
-        finally:
-            store.close()
 
     def __str__(self) -> str:
         """Return the table of means and the worst samples, 80 columns wide."""
@@ -371,25 +346,21 @@ class Run:
     def records(self) -> Iterator[OutcomeRecord]:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
         path = self.file(OUTCOMES)
-        try:
+        with reading_outcomes(path):
             yield from map(record_in, outcome_lines(path))
-        except FileNotFoundError:
-            raise RunError(_unwritten(path)) from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise RunError(f"{path} is damaged ({error}). {_RERUN}") from error
 
-    def records_of(self, samples: Collection[str]) -> Iterator[OutcomeRecord]:
-        """Yield the outcomes of these samples as `records` does; the lines of other samples are not parsed."""
+    def records_of(self, samples: Collection[str], metrics: Collection[str] | None = None) -> Iterator[OutcomeRecord]:
+        """Yield the outcomes of these samples as `records` does; the lines of others are not parsed.
+
+        `metrics`: full texts; None: all.
+        """
         path = self.file(OUTCOMES)
-        try:
+        with reading_outcomes(path):
             for line in outcome_lines(path):
-                found = _sample_of(line)
-                if (found is None or found in samples) and (record := record_in(line))["sample"] in samples:
-                    yield record
-        except FileNotFoundError:
-            raise RunError(_unwritten(path)) from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise RunError(f"{path} is damaged ({error}). {_RERUN}") from error
+                if may_be_of(line, samples, metrics):
+                    record = record_in(line)
+                    if record["sample"] in samples and (metrics is None or record["metric"] in metrics):
+                        yield record
 
     def brief_records(
         self, metrics: Collection[str], *, whole: Collection[str] = frozenset()
@@ -406,7 +377,7 @@ class Run:
             for line in outcome_lines(path):  # noqa: UP028  the line is read below
                 yield line
 
-        try:
+        with reading_outcomes(path):
             for sample, metric, state, value, _ in short_outcomes(noted(), frozenset(metrics)):
                 if metric in whole:
                     yield record_in(line)
@@ -414,13 +385,6 @@ class Run:
                     yield {"sample": sample, "metric": metric, "outcome": "score", "value": value}
                 elif metric is not None:
                     yield {"sample": sample, "metric": metric, "outcome": "failed" if state == FAILED else "undefined"}
-        except FileNotFoundError:
-            raise RunError(_unwritten(path)) from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise RunError(f"{path} is damaged ({error}). {_RERUN}") from error
-
-    def _summary(self, name: str) -> Any:  # Any: JSON
-        return self._summarised[name]
 
 
 def open_store(run: Run) -> Store:
@@ -445,24 +409,6 @@ def metric_in(run: Run, name: str) -> str:
     return resolve_metric(name, run.manifest.metrics, composites=run.manifest.composites, where=run.path)
 
 
-def _sample_of(line: bytes) -> str | None:
-    """Return the sample id at the start of an outcome's line; None if it must be parsed to find it."""
-    start, _, rest = line.partition(b'"')[2].partition(b'":"')
-    sample, quote, _ = rest.partition(b'","')
-    plain = start == b"sample" and quote and b"\\" not in sample
-    return sample.decode("utf-8", "replace") if plain else None
-
-
-def record_in(line: bytes) -> OutcomeRecord:
-    """Return the outcome in one line of the file. Raises ValueError for a line that is not an outcome."""
-    record: Any = json.loads(line)  # Any: JSON of unknown shape
-    if bad := shapes.invalid_outcome(record):
-        raise ValueError(f"{bad} of an outcome is missing or has a wrong value")
-    if record["outcome"] == "score" and "value" not in record:
-        raise ValueError("a score has no value")
-    return cast("OutcomeRecord", record)
-
-
 def _grouped(records: Iterable[OutcomeRecord]) -> Iterator[tuple[str, list[OutcomeRecord]]]:
     """Yield each sample's id with its outcomes."""
     for sample, group in groupby(records, key=itemgetter("sample")):
@@ -479,36 +425,7 @@ def _check_files(path: Path) -> None:
         raise RunError(f"{path} cannot be opened ({error}). Name a run directory.") from error
     if not found:
         raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
-    _check_format(path / MANIFEST)
-
-
-def _check_format(path: Path) -> None:
-    """Raise RunError for a manifest of another format, whose seal may have another format too."""
-    with suppress(OSError, ValueError, RecursionError, AttributeError):
-        found: Any = json.loads(read_json_bytes(path)).get("format")  # Any: JSON of unknown shape
-        if isinstance(found, int) and found != FORMAT:
-            raise other_format_error(path.parent, found)
-
-
-def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, without checking the seal. Raises RunError."""
-    _check_format(path)
-    fields = _read_json(path)
-    if bad := shapes.invalid_manifest(fields):
-        fault = f"has a wrong value in {bad}" if _there(fields, bad) else f"has no field {bad!r}"
-        raise RunError(f"{path} is damaged (it {fault}). Start a new run.")
-    named = [*fields["metrics"], *fields.get("composites", ()), *fields.get("definitions", {}).values()]
-    if code := next(filter(_CODE.search, named), None):
-        raise RunError(f"{path} is damaged (the metric {code!r} names a file of code). Start a new run.")
-    fields.update(skipped=tuple(fields["skipped"]), notes=tuple(fields["notes"]))
-    try:
-        return Manifest(**fields)
-    except TypeError as error:
-        raise RunError(f"{path} is damaged ({error}). Start a new run.") from error
-
-
-def _there(fields: Mapping[str, object], bad: str) -> bool:
-    return any(bad == name or bad.startswith((f"{name}.", f"{name}[")) for name in fields)
+    check_format(path / MANIFEST)
 
 
 def json_text(value: object) -> str:
@@ -516,47 +433,15 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
+def publish_new(
+    path: Path, manifest: Manifest, summary: Mapping[str, object], usage: Mapping[str, object], store: Store
+) -> None:
+    """Publish a new run, whose outcomes are in their part file, with the copy of its manifest in the store."""
+    texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
+    store.put_copy(MANIFEST, texts[MANIFEST])
+    publish(path, texts, streamed=True, usage=usage, store=store)
+
+
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file so that a reader sees the old or the new one, never a part of one."""
     write_file(path, json_text(value))
-
-
-def _unwritten(path: Path) -> str:
-    return (
-        f"{path} does not exist: the run was stopped before writing it. "
-        f"Repeat its command with --out {shlex.quote(str(path.parent))} to resume."
-    )
-
-
-_RERUN: Final = "Repeat the command that wrote the run, with the same directory."
-
-
-def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
-    try:
-        value: Any = json.loads(read_json_bytes(path))
-    except FileNotFoundError:
-        raise RunError(_unwritten(path)) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} cannot be read ({error}). {_RERUN}") from error
-    if not isinstance(value, dict):
-        raise _damaged(path, "it is not a JSON object")
-    return cast("dict[str, Any]", value)
-
-
-def _damaged(path: Path, why: str) -> RunError:
-    return RunError(f"{path} is damaged: {why}. {_RERUN}")
-
-
-def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
-    """Return the aggregate in a row of JSON."""
-    shares: dict[str, Share] = {}
-    for name, share in row.get("shares", {}).items():
-        fields: dict[str, Any] = {**share, "interval": _pair(share["interval"])}
-        shares[name] = Share(**fields)
-    own: dict[str, Any] = {name: _pair(row.get(name)) for name in ("interval", "bounds", "bounds_with_undefined")}
-    own.update(shares=shares, parts=tuple(row.get("parts", ())))
-    return Aggregate(**{**row, **own})
-
-
-def _pair(value: list[T] | None) -> tuple[T, T] | None:
-    return None if value is None else (value[0], value[1])

@@ -4,13 +4,12 @@
 
     seal.json      the digests of manifest.json, outcomes.jsonl, summary.json and, if attached, labels.jsonl
     store.sqlite   the digest of the first three together (table `meta`), so a store of another run does not fit, and
-                   which rows it must have (runs/content.py)
+                   which rows it must have (runs/schema.py)
     usage.json     its own digest, over its content and the same three (usage differs between equal runs)
 
 `publish` writes all of them as one step: everything is prepared in part files, and the rename of `seal.json` decides.
 From then on a reader takes a part file whose digest is in the seal, so it never sees files of two different writes.
-`inspect_seal` finds the files that differ from the seal. A run without results has none. A recomputed run that is not
-kept uses the store of its source: its seal names that store. See design/run-on-disk.md.
+`inspect_seal` finds the files that differ from the seal. A run without results has none. See design/run-on-disk.md.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import RunError
 from merilo.judging.json_types import compact
-from merilo.runs.content import StoreState, state_of
 from merilo.runs.files import (
     LABELS,
     MANIFEST,
@@ -39,7 +37,7 @@ from merilo.runs.files import (
     read_json_bytes,
 )
 from merilo.runs.publish import flush, part_of, sync_directory, write_file
-from merilo.runs.schema import FORMAT
+from merilo.runs.schema import FORMAT, StoreState, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,15 +58,10 @@ _PAUSE_S: Final = 0.02
 class Seal:
     """Digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached.
 
-    STORE is included if the store is that of another run; a run's own store names the results instead.
+    The store names the results instead.
     """
 
     digests: Mapping[str, str]
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The names of the files that are compared with the seal, without the usage."""
-        return tuple(name for name in self.digests if name != STORE)
 
     @property
     def results(self) -> str:
@@ -104,15 +97,11 @@ def publish(
     streamed: bool = False,
     usage: Mapping[str, object] | None = None,
     store: Store | None = None,
-    linked: bool = False,
-    same: bool = False,
 ) -> None:
     """Replace files of a run, its usage and its seal in one step.
 
     `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
-    `store`: an open store, which records the results it belongs to; None if it did so before, or if it is another
-    run's. `linked`: the store is a link to that of another run, which the seal then names. `same`: refuse to replace
-    earlier results by different ones, since a repeated command must give equal results.
+    `store`: an open store, which records the results it belongs to; None if it did so before.
 
     The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
     """
@@ -125,15 +114,8 @@ def publish(
         with part_of(directory / OUTCOMES).open("rb+") as out:
             flush(out)
     digests = {name: _digest_now(directory, name, staged) for name in RESULTS}
-    others = {
-        LABELS: _labels_digest(directory, earlier, staged),
-        STORE: state_of(directory / STORE).identity if linked else None,
-    }
-    seal = Seal({**digests, **{name: digest for name, digest in others.items() if digest is not None}})
-    if same and earlier is not None and earlier.results != seal.results:
-        for name in staged:
-            part_of(directory / name).unlink(missing_ok=True)
-        raise RunError(f"{directory} already holds a run with other results. Choose a new directory (--out).")
+    labels = _labels_digest(directory, earlier, staged)
+    seal = Seal(digests if labels is None else {**digests, LABELS: labels})
     if usage is not None:
         _write_part(directory / USAGE, usage_text(usage, seal).encode("utf-8", "replace"))
         staged.append(USAGE)
@@ -186,15 +168,6 @@ def stamp(path: Path) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def belongs(directory: Path) -> bool:
-    """Return True if a run is sealed and its store is its own."""
-    seal = _read_seal(directory)
-    if seal is None:
-        return False
-    state = state_of(directory / STORE)
-    return state.intact and seal.results in state.results
-
-
 def usage_text(usage: Mapping[str, object], seal: Seal) -> str:
     """Return the content of `usage.json`; its field `seal` ties it to the results."""
     return json.dumps({**usage, "seal": _usage_digest(usage, seal)}, ensure_ascii=False, indent=2) + "\n"
@@ -216,7 +189,7 @@ def _inspect_once(directory: Path) -> Inspected:
         return Inspected(None, {}, _without_seal(directory, state), state.results)
     files: dict[str, Path] = {}
     broken: dict[str, str] = {}
-    for name in (*seal.files, USAGE):
+    for name in (*seal.digests, USAGE):
         file = directory / name
         stamps[name] = stamp(file)
         place = next((path for path in (file, part_of(file)) if _fits(name, path, seal)), None)
@@ -225,8 +198,7 @@ def _inspect_once(directory: Path) -> Inspected:
             broken[name] = f"{_changed(file)} {_repair(directory, name)}"
     if LABELS not in seal.digests and (directory / LABELS).exists():
         broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
-    own = seal.results in state.results if STORE not in seal.digests else state.identity == seal.digests[STORE]
-    if not (own and state.intact):
+    if not (state.intact and seal.results in state.results):
         broken[STORE] = _other_store(directory / STORE)
     return Inspected(seal, files, broken, state.results, stamps)
 
@@ -243,12 +215,7 @@ def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
         fault = f"{seal} is missing."
     else:  # a run that was interrupted before it was published
         return {}
-    return {SEAL: f"{fault} Check the run and seal it again: merilo runs verify {shlex.quote(str(directory))}"}
-
-
-def results_of(directory: Path) -> str:
-    """Return the digest of a run's results from its current files. Raises OSError if one cannot be read."""
-    return Seal({name: _digest_now(directory, name, ()) for name in RESULTS}).results
+    return {SEAL: f"{fault} {_repair(directory, SEAL)}"}
 
 
 def _read_seal(directory: Path) -> Seal | None:
@@ -263,7 +230,7 @@ def _parse_seal(content: bytes) -> Seal:
     fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises below
     if fields["format"] != FORMAT:
         raise ValueError("another format")
-    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS, STORE) if name in fields})
+    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS) if name in fields})
     if seal.text().encode() != content or not seal.digests.keys() >= set(RESULTS):
         raise ValueError("not what was written")
     return seal
@@ -276,7 +243,7 @@ def _fits(name: str, path: Path, seal: Seal) -> bool:
             return _usage_fits(path, seal)
         if name in {MANIFEST, SUMMARY} and path.stat().st_size > MAX_JSON_BYTES:
             return False
-        return name in seal.files and digest_of_file(path) == seal.digests[name]
+        return name in seal.digests and digest_of_file(path) == seal.digests[name]
     except OSError:
         return False
 

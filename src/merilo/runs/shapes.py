@@ -1,38 +1,48 @@
 """Expected structure of the JSON files of a run, so that a damaged file gives an error message and not a bug.
 
-A seal shows that a file is as it was sealed, and anyone can write a seal. So every file is checked field by field. A
-check returns the path of the first invalid value, or "" if all are valid. Fields that are not listed are ignored.
+A seal shows that a file is as it was sealed, and anyone can write a seal. So every file is checked field by field:
+against the types of `manifest`, and against the shapes here for what stays JSON. Fields that are not
+listed are ignored.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-
-from merilo.judging.json_types import as_list, as_object
-
-WRONG: Final = "."
-"""The result of a check if the value itself is invalid, and not a value inside it."""
-
-_Whole = Annotated[int, Field(ge=0)]
-_Number = Annotated[float, Field(allow_inf_nan=False)]
-_Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
-_Bounds = Annotated[list[_Number | None], Field(min_length=2, max_length=2)] | None
-_Counts = dict[str, _Whole | None]
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 
-def _ordered(ends: list[float]) -> list[float]:
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
     if ends[0] > ends[1]:
         raise ValueError("the lower end is above the upper one")
     return ends
 
 
-_Interval = Annotated[list[_Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)]
+Whole = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
+Interval = Annotated[tuple[Number, Number], AfterValidator(_ordered)]
+Counts = dict[str, Whole | None]
+Bounds = tuple[Number | None, Number | None]
 
 
-_ABSENT: Final[Any] = None  # Any: the default of fields of every type
+class Checked:
+    """Annotation of a JSON value that must have a shape and is stored as it is."""
+
+    def __init__(self, shape: Any) -> None:  # Any: a type of this module
+        self._shape = shape
+
+    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def unchanged(value: object, check: core_schema.ValidatorFunctionWrapHandler) -> object:
+            check(value)
+            return value
+
+        return core_schema.no_info_wrap_validator_function(unchanged, handler.generate_schema(self._shape))
+
+
+_ABSENT: Any = None  # Any: the default of fields of every type
 """The default of a field that a file may lack; a default is not checked."""
 
 
@@ -42,88 +52,38 @@ class _Shape(BaseModel):
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
-class _Share(_Shape):
-    value: _Number
-    interval: _Interval | None
-    note: str = _ABSENT
-    remark: str = _ABSENT
-    method: str | None = _ABSENT
-
-
-class _Aggregate(_Shape):
-    metric: str
-    mean: _Number | None
-    interval: _Interval | None
-    level: _Amount
-    bounds: _Bounds
-    scored: _Whole
-    undefined: _Whole
-    failed: _Whole
-    counts: _Counts = _ABSENT
-    reasons: dict[str, _Whole] = _ABSENT
-    note: str = _ABSENT
-    flagged: _Whole = _ABSENT
-    averaged: bool = _ABSENT
-    flags: dict[str, _Whole] = _ABSENT
-    parts: list[str] = _ABSENT
-    bounds_with_undefined: _Bounds = _ABSENT
-    remark: str = _ABSENT
-    method: str | None = _ABSENT
-    seed: _Whole | None = _ABSENT
-    clusters: _Whole | None = _ABSENT
-    shares: dict[str, _Share] = _ABSENT
-
-
 class _Gate(_Shape):
     metric: str
-    asked: _Number
+    asked: Number
     higher_is_better: bool
     verdict: Literal["pass", "fail", "cannot tell"]
-    samples: _Whole
-    lower: _Number | None
-    upper: _Number | None
-    level: _Number
+    samples: Whole
+    lower: Number | None
+    upper: Number | None
+    level: Number
     kind: Literal["minimum", "drop"]
 
 
-class _UntilDecided(_Shape):
+class UntilDecided(_Shape):
+    """The result of a run that could stop early."""
+
     decided: bool
-    samples: _Whole
-    saved: _Whole
+    samples: Whole
+    saved: Whole
     gates: list[_Gate]
     note: str
 
 
-class _Summary(_Shape):
-    complete: bool
-    samples: _Whole
-    metrics: list[_Aggregate]
-    until_decided: _UntilDecided | None = _ABSENT
-
-
-class _Usage(_Shape):
-    requests: _Whole = _ABSENT
-    cached: _Whole = _ABSENT
-    input_tokens: _Whole | None = _ABSENT
-    output_tokens: _Whole | None = _ABSENT
-    cost_usd: _Amount | None = _ABSENT
-    seconds: _Amount = _ABSENT
-    adaptations: dict[str, dict[str, str]] | None = _ABSENT
-    stopped: str | None = _ABSENT
-    unanswered: _Whole = _ABSENT
-    estimated_usd: _Amount | None = _ABSENT
-    unanswered_usd: _Amount = _ABSENT
-    raise_to: dict[str, _Amount] | None = _ABSENT
-
-
 class _Unread(_Shape):
     judge: str
-    samples: _Whole
+    samples: Whole
     first: list[str]
-    languages: dict[str, _Whole]
+    languages: dict[str, Whole]
 
 
-class _Judge(_Shape):
+class Judge(_Shape):
+    """A judge of a manifest."""
+
     name: str = _ABSENT
     fingerprint: dict[str, Any] = _ABSENT  # Any: JSON of the judge
     rates: str | None = _ABSENT
@@ -132,56 +92,52 @@ class _Judge(_Shape):
     unread: dict[str, _Unread] = _ABSENT
 
 
-class _Until(_Shape):
-    minimums: dict[str, _Number]
-    level: _Number
+class Until(_Shape):
+    """The gates of a run that can stop early."""
+
+    minimums: dict[str, Number]
+    level: Number
     undefined: Literal["drop", "worst"] | None
-    seed: _Whole
-    drops: dict[str, _Number] = _ABSENT
+    seed: Whole
+    drops: dict[str, Number] = _ABSENT
     strict: bool = _ABSENT
     cluster: str | None = _ABSENT
-    looks: list[_Whole] = _ABSENT
-    sizes: list[_Whole] = _ABSENT
-    baseline: dict[str, list[_Number | Literal["undefined", "failed"]]] = _ABSENT
+    looks: list[Whole] = _ABSENT
+    sizes: list[Whole] = _ABSENT
+    baseline: dict[str, list[Number | Literal["undefined", "failed"]]] = _ABSENT
 
 
-class _Scale(_Shape):
-    range: Annotated[list[_Number | None], Field(min_length=2, max_length=2)]
+class Scale(_Shape):
+    """The range and direction of a metric."""
+
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
     higher_is_better: bool
 
 
-class _Shard(_Shape):
-    index: _Whole
-    of: _Whole
-    samples: _Whole
+class Shard(_Shape):
+    """The shard that a run evaluates."""
+
+    index: Whole
+    of: Whole
+    samples: Whole
     fingerprint: str
 
 
-class _Manifest(_Shape):
-    merilo: str
-    data: str
-    fingerprint: str
-    samples: _Whole
-    skipped: list[str]
-    metrics: dict[str, _Whole]
-    left_out: dict[str, str]
-    judges: dict[str, _Judge]
-    splitter: str
-    notes: list[str]
-    format: _Whole
-    language: str | None = _ABSENT
-    composites: dict[str, _Whole] = _ABSENT
-    rubrics: dict[str, str] = _ABSENT
-    scales: dict[str, _Scale] = _ABSENT
-    cluster: str | None = _ABSENT
-    origin: str | None = _ABSENT
-    until: _Until | None = _ABSENT
-    draws: dict[str, _Whole] = _ABSENT
-    source: str = _ABSENT
-    definitions: dict[str, str] = _ABSENT
-    wordings: dict[str, str] = _ABSENT
-    undefined: dict[str, str] = _ABSENT
-    shard: _Shard = _ABSENT
+class Usage(_Shape):
+    """The requests and cost of a run."""
+
+    requests: Whole = _ABSENT
+    cached: Whole = _ABSENT
+    input_tokens: Whole | None = _ABSENT
+    output_tokens: Whole | None = _ABSENT
+    cost_usd: Amount | None = _ABSENT
+    seconds: Amount = _ABSENT
+    adaptations: dict[str, dict[str, str]] | None = _ABSENT
+    stopped: str | None = _ABSENT
+    unanswered: Whole = _ABSENT
+    estimated_usd: Amount | None = _ABSENT
+    unanswered_usd: Amount = _ABSENT
+    raise_to: dict[str, Amount] | None = _ABSENT
 
 
 class _Evidence(_Shape):
@@ -191,7 +147,7 @@ class _Evidence(_Shape):
     verdict: dict[str, Any]  # Any: the fields of a verdict
     question: str | None = _ABSENT
     text: str = _ABSENT
-    value: _Number = _ABSENT
+    value: Number = _ABSENT
 
 
 class _Error(_Shape):
@@ -199,67 +155,46 @@ class _Error(_Shape):
     message: str
 
 
-class _Outcome(_Shape):
+class Outcome(_Shape):
+    """An `OutcomeRecord`."""
+
     sample: str
     metric: str
     outcome: Literal["score", "undefined", "failed"]
-    value: _Number = _ABSENT
-    counts: _Counts = _ABSENT
+    value: Number = _ABSENT
+    counts: Counts = _ABSENT
     evidence: list[_Evidence] = _ABSENT
     flags: list[str] = _ABSENT
     averaged: bool = _ABSENT
-    draws: list[_Number] = _ABSENT
+    draws: list[Number] = _ABSENT
     reason: str = _ABSENT
     error: _Error = _ABSENT
     trail: list[str] = _ABSENT
 
 
-def invalid_outcome(value: object) -> str:
-    """Check an outcome."""
-    return _invalid(_Outcome, value)
+def parsed(kind: Any, content: bytes) -> Any:  # Any: a type, and an object of it
+    """Return an object of this type from its JSON. Raises ValueError that names the first wrong value."""
+    try:
+        return _adapter(kind).validate_json(content, strict=True)
+    except ValidationError as error:
+        raise ValueError(_first(error)) from None
 
 
-def invalid_manifest(value: object) -> str:
-    """Check a manifest."""
-    return _invalid(_Manifest, value)
-
-
-def invalid_summary(value: object) -> str:
-    """Check a summary."""
-    return _invalid(_Summary, value)
-
-
-def invalid_usage(value: object) -> str:
-    """Check a usage."""
-    return _invalid(_Usage, value)
-
-
-def invalid_counts(value: object) -> str:
-    """Check the counts of a score."""
-    return _invalid(_Counts, value)
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # Any: a type of this module
-    return TypeAdapter(kind)
-
-
-def _invalid(kind: Any, value: object) -> str:  # Any: as above
+def check(kind: Any, value: object) -> None:  # Any: a type
+    """Raise ValueError that names the first wrong value, unless the JSON value is of this type."""
     try:
         _adapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
-        return _path(error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"], value)
-    return ""
+        raise ValueError(_first(error)) from None
 
 
-def _path(place: tuple[str | int, ...], value: object) -> str:
-    """Return where an error is, such as `metrics[0].mean`; a step that only names an alternative type is left out."""
-    found = ""
-    for step in place:
-        if isinstance(step, int) and (items := as_list(value)) is not None:
-            found += f"[{step}]"
-            value = items[step] if step < len(items) else None
-        elif (here := as_object(value)) is not None:
-            found += f".{step}"
-            value = here.get(str(step))
-    return found.lstrip(".") or WRONG
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # Any: a type
+    return TypeAdapter(kind)
+
+
+def _first(error: ValidationError) -> str:
+    """Return the message for the first error; it names the place, such as `metrics[0].mean`."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
+    return f"{place} is missing or has a wrong value" if place else f"it has the wrong form: {first['msg']}"

@@ -1,16 +1,31 @@
-"""A shard: the part of a data set that one of several runs evaluates, to be merged later."""
+"""Shards, the parts of a data set that several runs evaluate, and the merging of their stores into a new one.
+
+Every row is compared with its checksum as it is read, so a damaged shard is refused. Conversations get new numbers, so
+their rows and those of their answers get new checksums.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from zlib import crc32
 
 from merilo.data.sample import Fingerprint
-from merilo.errors import UsageError
+from merilo.errors import RunError, UsageError
+from merilo.judging.digests import digest_bytes, digest_of
+from merilo.runs.database import StoreProblem, connected, number_bytes, problem_of, read_only, row_bytes, row_seal, seal
+from merilo.runs.records import CorruptRow
+from merilo.runs.schema import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA, record_all
+from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from merilo.data.sample import Sample
 
@@ -69,3 +84,196 @@ class ShardTally:
                 f"Shard {self.shard} is empty: the data has {samples:,} samples. Choose at most {samples:,} shards."
             )
         return {"index": self.shard.index, "of": self.shard.of, "samples": samples, "fingerprint": fingerprint}
+
+
+_ROUND: Final = 16_384
+"""Positions of samples that are copied from all shards before the next ones, so that they are written in order."""
+_CACHE_KB: Final = 128_000
+_ANSWERS_INDEX: Final = next(each for each in SCHEMA if "answers_key" in each)
+_LATER: Final = {_ANSWERS_INDEX, *INDEXES}
+"""Indexes that are created at the end, which is faster than adding to them row by row."""
+_DIFFERENT: Final = """
+SELECT one.kind, one.rowid, other.rowid, one.failure IS NOT other.failure
+FROM answers AS one JOIN answers AS other ON one.key = other.key AND one.rowid < other.rowid
+WHERE one.verdict IS NOT other.verdict OR one.failure IS NOT other.failure LIMIT 1
+"""
+_REPEATED: Final = """
+SELECT rowid FROM (
+    SELECT rowid, row_number() OVER (PARTITION BY key ORDER BY cached, rowid) AS place FROM answers
+    WHERE key IN (SELECT key FROM answers GROUP BY key HAVING count(*) > 1)
+) WHERE place > 1
+"""
+
+_Row = tuple[Any, ...]  # Any: the values of a row
+
+
+class ShardStore(NamedTuple):
+    """The store of a shard."""
+
+    shard: Shard
+    path: Path
+
+
+@dataclass(slots=True)
+class StoreMerge:
+    """Writes the merged store."""
+
+    path: Path
+    shards: Sequence[ShardStore]
+    """In the order of their numbers."""
+    samples: int
+    """Number of samples of the whole data."""
+    _ends: list[int] = field(default_factory=list[int])
+    """For each shard, the last row of its answers."""
+
+    def write(self) -> None:
+        """Write the store to a new file. Raises RunError for a damaged shard, or for answers that contradict."""
+        with closing(connected(self.path, wait_s=0.0, schema=None)) as db:
+            # an interrupted merge deletes the file; the journal holds what was there before, which is nothing
+            for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
+                db.execute(f"PRAGMA {pragma}")
+            db.execute("BEGIN")
+            for statement in SCHEMA:
+                if statement not in _LATER:
+                    db.execute(statement)
+            db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+            self._copy_samples(db)
+            exchanges = 0
+            for store in self.shards:
+                with _reading(store.path) as shard:
+                    exchanges = _copy_conversations(db, shard, exchanges)
+                self._ends.append(_last(db))
+            self._index_answers(db)
+            for statement in INDEXES:
+                db.execute(statement)
+            record_all(db)
+            db.execute("COMMIT")
+        with self.path.open("rb+") as file:
+            os.fsync(file.fileno())
+
+    def _copy_samples(self, db: sqlite3.Connection) -> None:
+        """Copy the samples in the order of the data."""
+        copied = 0
+        for first in range(1, self.samples + 1, _ROUND):
+            rows: list[_Row] = []
+            for store in self.shards:
+                with _reading(store.path) as shard:
+                    rows += _samples(shard, store, first, first + _ROUND)
+            copied += len(rows)
+            db.executemany("INSERT INTO samples VALUES (?, ?, ?, ?)", sorted(rows))
+        if copied != self.samples:
+            raise RunError(f"The shards hold {copied:,} samples, but their data has {self.samples:,}.")
+
+    def _index_answers(self, db: sqlite3.Connection) -> None:
+        """Create the index of the answers' keys; answers to one question in several shards are stored once."""
+        try:
+            db.execute(_ANSWERS_INDEX)
+        except sqlite3.IntegrityError:
+            db.execute("CREATE INDEX answers_merged ON answers (key)")
+            different = db.execute(_DIFFERENT).fetchone()
+            if different is not None:
+                raise self._contradiction(*different) from None
+            db.execute(f"DELETE FROM answers WHERE rowid IN ({_REPEATED})")  # noqa: S608  our own constants
+            db.execute("DROP INDEX answers_merged")
+            db.execute(_ANSWERS_INDEX)
+
+    def _contradiction(self, kind: str, row: int, other: int, failed: int) -> RunError:
+        one, two = (self._shard_of(each) for each in (row, other))
+        advice = (
+            f"Repeat the command of each with --retry-failed (--shard {one.shard} and --shard {two.shard})."
+            if failed
+            else "Run all shards with one verdict cache (MERILO_CACHE), which makes them use the first answer."
+        )
+        return RunError(
+            f"Shards {one.shard} and {two.shard} ({one.path.parent}, {two.path.parent}) have different answers to the "
+            f"same '{kind}' question, so they cannot be merged. {advice}"
+        )
+
+    def _shard_of(self, row: int) -> ShardStore:
+        return next(store for store, end in zip(self.shards, self._ends, strict=True) if row <= end)
+
+
+class _reading:  # noqa: N801  a context manager, used like a function
+    """The open store of a shard; errors of SQLite and rows that do not match their checksum raise RunError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._db = read_only(self._path, STORE_SCHEMA)
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            raise store_error(self._path, error) from error
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._db.close()
+        damaged = isinstance(error, CorruptRow | ValueError | TypeError)
+        if isinstance(error, sqlite3.Error):
+            damaged = problem_of(error) is not StoreProblem.DISK  # the disk of the merged store
+        if damaged and isinstance(error, Exception):
+            raise store_error(self._path, error) from error
+
+
+def _check(found: int, sealed: int | None) -> None:
+    if found != sealed:
+        raise CorruptRow("a row does not match its seal")
+
+
+def _samples(shard: sqlite3.Connection, store: ShardStore, first: int, end: int) -> Iterator[_Row]:
+    asked = "SELECT row, id, record, seal FROM samples WHERE row >= ? AND row < ? ORDER BY row"
+    for row, *sample, sealed in shard.execute(asked, (first, end)):
+        if not store.shard.holds(row):
+            raise RunError(f"{store.path} holds sample {row}, which is not in shard {store.shard}.")
+        _check(row_seal(*sample), sealed)
+        yield (row, *sample, sealed)
+
+
+def _copy_conversations(db: sqlite3.Connection, shard: sqlite3.Connection, before: int) -> int:
+    """Copy texts, conversations and answers of a shard; return the number of the last conversation."""
+    db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", _texts(shard))
+    db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _exchanges(shard, before))
+    db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _answers(shard, before))
+    (last,) = db.execute("SELECT coalesce(max(id), 0) FROM exchanges").fetchone()
+    return int(last)
+
+
+def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
+    for digest, text in shard.execute("SELECT digest, text FROM texts"):
+        if _digest(text) != digest and digest_of(*map(_digest, json.loads(text))) != digest:
+            raise CorruptRow("a text does not match its digest")
+        yield digest, text
+
+
+def _digest(text: str) -> bytes:
+    """Return the digest of a text, uncached because each text is read once."""
+    return digest_bytes(str.encode(text, "utf-8", "surrogatepass"))  # raises TypeError for anything but a text
+
+
+def _exchanges(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
+    for row in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
+        number, values = row[0], row[1:-1]
+        rest = row_bytes(*values)
+        _check(crc32(rest, crc32(number_bytes(number))), row[-1])
+        yield (number + before, *values, crc32(rest, crc32(number_bytes(number + before))))
+
+
+def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
+    asked = f"SELECT {ANSWER_SEALED}, row_seal, verdict, failure, seal FROM answers ORDER BY rowid"  # noqa: S608  our own constants
+    for key, kind, question, cached, exchange, about, verdict, failure, sealed in shard.execute(asked):
+        first = crc32(row_bytes(key, kind, question, cached))
+        _check(crc32(_number_bytes(exchange), first), about)
+        if sealed != (seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)):
+            raise CorruptRow("an answer does not match its seal")
+        number = None if exchange is None else exchange + before
+        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(_number_bytes(number), first))
+
+
+def _number_bytes(number: int | None) -> bytes:
+    """Return `row_bytes` of the number of a conversation, uncached because few numbers recur."""
+    return row_bytes(None) if number is None else number_bytes(number)
+
+
+def _last(db: sqlite3.Connection) -> int:
+    (last,) = db.execute("SELECT coalesce(max(rowid), 0) FROM answers").fetchone()
+    return int(last)

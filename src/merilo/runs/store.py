@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judging.digests import digest_text
 from merilo.judging.json_types import compact
 from merilo.providers.base import Reply
-from merilo.runs import content, records
+from merilo.runs import records, schema
 from merilo.runs.database import (
     COMMIT_ROWS,
     COMMIT_SECONDS,
@@ -31,9 +31,7 @@ from merilo.runs.database import (
     seal,
 )
 from merilo.runs.files import check_values
-from merilo.runs.ledger import Charges
-from merilo.runs.partial_replies import PartialReplies, SavedReplies
-from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
+from merilo.runs.records import Conversation, CorruptRow, Exchange, PartialReplies, SavedReplies, StoredQuestion
 from merilo.runs.schema import EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA
 from merilo.runs.store_errors import StoreErrorContext, other_format_error, require_store, store_error
 
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from merilo.judging.verdicts import Failure, Verdict
     from merilo.runs.outcomes import OutcomeRecord
 
-__all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Spent", "Store", "StoredQuestion"]
+__all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Store", "StoredQuestion"]
 
 _REMEMBERED_TEXTS = 20_000
 _REMEMBERED_KEYS = 50_000
@@ -59,17 +57,6 @@ _PAGE_BYTES = 2**24
 _MAX_TOGETHER = 10_000
 """Maximum number of questions of a conversation; packs have at most ten."""
 _WAITING_SAMPLES = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Usage and cost of a run so far, including interrupted parts."""
-
-    requests: int
-    cached: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
 
 
 class Store:
@@ -143,7 +130,7 @@ class Store:
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
             self._db.execute(INDEXES[0])
-            content.replace_samples(self._db)
+            schema.replace_samples(self._db)
             self._db.execute("COMMIT")
 
     def incoming_ids(self) -> Iterator[str]:
@@ -168,13 +155,6 @@ class Store:
             asked = f"SELECT id, row FROM incoming WHERE id IN ({places(len(some))})"  # noqa: S608  our own constants
             found.update(self._all(asked, *some))
         return found
-
-    def add_sample(self, sample: Sample) -> int | None:
-        """Store a sample; return None, or the position (from 1) of an earlier sample with the same id."""
-        earlier = self.positions((sample.id,)).get(sample.id)
-        if earlier is None:
-            self.add_new(sample)
-        return earlier
 
     def add_new(self, sample: Sample, *, own: bool = True) -> None:
         """Store a sample with a new id; the caller has checked that with `positions`.
@@ -349,8 +329,8 @@ class Store:
                 for key in trail
             }
             self._db.execute("BEGIN IMMEDIATE")
-            dropped = content.delete(self._db, "answers", "failure IS NOT NULL")
-            dropped += sum(content.delete(self._db, "answers", "key = ?", (key,)) for key in keys)
+            dropped = schema.delete(self._db, "answers", "failure IS NOT NULL")
+            dropped += sum(schema.delete(self._db, "answers", "key = ?", (key,)) for key in keys)
             self._db.execute("COMMIT")
         return dropped
 
@@ -366,30 +346,31 @@ class Store:
 
     def asked(self, key: bytes) -> StoredQuestion | None:
         """Return the question under this key with its answer, rubric and raw replies; None if there is none."""
-        self.commit()
-        row = self._one(self._select("key = ?"), key)
-        if row is None:
-            self._check_absent("answers", "key", key)
-            return None
-        with self._error_context:
-            sent = self._exchange_of(row[-1])
-            return self._asked(row, sent)
+        row, sent = self._found(key)
+        return None if row is None else self._asked(row, sent)
 
     def conversation(self, key: bytes) -> Conversation | None:
         """Return the conversation that answered the question under this key, with all its questions in order.
 
         For an answer from the cache: that question only, without judge, rubric and replies.
         """
+        row, sent = self._found(key)
+        if row is None:
+            return None
+        with self._error_context:
+            rows = [row] if sent.replies is None else self._same_conversation(row)
+        asked = tuple(self._asked(each, sent) for each in rows)
+        return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
+
+    def _found(self, key: bytes) -> tuple[tuple[Any, ...] | None, _Sent]:  # Any: the values of a row
+        """Return the row of the answer under this key, and the conversation that it came from."""
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
             self._check_absent("answers", "key", key)
-            return None
+            return None, _NOTHING_SENT
         with self._error_context:
-            sent = self._exchange_of(row[-1])
-            rows = [row] if sent.replies is None else self._same_conversation(row)
-            asked = tuple(self._asked(each, sent) for each in rows)
-        return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
+            return row, self._exchange_of(row[-1])
 
     def keys(self) -> Iterator[bytes]:
         """Yield every key with an answer, in ascending order, read in pages."""
@@ -410,37 +391,10 @@ class Store:
             finally:
                 copy.close()
 
-    def spent(self) -> Spent:
-        """Return requests, tokens and cost over all conversations; None for amounts with an unknown part."""
+    def cached_count(self) -> int:
+        """Return the number of answers that came from the cache."""
         self.commit()
-        requests, known_in, known_out, known_cost, count, tokens_in, tokens_out, cost = self._one(
-            "SELECT coalesce(sum(requests), 0), count(input_tokens), count(output_tokens), count(cost_usd),"
-            " count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd) FROM exchanges"
-        )
-        (cached,) = self._one("SELECT count(*) FROM answers WHERE cached")
-        return Spent(
-            requests=requests,
-            cached=cached,
-            input_tokens=(tokens_in or 0) if known_in == count else None,
-            output_tokens=(tokens_out or 0) if known_out == count else None,
-            cost_usd=(cost or 0.0) if known_cost == count else None,
-        )
-
-    def charges(self) -> Charges:
-        """Return the sum of the usage that servers reported for all conversations, without retries."""
-        self.commit()
-        uncounted, unpriced = "input_tokens IS NULL OR output_tokens IS NULL", "cost_usd IS NULL"
-        parts = (
-            "requests",
-            "input_tokens",
-            "output_tokens",
-            "cost_usd",
-            "0",
-            f"CASE WHEN {uncounted} THEN requests END",
-            *(f"CASE WHEN {unpriced} THEN {name} END" for name in ("requests", "input_tokens", "output_tokens")),
-        )
-        sums = ", ".join(f"coalesce(sum({part}), 0)" for part in parts)
-        return Charges(*self._one(f"SELECT {sums} FROM exchanges WHERE requests > 0"))  # noqa: S608  our own constants
+        return int(self._one("SELECT count(*) FROM answers WHERE cached")[0])
 
     @property
     def ledger_lines(self) -> int:
@@ -493,7 +447,7 @@ class Store:
                 "exchanges": (len(self._exchange_rows), sum(row[-1] for row in self._exchange_rows)),
                 "answers": (len(self._answer_rows), sum(row[-2] + row[-1] for row in self._answer_rows)),
             }
-            content.add(self._db, added)
+            schema.add(self._db, added)
             self._broken_off.write()
             self._db.execute("COMMIT")
         self._due.clear()
@@ -543,8 +497,9 @@ class Store:
     def _asked(self, row: tuple[Any, ...], sent: _Sent) -> StoredQuestion:
         _, key, kind, record, verdict, failure, sealed, cached, about, number = row
         self._check_row(about, key, kind, record, cached, number)
-        question = records.question_from(kind, record, self._read_text)
-        answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
+        with self._error_context:
+            question = records.question_from(kind, record, self._read_text)
+            answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
         return StoredQuestion(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
 
     def _same_conversation(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -565,7 +520,7 @@ class Store:
         if row is None:
             if number is not None:
                 raise CorruptRow("a conversation is missing")
-            return _Sent("", "", None)
+            return _NOTHING_SENT
         text, *values, seal_found = row
         self._check_row(seal_found, *values)
         _, judge, rubric, replies, *_ = values
@@ -664,7 +619,7 @@ def _create(db: sqlite3.Connection) -> None:
         for statement in SCHEMA:
             db.execute(statement)
         db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-        content.record_all(db)
+        schema.record_all(db)
     db.execute("COMMIT")
 
 
@@ -675,3 +630,6 @@ class _Sent:
     judge: str
     rubric: str
     replies: tuple[dict[str, Any], ...] | None  # Any: replies as they were recorded
+
+
+_NOTHING_SENT = _Sent("", "", None)

@@ -1,9 +1,10 @@
-"""Errors of a run's store: which file, what is wrong with it, and what to do."""
+"""Errors of a run's files: which file, what is wrong with it, and what to do."""
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import DataError, RunError
@@ -11,7 +12,7 @@ from merilo.runs.database import ERRORS, StoreProblem, error_text, problem_of
 from merilo.runs.schema import FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -75,3 +76,28 @@ def truncated_error(path: Path, done: int, outcome_samples: int) -> RunError:
         f"{path} is damaged: its summary covers {done:,} samples, its outcomes {outcome_samples:,}. Copy the whole run "
         "again, or repeat its command with this directory (--out)."
     )
+
+
+@contextmanager
+def reading_outcomes(path: Path) -> Generator[None]:
+    """Turn an error in the block, which reads the outcomes at `path`, into a RunError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise unwritten_error(path) from None
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise damaged_error(path, error) from error
+
+
+def unwritten_error(path: Path) -> RunError:
+    """Return the error for a file that a stopped run has not written yet."""
+    return RunError(
+        f"{path} does not exist: the run was stopped before writing it. "
+        f"Repeat its command with --out {shlex.quote(str(path.parent))} to resume."
+    )
+
+
+def damaged_error(path: Path, why: object) -> RunError:
+    """Return the error for a file of a run that is damaged or, if `why` is an OSError, cannot be read."""
+    fault = "cannot be read" if isinstance(why, OSError) else "is damaged"
+    return RunError(f"{path} {fault} ({why}). Repeat the command that wrote the run, with the same directory.")

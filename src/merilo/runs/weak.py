@@ -1,15 +1,19 @@
-"""The metrics that are weak with the judge of a run, as its manifest records them.
+"""Limits of the judge of a run, as its manifest records them: weak metrics, and samples in unsupported languages.
 
 A metric is weak with a judge if the judge's agreement with human labels does not clear chance
 (`merilo.judges.measured_agreement`). The manifest lists the weak metrics of the run in `judges.judge.weak`, and the
-weak kinds of question of each judge in `weak_kinds`. Older manifests have neither.
+weak kinds of question of each judge in `weak_kinds`. Samples whose language the judge of a metric does not support are
+counted while the data is read, and recorded in `judges.judge.unread`, by metric.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data import check
+from merilo.judging.json_types import as_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,3 +43,41 @@ def weak_left_out(manifest: Manifest) -> tuple[str, ...]:
 def _texts(judge: Mapping[str, object], name: str) -> list[str]:
     found = judge.get(name)
     return [text for text in found if isinstance(text, str)] if check.is_list(found) else []
+
+
+NAMED: Final = 5
+
+
+@dataclass(slots=True)
+class Unread:
+    """Samples in languages that the judge of one metric does not support."""
+
+    judge: str
+    """The name of the judge."""
+    first: list[str] = field(default_factory=list[str])
+    """The ids of the first `NAMED` samples."""
+    languages: Counter[str] = field(default_factory=Counter[str])
+    """Number of samples in each language, by code."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return self.languages.total()
+
+    def add(self, sample_id: str, language: str) -> None:
+        """Count a sample."""
+        if self.samples < NAMED:
+            self.first.append(sample_id)
+        self.languages[language] += 1
+
+    def record(self) -> dict[str, Any]:  # Any: JSON
+        """Return this as a JSON-able object, the most frequent language first."""
+        ordered = dict(sorted(self.languages.items(), key=lambda item: (-item[1], item[0])))
+        return {"judge": self.judge, "samples": self.samples, "first": [*self.first], "languages": ordered}
+
+
+def unread_metrics(manifest: Manifest) -> dict[str, dict[str, Any]]:  # Any: JSON
+    """Return by metric of the run the `Unread.record` of its samples, if there are any."""
+    recorded = as_object(manifest.judges.get("judge", {}).get("unread")) or {}
+    found = {text: as_object(recorded.get(text)) for text in manifest.metrics}
+    return {text: dict[str, Any](each) for text, each in found.items() if each is not None}

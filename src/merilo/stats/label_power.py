@@ -35,6 +35,11 @@ class LabelSpread:
         residual = min(max(residual, 0.0), max(variance, error**2 * labelled))
         return cls(residual, max(variance - residual, 0.0), samples)
 
+    @classmethod
+    def corrected(cls, error: float, judged: float, labelled: int, samples: int) -> LabelSpread:
+        """Return the spread from the standard errors of a corrected number and of the judge's own number."""
+        return cls.of(error, labelled, samples, judged**2 * samples)
+
     def error(self, labelled: int) -> float:
         """Return the standard error with this number of labelled samples."""
         return sqrt(self.residual / labelled + self.explained / self.samples)

@@ -25,6 +25,7 @@ from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample
 from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
+from merilo.commands.evaluate.options import Storage
 from merilo.data.labels import Labelled, Task
 from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
@@ -115,7 +116,9 @@ def by_words(question: Question[Any]) -> Verdict:
 async def edited(answer: Any, folder: Path, *tasks: str, number: int = 400) -> JudgeCheck:  # Any: a callable
     judge = CallableJudge(answer, title="judge")
     tasks = tasks or ("edits",)
-    return await run_check(CheckOptions(labels=[file_of(folder)], judge=judge, cache=False, tasks=tasks, number=number))
+    return await run_check(
+        CheckOptions(labels=[file_of(folder)], judge=judge, storage=Storage(cache=False), tasks=tasks, number=number)
+    )
 
 
 def readings(found: JudgeCheck) -> dict[str, Reading]:
@@ -176,7 +179,7 @@ async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
 async def test_kinds_that_are_not_answered_are_left_out(tmp_path: Path) -> None:
     """A judge of relevance alone is probed where that is asked, and the rest is left out with the reason."""
     judge = CallableJudge(right, answers=frozenset({Relevance}), title="judge")
-    wanted = CheckOptions(labels=[file_of(tmp_path)], judge=judge, cache=False, tasks=["edits"])
+    wanted = CheckOptions(labels=[file_of(tmp_path)], judge=judge, storage=Storage(cache=False), tasks=["edits"])
     found = await run_check(wanted)
     assert {result.probe.name for result in found.edits} == {
         "repeat",
@@ -197,7 +200,7 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
 
     judge = CallableJudge(never, title="judge")
     options = CheckOptions(
-        labels=[file_of(tmp_path)], tasks=["negation", "number"], number=400, judge=judge, cache=False
+        labels=[file_of(tmp_path)], tasks=["negation", "number"], number=400, judge=judge, storage=Storage(cache=False)
     )
     found = await estimate_check(options)
     assert found.samples == 2 * COUNT

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from labelled_run import Row, contexts_rows, grade_of, lenient, strict
 from seals import seal_again
 from sklearn.metrics import cohen_kappa_score
@@ -40,7 +41,9 @@ def run_of(
 ) -> merilo.Run:
     """A finished run by a judge of this name."""
     judge = ScriptedJudge.by(answer, version=name)
-    return merilo.evaluate(list(rows), metrics=list(metrics), judge=judge, out=out, **{"cache": False, **more})
+    return merilo.evaluate(
+        list(rows), **grouped(metrics=list(metrics), judge=judge, out=out, **{"cache": False, **more})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +104,9 @@ def test_only_questions_that_both_answered_count(tmp_path: Path) -> None:
 
     first = run_of(tmp_path / "a", ROWS[:20], strict, "a")
     judge = ScriptedJudge.by(fails, version="b")
-    second = merilo.evaluate(ROWS[:30], metrics=list(METRICS), judge=judge, out=tmp_path / "b", cache=False)
+    second = merilo.evaluate(
+        ROWS[:30], metrics=list(METRICS), judge=judge, out=tmp_path / "b", storage={"cache": False}
+    )
     pair = judges_agreement(first, second)
     assert (pair.common, pair.only_first, pair.only_second, pair.failed) == (57, 0, 30, 3)
 

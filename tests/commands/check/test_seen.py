@@ -11,6 +11,7 @@ from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.record import check_record
 from merilo.commands.check.run import run_check
+from merilo.commands.evaluate.options import Storage
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ async def checked(tmp_path: Path, rows: list[dict[str, Any]], card: str = TRAINE
     labels = tmp_path / "ours.jsonl"
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     judge = f"local:{nli(tmp_path / 'model', card)}"
-    return await run_check(CheckOptions(judge=judge, labels=[labels], tasks=["nli"], cache=False), QUICK)
+    return await run_check(
+        CheckOptions(judge=judge, labels=[labels], tasks=["nli"], storage=Storage(cache=False)), QUICK
+    )
 
 
 async def test_a_source_of_the_training_data_is_marked_and_not_in_the_mean(tmp_path: Path) -> None:

@@ -57,7 +57,9 @@ def retrievers(tmp_path_factory: pytest.TempPathFactory) -> tuple[merilo.Run, me
     for name in ("bm25", "opening_overlap"):
         data = folder / f"{name}.jsonl"
         data.write_bytes(files("merilo.examples").joinpath("retrieval", f"{name}.jsonl").read_bytes())
-        found.append(merilo.evaluate(data, metrics=[METRIC], judge="embedded", cache=False, out=folder / name))
+        found.append(
+            merilo.evaluate(data, metrics=[METRIC], judge="embedded", storage={"cache": False}, out=folder / name)
+        )
     return found[0], found[1]
 
 
@@ -153,7 +155,11 @@ def test_other_questions_under_the_same_ids_are_refused(tmp_path: Path) -> None:
     second = graded(tmp_path / "b", {**many(25, 1), **{f"s{n}": [0] for n in range(25, 30)}})
     rows = [replace_question(each.sample, "What else?" if each.sample.id > "s25" else None) for each in second.samples]
     other = merilo.evaluate(
-        rows, metrics=[METRIC], judge=merilo.ScriptedJudge.by(judge, version="1"), out=tmp_path / "c", cache=False
+        rows,
+        metrics=[METRIC],
+        judge=merilo.ScriptedJudge.by(judge, version="1"),
+        out=tmp_path / "c",
+        storage={"cache": False},
     )
     unlike = sum(row.user_input == "What else?" for row in rows)
     with pytest.raises(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FLAGS = flags_of(Options)
 ROWS = [{"id": "a", "user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna."}]
-SERVER = 'judge = "openai:small"\nbase_url = "{url}"\nmetrics = ["faithfulness"]\n'
+SERVER = 'metrics = ["faithfulness"]\n[judge]\nspec = "openai:small"\nbase_url = "{url}"\n'
 
 
 @pytest.fixture
@@ -84,14 +84,15 @@ def test_no_file_is_no_settings(tmp_path: Path) -> None:
     [
         ("judges = 'embedded'", "unknown setting 'judges'. Did you mean 'judge'"),
         ("out = '/etc/passwd'", "It belongs on the command line"),
-        ("log_json = '/etc/passwd'", "It belongs on the command line"),
-        ("concurrency = 'many'", "concurrency must be a whole number, got 'many'"),
-        ("concurrency = true", "concurrency must be a whole number"),
+        ("storage.log_json = '/etc/passwd'", "It belongs on the command line"),
+        ("concurrency = 4", "unknown setting 'concurrency'. It belongs under [limits]."),
+        ("limits.concurrency = 'many'", "limits.concurrency must be a whole number, got 'many'"),
+        ("limits.concurrency = true", "concurrency must be a whole number"),
         ("metrics = []", "metrics must be a text or a list of texts"),
-        ("max_cost_usd = '1'", "max_cost_usd must be a number"),
+        ("limits.max_cost_usd = '1'", "max_cost_usd must be a number"),
         ("mapping = ['a']", "mapping must be a table of texts"),
         ("lenient = true", "unknown setting 'lenient'"),
-        ("cache = '/etc/passwd'", "cache must be true or false"),
+        ("storage.cache = '/etc/passwd'", "cache must be true or false"),
         ("judge = ", "not valid TOML"),
     ],
 )
@@ -104,12 +105,12 @@ def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> Non
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     """A price table and a suite lie beside the file, wherever the command runs."""
-    (tmp_path / "merilo.toml").write_text("prices = 'prices.toml'\nsuite = 'gates.toml'")
+    (tmp_path / "merilo.toml").write_text("limits.prices = 'prices.toml'\nsuite = 'gates.toml'")
     inner = tmp_path / "deep"
     inner.mkdir()
     found = project_file(FLAGS, inner)
     assert found is not None
-    assert found.settings == {"prices": str(tmp_path / "prices.toml"), "suite": str(tmp_path / "gates.toml")}
+    assert found.settings == {"limits.prices": str(tmp_path / "prices.toml"), "suite": str(tmp_path / "gates.toml")}
 
 
 def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(
@@ -118,34 +119,32 @@ def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(
     """The file's address, key and pack size belong to its judge, and need no consent if that is not used."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "merilo.toml").write_text(
-        SERVER.format(url="http://127.0.0.1:1/v1") + "judged = 'each'\nconcurrency = 3"
+        SERVER.format(url="http://127.0.0.1:1/v1") + "judged = 'each'\n[limits]\nconcurrency = 3"
     )
     found = project_file(FLAGS, tmp_path)
     assert found is not None
-    assert found.options(FLAGS, {"judge"}) == {"metrics": ["faithfulness"], "concurrency": 3}
+    assert found.options(FLAGS, {"judge"}) == {"metrics": ["faithfulness"], "limits.concurrency": 3}
     found.allow()
-    assert found.options(FLAGS, set())["api_key_env"] == NO_KEY
+    assert found.options(FLAGS, set())["judge.api_key_env"] == NO_KEY
 
 
 @pytest.mark.parametrize(
     ("text", "used"),
     [
-        ("base_url = 'http://127.0.0.1:8000/v1'", ["the server http://127.0.0.1:8000/v1"]),
-        ("embedder_base_url = 'https://a.example'", ["the server https://a.example"]),
-        ("api_key_env = 'DATABASE_PASSWORD'", ["the key in DATABASE_PASSWORD"]),
-        ("embedder_api_key_env = 'PASSWORD'", ["the key in PASSWORD"]),
+        ("judge.base_url = 'http://127.0.0.1:8000/v1'", ["the server http://127.0.0.1:8000/v1"]),
+        ("judge.api_key_env = 'DATABASE_PASSWORD'", ["the key in DATABASE_PASSWORD"]),
         ("judge = 'openai:m'", ["the judge openai:m"]),
         ("judge = ['embedded', 'second = ollama:m']", ["the judge second = ollama:m"]),
         ("judge = 'support=bedrock:m'", ["the judge support=bedrock:m"]),
         ("judge = 'local:m=openai:m'", ["the judge local:m=openai:m"]),
         ("judge = 'of-a-plugin:m'", ["the judge of-a-plugin:m"]),
-        ("embedder = 'azure:m'", ["the embedder azure:m"]),
-        ("cross_encoder = 'of-a-plugin:m'", ["the cross-encoder of-a-plugin:m"]),
-        ("prices = [{model = 'm', input = 0, output = 0}]", ["the prices of the file"]),
-        ("unanswered = 'free'", ["the cost of unanswered requests as free"]),
+        ("judge.spec = ['embedded', 'embeddings=azure:m']", ["the judge embeddings=azure:m"]),
+        ("judge = 'similarities=of-a-plugin:m'", ["the judge similarities=of-a-plugin:m"]),
+        ("limits.prices = [{model = 'm', input = 0, output = 0}]", ["the prices of the file"]),
+        ("limits.unanswered = 'free'", ["the cost of unanswered requests as free"]),
         ("draws = 100", ["100 draws of each question"]),
         ("judge = ['embedded', 'a=scripted:s.jsonl', 'local:m']\ndraws = 1", []),
-        ("metrics = ['faithfulness', 'precision(k=3)']\nembedder = 'embedded'\nmax_cost_usd = 1", []),
+        ("metrics = ['faithfulness', 'precision(k=3)']\njudge = 'embeddings=embedded'\nlimits.max_cost_usd = 1", []),
     ],
 )
 def test_what_sends_data_or_costs_money_needs_consent(
@@ -222,7 +221,7 @@ def test_under_sudo_the_files_of_the_calling_user_are_read(tmp_path: Path, monke
 def test_consent_ends_when_the_prices_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A price table of zeros would let a run pass --max-cost."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "merilo.toml").write_text("prices = 'prices.toml'")
+    (tmp_path / "merilo.toml").write_text("limits.prices = 'prices.toml'")
     for content in ("a = 1", "a = 2"):
         (tmp_path / "prices.toml").write_text(content)
         found = project_file(FLAGS, tmp_path)
@@ -307,7 +306,7 @@ def test_a_link_to_a_device_is_refused(tmp_path: Path, name: str) -> None:
             ScriptedJudge.from_file(tmp_path / name)
 
 
-@pytest.mark.parametrize("setting", ["judge", "embedder"])
+@pytest.mark.parametrize("setting", ["judge", "judge.spec"])
 def test_long_texts_are_read_in_time(tmp_path: Path, setting: str) -> None:
     """A text of the largest size of the file takes milliseconds, and a path that is too long is no file."""
     (tmp_path / "merilo.toml").write_text(f"{setting} = '{'a' * 1_000_000}.py:judge'")
@@ -324,19 +323,19 @@ def test_long_texts_are_read_in_time(tmp_path: Path, setting: str) -> None:
 def test_a_variable_that_the_file_names_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address too: another secret of the user would go to the usual server as a key."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "merilo.toml").write_text("judge = 'openai:small'\napi_key_env = 'DATABASE_PASSWORD'\n")
+    (tmp_path / "merilo.toml").write_text("[judge]\nspec = 'openai:small'\napi_key_env = 'DATABASE_PASSWORD'\n")
     found = project_file(FLAGS, tmp_path)
     assert found is not None
     with pytest.raises(UsageError, match="the key in DATABASE_PASSWORD"):
         found.options(FLAGS, set())
     found.allow()
-    assert found.options(FLAGS, set())["api_key_env"] == "DATABASE_PASSWORD"
+    assert found.options(FLAGS, set())["judge.api_key_env"] == "DATABASE_PASSWORD"
 
 
 def test_a_server_of_the_file_gets_no_key_unasked(here: Here, server: JudgeServer) -> None:
     """An address without a key variable is sent no key, although OPENAI_API_KEY is set."""
     written(here, SERVER.format(url=server.base_url))
-    for command in (["run", "data.jsonl"], ["plan", "data.jsonl"], ["sample-questions", "data.jsonl"]):
+    for command in (["run", "data.jsonl"], ["run", "--plan", "data.jsonl"], ["questions", "data.jsonl"]):
         code, _, errors = run(here, *command)
         assert (code, server.count) == (2, 0)
         assert f"needs your consent to use the judge openai:small; the server {server.base_url}." in errors
@@ -344,7 +343,7 @@ def test_a_server_of_the_file_gets_no_key_unasked(here: Here, server: JudgeServe
     assert run(here, "runs", "config", "--allow")[0] == 0
     code, _, errors = run(here, "run", "data.jsonl")
     assert code == 0, errors
-    assert "Settings from merilo.toml: judge, base_url, metrics, api_key_env" in errors
+    assert "Settings from merilo.toml: metrics, judge, judge.base_url, judge.api_key_env" in errors
     assert server.count > 0
     assert not any("authorization" in {name.lower() for name in headers} for headers in server.headers)
 
@@ -362,7 +361,7 @@ def test_a_key_is_sent_after_permission_for_this_content(here: Here, server: Jud
     code, _, errors = run(here, "run", "data.jsonl", "--out", "out")
     assert code == 0, errors
     assert {headers["Authorization"] for headers in server.headers} == {"Bearer sk-of-the-user-1234567890"}
-    written(here, text + "concurrency = 2\n")
+    written(here, text + "[limits]\nconcurrency = 2\n")
     assert run(here, "run", "data.jsonl", "--out", "again")[0] == 2
 
 
@@ -380,7 +379,7 @@ def test_the_settings_are_shown_with_their_source(here: Here) -> None:
     _, printed, _ = run(here, "runs", "config", "--json")
     rows = {row["option"]: row for row in json.loads(printed)["settings"]}
     assert (rows["judge"]["value"], rows["judge"]["from"]) == ("embedded", "merilo.toml")
-    assert (rows["concurrency"]["value"], rows["concurrency"]["from"]) == (16, "default")
+    assert (rows["limits.concurrency"]["value"], rows["limits.concurrency"]["from"]) == (16, "default")
     here.write("data.jsonl", [{**ROWS[0], "who": "Who is it?"}])
     _, printed, errors = run(here, "run", "data.jsonl", "--json")
     assert "Settings from merilo.toml: judge, metrics, mapping" in errors

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import grouping
 import pytest
 from batch_server import BatchServer, Plan
 from command_line import Here
+from grouping import grouped
 
 import merilo
 from merilo.engine import batch_rounds
@@ -17,7 +20,6 @@ from merilo.errors import ProviderDown, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 KINDS = ("openai", "anthropic", "google")
 METRICS = ["faithfulness", "context_relevance"]
@@ -43,7 +45,7 @@ def judge(server: BatchServer, kind: str = "openai") -> dict[str, Any]:
 def batched(server: BatchServer, out: Path, count: int, *, kind: str = "openai", **options: Any) -> merilo.Run:
     """Submit and collect until nothing is left."""
     for _ in range(12):
-        run = merilo.evaluate(rows(count), out=out, batch=True, **judge(server, kind), **options)
+        run = merilo.evaluate(rows(count), **grouped(out=out, batch=True, **judge(server, kind), **options))
         if run.complete:
             return run
         server.run_batches()
@@ -54,7 +56,7 @@ def batched(server: BatchServer, out: Path, count: int, *, kind: str = "openai",
 def test_a_batched_run_equals_the_direct_one(kind: str, tmp_path: Path) -> None:
     """Errors of some lines and a batch that expires change no outcome, and no line is run twice."""
     with BatchServer() as server:
-        direct = merilo.evaluate(rows(20), out=tmp_path / "direct", **judge(server, kind))
+        direct = merilo.evaluate(rows(20), **grouped(out=tmp_path / "direct", **judge(server, kind)))
         single = sorted(json.dumps(json.loads(body)) for body in server.sent)
         server.sent.clear()
         server.plan = Plan(errors=0.1, expires=0.3)
@@ -71,7 +73,7 @@ def test_a_batched_run_equals_the_direct_one(kind: str, tmp_path: Path) -> None:
 def test_draws_are_separate_lines(tmp_path: Path) -> None:
     """Each draw of a question has its own line, so a run with draws equals the direct one too."""
     with BatchServer() as server:
-        direct = merilo.evaluate(rows(3), out=tmp_path / "direct", draws=2, **judge(server))
+        direct = merilo.evaluate(rows(3), **grouped(out=tmp_path / "direct", draws=2, **judge(server)))
         run = batched(server, tmp_path / "batched", 3, draws=2)
     assert (run.path / "outcomes.jsonl").read_bytes() == (direct.path / "outcomes.jsonl").read_bytes()
 
@@ -99,13 +101,13 @@ def test_a_line_that_always_fails_is_retried_five_times(tmp_path: Path) -> None:
 def test_failed_lines_are_asked_again_on_demand(tmp_path: Path) -> None:
     """`retry_failed` submits the failed questions again; the run then equals one without failures."""
     with BatchServer() as server:
-        direct = merilo.evaluate(rows(3), out=tmp_path / "direct", **judge(server))
+        direct = merilo.evaluate(rows(3), **grouped(out=tmp_path / "direct", **judge(server)))
         server.plan = Plan(broken="river 1?", status=400)
         assert any(each.failed for each in batched(server, tmp_path / "run", 3).metrics.values())
         server.plan = Plan()
-        merilo.evaluate(rows(3), out=tmp_path / "run", batch=True, retry_failed=True, **judge(server))
+        merilo.evaluate(rows(3), **grouped(out=tmp_path / "run", batch=True, retry_failed=True, **judge(server)))
         with pytest.raises(UsageError, match="waits for batches"):
-            merilo.evaluate(rows(3), out=tmp_path / "run", batch=True, retry_failed=True, **judge(server))
+            merilo.evaluate(rows(3), **grouped(out=tmp_path / "run", batch=True, retry_failed=True, **judge(server)))
         server.run_batches()
         run = batched(server, tmp_path / "run", 3)
     assert (run.path / "outcomes.jsonl").read_bytes() == (direct.path / "outcomes.jsonl").read_bytes()
@@ -114,8 +116,8 @@ def test_failed_lines_are_asked_again_on_demand(tmp_path: Path) -> None:
 def test_requests_in_batches_cost_their_own_price(tmp_path: Path) -> None:
     """With `batch = 0.5` a run costs half; the most it can cost is reserved while it waits."""
     with BatchServer() as server:
-        direct = merilo.evaluate(rows(4), out=tmp_path / "direct", prices=PRICES, **judge(server))
-        waiting = merilo.evaluate(rows(4), out=tmp_path / "run", prices=PRICES, batch=True, **judge(server))
+        direct = merilo.evaluate(rows(4), **grouped(out=tmp_path / "direct", prices=PRICES, **judge(server)))
+        waiting = merilo.evaluate(rows(4), **grouped(out=tmp_path / "run", prices=PRICES, batch=True, **judge(server)))
         assert waiting.usage["unanswered_usd"] > 0
         server.run_batches()
         run = batched(server, tmp_path / "run", 4, prices=PRICES)
@@ -126,7 +128,7 @@ def test_requests_in_batches_cost_their_own_price(tmp_path: Path) -> None:
 def test_a_plan_uses_the_prices_of_batches() -> None:
     """`plan` with `batch` predicts half the cost."""
     options: dict[str, Any] = {"judge": "openai:gpt-4.1-mini", "metrics": METRICS, "cache": False}
-    usd = [merilo.plan(rows(2), batch=batch, **options).typical.usd for batch in (False, True)]
+    usd = [merilo.plan(rows(2), **grouped(batch=batch, **options)).typical.usd for batch in (False, True)]
     assert usd[0] is not None
     assert usd[1] == pytest.approx(usd[0] / 2)
 
@@ -135,15 +137,15 @@ def test_a_batch_stays_within_the_limits(tmp_path: Path) -> None:
     """Only as many requests are submitted as could all be paid; the rest follows when replies have cost less."""
     with BatchServer() as server:
         limited = {"prices": PRICES, "max_cost_usd": 0.15}
-        first = merilo.evaluate(rows(4), out=tmp_path / "run", batch=True, **limited, **judge(server))
+        first = merilo.evaluate(rows(4), **grouped(out=tmp_path / "run", batch=True, **limited, **judge(server)))
         assert 0 < first.usage["waiting"]["requests"] < 12
         server.run_batches()
         run = batched(server, tmp_path / "run", 4, **limited)
         assert run.usage["cost_usd"] <= 0.15
-        stopped = merilo.evaluate(rows(4), out=tmp_path / "few", batch=True, max_requests=3, **judge(server))
+        stopped = merilo.evaluate(rows(4), **grouped(out=tmp_path / "few", batch=True, max_requests=3, **judge(server)))
         assert stopped.usage["waiting"]["requests"] == 3
         server.run_batches()
-        stopped = merilo.evaluate(rows(4), out=tmp_path / "few", batch=True, max_requests=3, **judge(server))
+        stopped = merilo.evaluate(rows(4), **grouped(out=tmp_path / "few", batch=True, max_requests=3, **judge(server)))
     assert stopped.usage["stopped"].startswith("Limit of 3 requests reached")
 
 
@@ -152,12 +154,12 @@ def test_keys_are_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     key = "sk-secret-0123456789abcdef"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with BatchServer() as server:
-        merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server))
+        merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
         server.plan = Plan(broken="river", status=500)
         server.run_batches()
         assert server.batches[0].results is not None
         server.batches[0].results = [(name, 500, {"error": {"message": key}}) for name, _ in server.batches[0].lines]
-        run = merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server))
+        run = merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
     assert not run.complete
     assert not [each for each in run.path.iterdir() if key.encode() in each.read_bytes()]
 
@@ -165,10 +167,10 @@ def test_keys_are_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_batch_that_is_rejected_ends_the_call(tmp_path: Path) -> None:
     """The reason is reported, and the next call submits the lines again."""
     with BatchServer() as server:
-        merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server))
+        merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
         server.refusal = "The file is empty."
         with pytest.raises(ProviderDown, match="batch_0 was rejected: The file is empty"):
-            merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server))
+            merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
         server.refusal = None
         assert batched(server, tmp_path / "run", 1).complete
 
@@ -178,7 +180,7 @@ def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
     with BatchServer() as server:
         server.keys = frozenset({"Bearer other"})
         with pytest.raises(ProviderDown, match="rejected the key"):
-            merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server))
+            merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
     assert not (tmp_path / "run").exists()
 
 
@@ -193,15 +195,15 @@ def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
 def test_what_cannot_be_batched_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     """The error names the judge and what to use instead, before anything is sent."""
     with pytest.raises(UsageError, match=message):
-        merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, metrics=METRICS, cache=False, **options)
+        merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, metrics=METRICS, cache=False, **options))
 
 
 def test_a_run_that_waits_is_not_asked_directly(tmp_path: Path) -> None:
     """Without `batch`, the same call would pay for the questions again, so it is refused."""
     with BatchServer() as server:
-        merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server))
+        merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
         with pytest.raises(UsageError, match="Repeat the command with --batch"):
-            merilo.evaluate(rows(1), out=tmp_path / "run", **judge(server))
+            merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", **judge(server)))
 
 
 def outputs(directory: Path, reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -250,11 +252,9 @@ def _with_files(tmp_path: Path, count: int) -> merilo.Run:
     return merilo.evaluate(
         rows(count),
         out=tmp_path / "run",
-        batch_files=tmp_path / "jobs",
-        judge="openai:m",
-        base_url="http://127.0.0.1:9/v1",
+        storage={"batch_files": tmp_path / "jobs", "cache": False},
+        judge={"spec": "openai:m", "base_url": "http://127.0.0.1:9/v1"},
         metrics=["context_relevance"],
-        cache=False,
     )
 
 
@@ -290,11 +290,14 @@ from merilo.providers.wire import Wire
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.ledger import Ledger
 
+sys.path.insert(0, sys.argv[5])
+from grouping import grouped
+
 url, out, options, rows = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
 batch_rounds.INTERRUPTED_S = 0.02
 left = 0
 files = {**options, "judge": "openai:m", "base_url": url, "batch_files": out + "-files"}
-merilo.evaluate(rows, out=out + "-warm", **files)  # what is imported here need not be imported in each child
+merilo.evaluate(rows, out=out + "-warm", **grouped(**files))  # what is imported here need not be imported in each child
 
 def step():
     global left
@@ -327,7 +330,7 @@ while True:
         for owner, name in ((BatchStore, "_write"), (Ledger, "_append")):
             setattr(owner, name, dies(getattr(owner, name)))
         Wire._exchange = dies_async(Wire._exchange)
-        run = merilo.evaluate(rows, out=out, batch=True, **options)
+        run = merilo.evaluate(rows, out=out, **grouped(batch=True, **options))
         os._exit(0 if run.complete else 6)
     luck.random()
     _, status = os.waitpid(child, 0)
@@ -346,11 +349,12 @@ def test_kills_lose_nothing_and_pay_for_nothing_twice(kind: str, tmp_path: Path)
     the same bytes, and each line ran once.
     """
     with BatchServer() as server:
-        direct = merilo.evaluate(rows(2), out=tmp_path / "direct", **judge(server, kind))
+        direct = merilo.evaluate(rows(2), **grouped(out=tmp_path / "direct", **judge(server, kind)))
         needed = len(server.sent)
         server.sent.clear()
         server.plan = Plan(errors=0.2, expires=0.4)
         words = [server.root_url, str(tmp_path / "run"), json.dumps(judge(server, kind)), json.dumps(rows(2))]
+        words.append(str(Path(grouping.__file__).parent))
         done = subprocess.run(
             [sys.executable, "-c", _KILLED, *words], capture_output=True, text=True, check=False, timeout=100
         )
@@ -370,13 +374,13 @@ def test_an_unanswered_submission_of_anthropics_is_waited_for(tmp_path: Path, mo
     with BatchServer() as server:
         server.on_batch = server.stop_answering
         with pytest.raises(merilo.MeriloError):
-            merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server, "anthropic"))
+            merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server, "anthropic")))
         server.on_batch = lambda: None
-        waiting = merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server, "anthropic"))
+        waiting = merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server, "anthropic")))
         assert waiting.usage["waiting"]["batches"] == [None]
         assert len(server.batches) == 1
         server.run_batches()
-        run = merilo.evaluate(rows(1), out=tmp_path / "run", batch=True, **judge(server, "anthropic"))
+        run = merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server, "anthropic")))
         assert run.usage["waiting"]["batches"] == ["msgbatch_1"]
         server.run_batches()
         assert batched(server, tmp_path / "run", 1, kind="anthropic").complete

@@ -19,6 +19,15 @@ SAMPLE = {
 }
 
 
+VECTORS = """
+from merilo.judges.embeddings import OpenAIEmbeddingsJudge
+from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
+
+JUDGE = OpenAIEmbeddingsJudge(OpenAIEmbeddingsProvider(OpenAIProvider("e", base_url="{}")))
+"""
+
+
 def reply(asked: Asked) -> str:
     """A reply that each of the four metrics can read."""
     del asked
@@ -39,7 +48,8 @@ def test_a_composite_is_computed_from_the_command_line(here: Here) -> None:
             "--out",
             "out",
         ]
-        arguments += ["--base-url", judges.base_url, "--embedder", "openai:e", "--embedder-base-url", vectors.base_url]
+        (here.path / "vectors.py").write_text(VECTORS.format(vectors.base_url), encoding="utf-8")
+        arguments += ["--base-url", judges.base_url, "--judge", "embeddings=vectors.py:JUDGE"]
         found = here.json(*arguments, "--max-failed", "1")
         assert vectors.asked[0]["model"] == "e"
     texts = list(found["metrics"])
@@ -56,6 +66,6 @@ def test_a_composite_is_computed_from_the_command_line(here: Here) -> None:
 def test_an_unknown_cross_encoder_is_told(here: Here) -> None:
     """A form that does not exist is wrong use."""
     here.write("data.jsonl", [SAMPLE])
-    done = here.merilo("run", "data.jsonl", "--cross-encoder", "openai:m")
+    done = here.merilo("run", "data.jsonl", "--judge", "similarities=openai:m")
     assert done.returncode == 2
     assert "A cross-encoder is one of embedded, local:MODEL, scripted:FILE" in done.stderr

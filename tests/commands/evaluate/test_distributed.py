@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from judged_rivers import rows, verdict_for
 
 import merilo
@@ -15,7 +16,7 @@ from merilo.commands.evaluate import distributed
 from merilo.commands.evaluate.block import Blocks, block_error
 from merilo.commands.evaluate.board import Board
 from merilo.commands.evaluate.distributed import planned_blocks
-from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.options import Limits, Options
 from merilo.engine.budget import Budget
 from merilo.engine.progress import Traffic
 from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
@@ -87,7 +88,7 @@ def data(folder: Path, count: int) -> Path:
 
 def evaluated(path: Path, out: Path, judge: Judge, **options: Any) -> merilo.Run:
     scripted = merilo.ScriptedJudge.by(judge, version="1")
-    return merilo.evaluate(path, metrics=METRICS, judge=scripted, out=out, cache=False, **options)
+    return merilo.evaluate(path, **grouped(metrics=METRICS, judge=scripted, out=out, cache=False, **options))
 
 
 def same(one: Path, other: Path) -> bool:
@@ -163,13 +164,13 @@ def test_a_limit_stops_all_workers_and_a_higher_one_resumes(tmp_path: Path) -> N
     path = data(tmp_path, 8)
     calls = Calls()
     options: dict[str, Any] = {"metrics": ["context_relevance"], "judge": calls, "cache": False}
-    merilo.evaluate(path, out=tmp_path / "one", **options)
+    merilo.evaluate(path, **grouped(out=tmp_path / "one", **options))
     total, calls.asked = calls.asked, 0
     ray: dict[str, Any] = {"out": tmp_path / "many", "runner": "ray", "workers": 2}
     with pytest.raises(LimitReached, match=r"Limit of 5 requests reached .* 5 sent by these runs"):
-        merilo.evaluate(path, max_requests=5, **options, **ray)
+        merilo.evaluate(path, **grouped(max_requests=5, **options, **ray))
     assert calls.asked == 5
-    assert merilo.evaluate(path, max_requests=1_000, **options, **ray).complete
+    assert merilo.evaluate(path, **grouped(max_requests=1_000, **options, **ray)).complete
     assert calls.asked == total
     assert same(tmp_path / "one", tmp_path / "many")
 
@@ -199,7 +200,11 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
     """The seconds of the call count for all workers, from its beginning."""
     with pytest.raises(LimitReached, match="Time limit of 0 s reached"):
         merilo.evaluate(
-            data(tmp_path, 3), judge=Calls(), out=tmp_path / "many", cache=False, runner="ray", workers=1, max_seconds=0
+            data(tmp_path, 3),
+            judge=Calls(),
+            out=tmp_path / "many",
+            storage={"cache": False},
+            limits={"runner": "ray", "workers": 1, "max_seconds": 0},
         )
 
 
@@ -217,13 +222,13 @@ def test_options_that_workers_cannot_use_are_refused(
     """The message names the option, before a worker is started."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=message):
-        merilo.evaluate(data(tmp_path, 3), runner="ray", **options)
+        merilo.evaluate(data(tmp_path, 3), **grouped(runner="ray", **options))
 
 
 def test_records_in_memory_are_refused() -> None:
     """Records in memory are a UsageError, because workers read the data from a file."""
     with pytest.raises(UsageError, match="Give the path of a file"):
-        merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), runner="ray")
+        merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), limits={"runner": "ray"})
 
 
 def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
@@ -235,7 +240,9 @@ def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
     for _ in range(2):
         judge = merilo.ScriptedJudge.by(Judge(), version="1")
         address, out = "memory://bucket/data.jsonl", tmp_path / "many"
-        merilo.evaluate(address, metrics=METRICS, judge=judge, out=out, cache=False, runner="ray")
+        merilo.evaluate(
+            address, metrics=METRICS, judge=judge, out=out, storage={"cache": False}, limits={"runner": "ray"}
+        )
         assert same(tmp_path / "one", out)
 
 
@@ -283,13 +290,13 @@ def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("merilo.extras.import_module", missing)
     with pytest.raises(UsageError, match=r"--runner ray needs ray, .* pip install 'merilo\[ray\]'"):
-        RUNNER_OF(Options(runner="ray"))
+        RUNNER_OF(Options(limits=Limits(runner="ray")))
 
 
 def test_an_unknown_runner_is_refused() -> None:
     """The message for an unknown runner names the one that exists."""
     with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
-        RUNNER_OF(Options(runner="dask"))
+        RUNNER_OF(Options(limits=Limits(runner="dask")))
 
 
 def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:
@@ -298,10 +305,5 @@ def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:
     with pytest.raises(ProviderDown, match=r"127\.0\.0\.1:9"):
         merilo.evaluate(
             data(tmp_path, 4),
-            metrics=["context_relevance"],
-            judge="openai:m",
-            runner="ray",
-            workers=1,
-            cache=False,
-            **options,
+            **grouped(metrics=["context_relevance"], judge="openai:m", runner="ray", workers=1, cache=False, **options),
         )

@@ -106,9 +106,18 @@ def test_an_interrupted_run_resumes_its_draws(here: Here) -> None:
 
 
 def test_a_plan_counts_every_draw(here: Here) -> None:
-    """`merilo plan --draws` estimates the requests that a run sends."""
+    """`merilo run --plan --draws` estimates the requests that a run sends."""
     here.write("data.jsonl", SAMPLES)
-    words = ["plan", "data.jsonl", "--judge", "openai:gpt-4.1-mini", "--metrics", "context_relevance", "--json"]
+    words = [
+        "run",
+        "--plan",
+        "data.jsonl",
+        "--judge",
+        "openai:gpt-4.1-mini",
+        "--metrics",
+        "context_relevance",
+        "--json",
+    ]
     assert json.loads(here.merilo(*words, "--draws", "5").stdout)["typical"]["requests"] == 60
 
 
@@ -163,30 +172,3 @@ def test_the_judge_noise_is_shown(here: Here) -> None:
     assert f"standard deviation {within**0.5:.3f} within a sample, {between**0.5:.3f} between samples; 2 draws" in page
     assert "judge_noise" not in here.json("show", "one")
     assert "Judge noise" not in here.merilo("show", "one").stdout
-
-
-def test_a_plan_answers_more_samples_or_more_draws(here: Here) -> None:
-    """`plan --power` on a run with draws needs no difference, and its errors follow from the noise that `show` has."""
-    with JudgeServer(moody) as server:
-        assert run(here, server, "--draws", "2", "--out", "run").returncode == 0
-    noise = here.json("show", "run")["judge_noise"]["context_relevance"]
-    within, between = noise["deviation_within"] ** 2, noise["deviation_between"] ** 2
-    found = here.json("plan", "--power", "run")["power"]["draws"]["context_relevance"]
-    assert (found["samples"], found["draws"]) == (6, 2)
-    assert found["error"] == pytest.approx(((between + within / 2) / 6) ** 0.5)
-    assert found["error_twice_the_samples"] == pytest.approx(found["error"] / 2**0.5)
-    assert found["error_twice_the_draws"] == pytest.approx(((between + within / 4) / 6) ** 0.5)
-    page = " ".join(here.merilo("plan", "--power", "run").stdout.split())
-    assert f"standard error {found['error']:.4f} with 6 samples x 2 draws" in page
-    both = here.json("plan", "--power", "run", "--difference", "0.1")["power"]
-    assert both["draws"]["context_relevance"] == found
-    assert both["needed"]["context_relevance"]["pilot"] == 6
-
-
-def test_a_plan_from_one_draw_still_needs_a_question(here: Here) -> None:
-    """Without draws, `--power` alone is a usage error that names the three ways out."""
-    with JudgeServer(moody) as server:
-        assert run(here, server, "--out", "run").returncode == 0
-    done = here.merilo("plan", "--power", "run")
-    assert done.returncode == 2
-    assert "--draws 3" in done.stderr

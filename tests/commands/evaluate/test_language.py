@@ -91,7 +91,7 @@ def test_stops_limits_and_gates_are_russian(data: Here) -> None:
         limited = data.merilo("run", "data.jsonl", *judge, "--max-requests", "5", "--out", "runs/limited")
         empty = data.merilo("run", "data.jsonl", *judge, "--max-requests", "0")
         gated = data.merilo(
-            *("run", "data.jsonl", *judge, "--metrics", "faithfulness", "--until-decided", "gates.toml"),
+            *("run", "data.jsonl", *judge, "--metrics", "faithfulness", "--until", "gates.toml"),
             *("--out", "runs/gated"),
         )
         sample = data.merilo("show", "runs/gated", "--sample", "р1")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 
 import merilo
 from merilo.commands.evaluate.pipeline import fields_of
@@ -42,7 +43,7 @@ class Pipeline:
 def run(pipeline: object, tmp_path: Path, questions: Any = QUESTIONS, **options: Any) -> merilo.Run:
     """Evaluate without a judge or a cache."""
     given: dict[str, Any] = {"metrics": ["recall@1"], "cache": False, "out": tmp_path / "run", **options}
-    return merilo.evaluate_pipeline(pipeline, questions, **given)
+    return merilo.evaluate_pipeline(pipeline, questions, **grouped(**given))
 
 
 def outcomes(done: merilo.Run) -> dict[str, Any]:
@@ -170,7 +171,7 @@ async def test_the_async_form_shares_the_loop(tmp_path: Path) -> None:
         return {"response": question, "retrieved_contexts": FOUND}
 
     done = await merilo.aevaluate_pipeline(
-        pipeline, QUESTIONS[:1], metrics=["recall@1"], cache=False, out=tmp_path / "run"
+        pipeline, QUESTIONS[:1], metrics=["recall@1"], storage={"cache": False}, out=tmp_path / "run"
     )
     assert loops == [asyncio.get_running_loop()]
     assert outcomes(done)["tower"].value == 1.0
@@ -193,7 +194,9 @@ def test_an_invoked_pipeline_that_always_fails_may_need_a_dict(tmp_path: Path) -
         def invoke(self, given: dict[str, str]) -> str:
             return given["question"]  # a text has no keys
 
-    with pytest.raises(DataError, match=r'takes a dict, name the key of the question: question_as="input"\.$'):
+    with pytest.raises(
+        DataError, match=r'takes a dict, name the key of the question: calls=Calls\(question_as="input"\)\.$'
+    ):
         run(Chain(), tmp_path)
     with pytest.raises(DataError, match=r"The first error: .*KeyError: 'question'$"):
         run(Chain(), tmp_path, question_as="input")
@@ -247,7 +250,9 @@ def test_a_cancelled_evaluation_asks_no_more(tmp_path: Path) -> None:
             await asyncio.sleep(60)
             return question
 
-        evaluation = merilo.aevaluate_pipeline(pipeline, QUESTIONS, cache=False, out=tmp_path, pipeline_concurrency=1)
+        evaluation = merilo.aevaluate_pipeline(
+            pipeline, QUESTIONS, storage={"cache": False}, out=tmp_path, calls={"concurrency": 1}
+        )
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(evaluation, 0.5)
         return asked

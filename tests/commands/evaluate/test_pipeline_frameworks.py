@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 
 import merilo
 from merilo.errors import UsageError
@@ -22,7 +23,7 @@ def contexts_of(pipeline: object, tmp_path: Path, **options: Any) -> list[tuple[
     """Evaluate one question; return text, id and score of each retrieved context."""
     data = [{"user_input": "When was the tower completed?", "reference_context_ids": ["d1"]}]
     given: dict[str, Any] = {"metrics": ["recall@1"], "cache": False, "out": tmp_path / "run", **options}
-    run = merilo.evaluate_pipeline(pipeline, data, **given)
+    run = merilo.evaluate_pipeline(pipeline, data, **grouped(**given))
     return [(context.text, context.id, context.score) for context in run.sample("1").sample.contexts]
 
 

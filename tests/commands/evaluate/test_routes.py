@@ -29,7 +29,7 @@ def routed(here: Here) -> Here:
 def test_every_command_takes_the_routes(routed: Here) -> None:
     """A routed run is planned, made, shown, replayed, verified and compared like any other."""
     metrics = ("--metrics", "context_relevance,context_sufficiency,faithfulness")
-    assert routed.json("plan", "data.jsonl", *ROUTES, *metrics)["judge"] == NAME
+    assert routed.json("run", "--plan", "data.jsonl", *ROUTES, *metrics)["judge"] == NAME
     done = routed.merilo("run", "data.jsonl", *ROUTES, *metrics, "--out", "out")
     assert done.returncode == 0, done.stderr
     assert f"by the judge alone ({NAME})" in done.stdout.replace("\n", " ")

@@ -33,7 +33,7 @@ ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It
 def test_a_published_metric_names_the_way_out(metric: str, message: str, tmp_path: Path) -> None:
     """The embedded judge writes no free text: the refusal says who does, and where the formula alone is computed."""
     with pytest.raises(merilo.UsageError) as refused:
-        merilo.evaluate([ROW], metrics=[metric], out=tmp_path / "run", cache=False)
+        merilo.evaluate([ROW], metrics=[metric], out=tmp_path / "run", storage={"cache": False})
     assert str(refused.value) == message
     assert not (tmp_path / "run").exists()
 
@@ -42,7 +42,7 @@ def test_a_refusal_names_the_unread_columns(tmp_path: Path) -> None:
     """A missing field is refused with the columns that were not read, and the mapping of one that has its form."""
     row = {"question": "When?", "answer": "In 1889.", "my_context": ["It was completed in 1889."], "context_url": "a/b"}
     with pytest.raises(merilo.UsageError) as refused:
-        merilo.evaluate([row], metrics=["context_relevance"], out=tmp_path / "run", cache=False)
+        merilo.evaluate([row], metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
     assert str(refused.value) == (
         "context_relevance cannot be computed: no sample has retrieved_contexts. Unread columns: 'my_context', "
         "'context_url'. Map columns with --map my_context=retrieved_contexts."
@@ -53,7 +53,7 @@ def test_a_refusal_names_the_unread_columns(tmp_path: Path) -> None:
 def test_a_doubtful_column_is_on_the_screen(metric: str, is_shown: bool, tmp_path: Path) -> None:
     """A run whose metric uses a doubtful column says how the column was read, on the screen and in the JSON."""
     row = {"question": "When?", "answer": "In 1889.", "contexts": ["It was completed in 1889."]}
-    run = merilo.evaluate([row], metrics=[metric], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate([row], metrics=[metric], out=tmp_path / "run", storage={"cache": False})
     said = "answer was read as response. If it is the expected answer, add --map answer=reference."
     assert (said in " ".join(str(run).split())) is is_shown
     assert any(said in note for note in run.manifest.notes) is is_shown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_run_that_shows_nothing_has_no_value(
     metrics: list[str], rows: list[dict[str, Any]], expected: str | float, tmp_path: Path
 ) -> None:
     """Ids of two kinds and responses that never cite are not scored 0. One sample that shows them makes 0 a score."""
-    run = merilo.evaluate(rows, metrics=metrics, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
     for metric in metrics:
         found = run.metrics[metric]
         if isinstance(expected, str):
@@ -63,7 +63,9 @@ def test_a_shard_is_read_with_all_the_data(tmp_path: Path) -> None:
     """A shard without a match has scores if another shard has one, so merged runs equal the whole one."""
     rows = [{**ids("d1", "d2"), "id": "a"}, {**ids("d3", "d3"), "id": "b"}]
     shards = [
-        merilo.evaluate(rows, metrics=["recall@2"], out=tmp_path / name, cache=False, shard=f"{place}/2")
+        merilo.evaluate(
+            rows, metrics=["recall@2"], out=tmp_path / name, storage={"cache": False}, reading={"shard": f"{place}/2"}
+        )
         for place, name in enumerate("xy", start=1)
     ]
     assert sorted(str(each.metrics["recall@2"].mean) for each in shards) == ["0.0", "1.0"]

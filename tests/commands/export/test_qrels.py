@@ -53,7 +53,7 @@ def run_of(path: Path, *contexts: str, asked: bool = True) -> Path:
     sample = {"id": "q", "user_input": "When was it built?", "retrieved_contexts": contexts, "reference_contexts": []}
     metric = "context_relevance" if asked else "span_recall"
     judge = merilo.ScriptedJudge.by(judged, version="1")
-    merilo.evaluate([sample], metrics=[metric], judge=judge, out=path, cache=False)
+    merilo.evaluate([sample], metrics=[metric], judge=judge, out=path, storage={"cache": False})
     return path
 
 
@@ -133,7 +133,9 @@ def test_only_new_sentences_are_listed_and_judged(tmp_path: Path, documents: Pat
     assert (found.missing, found.lost) == (1, 1)
     assert (line["sample"], line["retrieved_contexts"][0]["text"], line["grade"]) == ("q", HIGH, None)
     judge = merilo.ScriptedJudge.by(judged, version="1")
-    answered = merilo.evaluate(missing, metrics=["context_relevance"], judge=judge, out=tmp_path / "m", cache=False)
+    answered = merilo.evaluate(
+        missing, metrics=["context_relevance"], judge=judge, out=tmp_path / "m", storage={"cache": False}
+    )
     out = tmp_path / "qrels.jsonl"
     assert pool_qrels([old, new, answered.path], documents, out).missing == 0
     assert {each["sample"] for each in read(out)} == {"q"}
@@ -187,7 +189,9 @@ def test_own_metadata_named_sample_is_no_question(tmp_path: Path, documents: Pat
     """A column `sample` of the user's data does not change whose question a label is about."""
     sample = {"id": "q", "user_input": "When?", "retrieved_contexts": [BUILT], "metadata": {"sample": "other"}}
     judge = merilo.ScriptedJudge.by(judged, version="1")
-    run = merilo.evaluate([sample], metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(
+        [sample], metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
+    )
     pool_qrels([run.path], documents, tmp_path / "qrels.jsonl")
     assert {each["sample"] for each in read(tmp_path / "qrels.jsonl")} == {"q"}
 
@@ -237,7 +241,7 @@ def test_a_long_document_is_read_where_text_was_retrieved(tmp_path: Path) -> Non
     documents = written(tmp_path / "documents.jsonl", {"id": "book", "text": " ".join(sentences)})
     chunks = [{"text": each, "metadata": {"document": "book"}} for each in sentences[::16]]
     sample = {"id": "q", "user_input": "What?", "retrieved_contexts": chunks, "reference_contexts": []}
-    merilo.evaluate([sample], metrics=["span_recall"], out=tmp_path / "run", cache=False)
+    merilo.evaluate([sample], metrics=["span_recall"], out=tmp_path / "run", storage={"cache": False})
     started = time.process_time()
     found = pool_qrels([tmp_path / "run"], documents, tmp_path / "missing.jsonl", missing=True)
     assert (found.missing, time.process_time() - started < 2) == (500, True)

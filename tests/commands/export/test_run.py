@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
-from merilo.commands.export.formats import MAX_CHARACTERS, fitting, legal
-from merilo.commands.export.run import export_run
+from merilo.commands.export.run import MAX_CHARACTERS, export_run, fitting, legal
 from merilo.data.csv_escaping import escaped, plain
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
@@ -58,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
 
     judge = merilo.ScriptedJudge.by(answer, version="1")
     out = tmp_path_factory.mktemp("export") / "run"
-    return merilo.evaluate(ROWS, metrics=["context_relevance"], judge=judge, out=out, cache=False)
+    return merilo.evaluate(ROWS, metrics=["context_relevance"], judge=judge, out=out, storage={"cache": False})
 
 
 def exported(run: merilo.Run, path: Path) -> bytes:
@@ -208,7 +207,7 @@ def test_a_text_too_long_for_a_cell_is_truncated_and_counted(tmp_path: Path) -> 
     rows = [
         {"id": "1", "user_input": "\U0001f600" * 20_000, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}
     ]
-    run = merilo.evaluate(rows, metrics=["hit_rate@1"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows, metrics=["hit_rate@1"], out=tmp_path / "run", storage={"cache": False})
     assert export_run(run, tmp_path / "x.xlsx").truncated == 1
     cell = openpyxl.load_workbook(tmp_path / "x.xlsx").active["B2"].value
     assert cell.endswith("\U0001f600 [truncated]")

@@ -9,7 +9,7 @@ import pytest
 
 import merilo
 from merilo.commands.gate.suite import suite_from, suite_of
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -57,7 +57,7 @@ def judge(question: Question[Any]) -> dict[str, Any]:
 
 
 def run(out: Path, data: list[dict[str, Any]], *metrics: str) -> merilo.Run:
-    return merilo.evaluate(data, metrics=metrics, judge=ScriptedJudge.by(judge), out=out, cache=False)
+    return merilo.evaluate(data, metrics=metrics, judge=ScriptedJudge.by(judge), out=out, storage={"cache": False})
 
 
 def test_a_run_asks_nothing_more_for_it(tmp_path: Path) -> None:

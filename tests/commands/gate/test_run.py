@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from graded_runs import FAILS, graded, many
+from grouping import grouped
 from judged_rivers import rows
 from seals import seal_again
 from server import JudgeServer
@@ -26,13 +27,13 @@ from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparability import score_affecting_differences
 from merilo.results.scores import read_scores
-from merilo.runs.content import record_all
 from merilo.runs.database import seal
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY
+from merilo.runs.schema import record_all
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 
@@ -65,7 +66,7 @@ def ranked(out: Path, hits: Sequence[bool], **arguments: Any) -> merilo.Run:  # 
         }
         for n, hit in enumerate(hits)
     ]
-    return merilo.evaluate(rows, metrics=["reciprocal_rank"], out=out, cache=False, **arguments)
+    return merilo.evaluate(rows, **grouped(metrics=["reciprocal_rank"], out=out, cache=False, **arguments))
 
 
 def only(found: Gates) -> Gate:
@@ -221,7 +222,7 @@ def asked(out: Path, questions: Sequence[str], *, worse: int = 0, **fields: Sequ
         }
         for n, question in enumerate(questions)
     ]
-    return merilo.evaluate(rows, metrics=["id_recall"], out=out, cache=False)
+    return merilo.evaluate(rows, metrics=["id_recall"], out=out, storage={"cache": False})
 
 
 def test_other_questions_under_the_same_ids_are_refused(tmp_path: Path) -> None:
@@ -304,9 +305,9 @@ def test_equal_inputs_with_other_scores_are_the_judge_s_doing(tmp_path: Path) ->
         lambda _: {"grade": mood[0], "evidence": [0], "reason": "So it feels."}, version="1"
     )
     rows = [{"id": f"s{n}", "user_input": f"What is {n}?", "retrieved_contexts": [f"It is {n}."]} for n in range(30)]
-    old = merilo.evaluate(rows, metrics=[METRIC], judge=judge, out=tmp_path / "old", cache=False)
+    old = merilo.evaluate(rows, metrics=[METRIC], judge=judge, out=tmp_path / "old", storage={"cache": False})
     mood[0] = 1
-    new = merilo.evaluate(rows, metrics=[METRIC], judge=judge, out=tmp_path / "new", cache=False)
+    new = merilo.evaluate(rows, metrics=[METRIC], judge=judge, out=tmp_path / "new", storage={"cache": False})
     found = gate_run(new, Suite(max_drop=0.1), baseline=old)
     assert (found.verdict, only(found).same_outputs) == (FAIL, False)
     (note,) = found.notes
@@ -693,7 +694,9 @@ def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: boo
     """Values, samples, directions, names of judges and answers follow from something else, whatever the digests say."""
     with JudgeServer() as server:
         options = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False, "metrics": [METRIC]}
-        runs = [merilo.evaluate(rows(12), out=tmp_path / name, **options).path for name in ("honest", "copy")]
+        runs = [
+            merilo.evaluate(rows(12), **grouped(out=tmp_path / name, **options)).path for name in ("honest", "copy")
+        ]
     suite = Suite(max_drop=1.0) if as_baseline else Suite(minimums={METRIC: 0.0})
     bad = forge(runs[1])
     if bad == runs[1]:
@@ -708,7 +711,7 @@ def test_answers_that_cannot_be_compared_with_their_replies_are_said(tmp_path: P
     """A run of another merilo, or of a judge that cannot be built here, may have edited answers; a note says so."""
     with JudgeServer() as server:
         options = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False, "metrics": [METRIC]}
-        run = merilo.evaluate(rows(12), out=tmp_path / "run", **options).path
+        run = merilo.evaluate(rows(12), **grouped(out=tmp_path / "run", **options)).path
     assert gate_run(run, Suite(minimums={METRIC: 0.0})).notes == ()
     text = (run / MANIFEST).read_text("utf-8")
     for pattern, new in ((r'"merilo": "[^"]*"', '"merilo": "0.0.9"'), (r'"judge": "', '"judge": "other ')):
@@ -724,7 +727,7 @@ def test_a_run_that_could_stop_early_has_the_first_samples(tmp_path: Path) -> No
     """A sample that was taken out of such a run is missing, although it need not have all samples of the data."""
     rivers = [{**row, "reference_context_ids": ["a"], "retrieved_context_ids": ["a"]} for row in rows(40)]
     stop = Suite(minimums={"reciprocal_rank": 0.5})
-    run = merilo.evaluate(rivers, out=tmp_path / "run", metrics=["reciprocal_rank"], until_decided=stop).path
+    run = merilo.evaluate(rivers, out=tmp_path / "run", metrics=["reciprocal_rank"], until={"suite": stop}).path
     seal_again(removed_sample(run))
     with pytest.raises(RunError, match="its samples are not those of the store"):
         gate_run(run, Suite(minimums={"reciprocal_rank": 0.1}))

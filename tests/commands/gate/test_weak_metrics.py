@@ -13,11 +13,11 @@ from merilo.commands.compare.run import compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.runs.record import runs_record
 from merilo.commands.runs.run import list_runs
+from merilo.commands.runs.text import runs_record
 from merilo.commands.show.worst import worst, worst_page, worst_record
+from merilo.commands.verify.replay import replay_run
 from merilo.rendering.overview import overview_record
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ROWS = [
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a run with a weak metric and another."""
     out = tmp_path_factory.mktemp("weak") / "run"
-    return evaluate(ROWS, metrics=[WEAK, "faithfulness"], out=out, cache=False)
+    return evaluate(ROWS, metrics=[WEAK, "faithfulness"], out=out, storage={"cache": False})
 
 
 def test_a_gate_on_a_weak_metric_says_so(run: Run) -> None:
@@ -69,9 +69,9 @@ def test_a_comparison_by_a_weak_metric_says_so(run: Run) -> None:
 def test_lists_and_worst_samples_mark_weak_metrics(run: Run) -> None:
     """In JSON `weak` says so, on a page the marker."""
     assert runs_record(list_runs(run.path.parent))["runs"][0]["weak"] == [WEAK]
-    found = worst(run, WEAK, 2)
-    assert str(worst_page(run, found, 100)).startswith(f"{WEAK} *: ")
-    assert worst_record(run, found)["weak"] is True
+    found, texts = worst(run, WEAK, 2)
+    assert str(worst_page(run, found, texts, 100)).startswith(f"{WEAK} *: ")
+    assert worst_record(run, found, texts)["weak"] is True
 
 
 def test_a_replay_marks_weak_metrics(run: Run, tmp_path: Path) -> None:

@@ -19,19 +19,17 @@ from merilo.api import import_scores
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
-from merilo.commands.imports.run import _leave_nothing
 from merilo.commands.imports.tables import number_of
-from merilo.commands.replay.run import replay_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
-from merilo.commands.show.run import summarise
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.overview import overview_page
 from merilo.rendering.sample_evidence import evidence_groups
+from merilo.results.recomputed import summarise
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores
-from merilo.runs.files import RUN_FILES
 from merilo.runs.seal import RESULTS
 
 FILES = Path(__file__).parent / "files"
@@ -202,19 +200,11 @@ def test_a_run_is_not_overwritten(here: Path, scores: str) -> None:
 def test_a_judged_run_is_not_overwritten(here: Path) -> None:
     """Scores are not imported into the directory of a run that merilo computed, even one of the same samples."""
     rows = [{"id": "a", "retrieved_context_ids": ["x"], "reference_context_ids": ["x"]}]
-    merilo.evaluate(rows, metrics=["recall@1"], out=here / "run", cache=False)
+    merilo.evaluate(rows, metrics=["recall@1"], out=here / "run", storage={"cache": False})
     file = written("scores.csv", "id,s\na,0.5\n")
     with pytest.raises(RunError, match=r"already (holds|contains) a run"):
         import_scores(file, scores=["s"], out=here / "run")
     assert merilo.Run.open(here / "run").complete
-
-
-def test_a_directory_that_was_there_keeps_what_was_in_it(here: Path) -> None:
-    """Of scores that could not be brought in no file of a run is left, not even what SQLite writes beside a store."""
-    for name in (*RUN_FILES, ".keep"):
-        (here / name).touch()
-    _leave_nothing(here, made=False)
-    assert [path.name for path in here.iterdir()] == [".keep"]
 
 
 def test_equal_files_give_equal_bytes(here: Path) -> None:

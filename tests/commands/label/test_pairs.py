@@ -370,7 +370,7 @@ def embedded(folder: Path, metrics: Sequence[str] = (METRIC,)) -> merilo.Run:
         }
         for n in range(30)
     ]
-    return merilo.evaluate(data, metrics=list(metrics), out=folder, cache=False)
+    return merilo.evaluate(data, metrics=list(metrics), out=folder, storage={"cache": False})
 
 
 def test_the_embedded_judge_alone_decides_no_minimum(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_drop_by_the_embedded_judge_is_decided_with_a_warning(tmp_path: Path) 
         {"id": f"s{n}", "user_input": f"Where is bridge {n} in Bern?", "retrieved_contexts": ["Cows eat grass."]}
         for n in range(30)
     ]
-    new = merilo.evaluate(data, metrics=[METRIC], out=tmp_path / "new", cache=False)
+    new = merilo.evaluate(data, metrics=[METRIC], out=tmp_path / "new", storage={"cache": False})
     found = gate_run(new, Suite(max_drop=0.1), baseline=base)
     assert found.verdict is FAIL
     assert any("The embedded judge alone decides context_relevance." in note for note in found.notes)

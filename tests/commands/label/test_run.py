@@ -195,7 +195,7 @@ def test_wrong_use_is_told(run: merilo.Run, arguments: dict[str, Any], says: str
 def test_metrics_without_a_judge_have_nothing_to_label(tmp_path: Path) -> None:
     """Recall is computed from ids, so people could correct nothing."""
     rows = [{"id": "a", "retrieved_context_ids": ["1"], "reference_context_ids": ["1"], "user_input": "x"}]
-    run = merilo.evaluate(rows, metrics=["recall@5"], out=tmp_path / "run", cache=False)
+    run = merilo.evaluate(rows, metrics=["recall@5"], out=tmp_path / "run", storage={"cache": False})
     with pytest.raises(UsageError, match="computed without a judge"):
         label_run(run, metric="recall@5")
 

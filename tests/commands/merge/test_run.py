@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from edits import printed
+from grouping import grouped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rivers import canonical, rows, verdict_for
@@ -23,7 +24,7 @@ from merilo.api import merge
 from merilo.cli import outcome
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
-from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.replay import replay_run
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
@@ -51,7 +52,7 @@ def judge(question: Question[Any]) -> dict[str, Any] | Failure:
 def evaluated(out: Path, data: Sequence[Any], shard: str | None = None, **options: Any) -> merilo.Run:
     """A run with a scripted judge and no cache."""
     given_options = {"metrics": METRICS, "judge": merilo.ScriptedJudge.by(judge, version="1"), **options}
-    return merilo.evaluate(data, shard=shard, out=out, cache=False, **given_options)
+    return merilo.evaluate(data, **grouped(shard=shard, out=out, cache=False, **given_options))
 
 
 def shards(folder: Path, data: Sequence[Any], of: int, **options: Any) -> list[Path]:
@@ -303,12 +304,12 @@ def test_only_an_equal_run_may_be_there(here: Path, tmp_path: Path) -> None:
     evaluated(tmp_path / "other", rows(2))
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "notes.txt").write_text("mine")
-    shutil.copytree(tmp_path / "files", tmp_path / "new.part")
+    shutil.copytree(tmp_path / "files", tmp_path / ".new.part")
     for name, message in (("other", "other results"), ("files", "other files"), ("new", "in the way")):
         with pytest.raises(RunError, match=message):
             merge(parts, tmp_path / name)
     assert (tmp_path / "files" / "notes.txt").read_text() == "mine"
-    assert (tmp_path / "new.part" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / ".new.part" / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert canonical(merge(parts, tmp_path / "empty")) == canonical(first)
 

@@ -8,6 +8,7 @@ import pytest
 from command_line import Here
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.evaluate.options import Storage
 from merilo.commands.metrics.definition_tables import compute_definitions
 from merilo.commands.metrics.definition_text import definitions_page
 
@@ -26,7 +27,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> DefinitionTables:
     out = tmp_path_factory.mktemp("run") / "r"
-    return run_blocking(compute_definitions(ROWS, "context_relevance", out=out, cache=False))
+    return run_blocking(compute_definitions(ROWS, "context_relevance", out=out, storage=Storage(cache=False)))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

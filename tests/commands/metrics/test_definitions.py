@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 
 import merilo
 from merilo.commands.blocking import run_blocking
@@ -66,7 +67,7 @@ def answer(question: Question[Any]) -> dict[str, Any]:
 def computed(
     rows: list[dict[str, Any]], family: str, judge: ScriptedJudge, out: Path, **options: Any
 ) -> DefinitionTables:
-    return run_blocking(compute_definitions(rows, family, judge, out=out, cache=False, **options))
+    return run_blocking(compute_definitions(rows, family, judge, **grouped(out=out, cache=False, **options)))
 
 
 Tables = dict[Lineage, "DefinitionTables"]

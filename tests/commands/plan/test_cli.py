@@ -1,4 +1,4 @@
-"""`merilo plan`, and how a run tells what it cost."""
+"""`merilo run --plan`, and how a run tells what it cost."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ def test_a_plan_is_a_page(here: Here) -> None:
     """Without a key: a table of the metrics, what it is in all, the dated price, and the command of the run."""
     here.write("data.jsonl", DATA)
     words = ["data.jsonl", "--judge", "openai:gpt-4.1-mini", "--metrics", METRICS]
-    done = here.merilo("plan", *words, "--sample", "all", "--latency=2")
+    done = here.merilo("run", "--plan", *words)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(PAGE)
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert any(line.startswith("expected 8 requests, ") and line.endswith(" USD") for line in lines)
-    assert "time about 1 s with 16 requests in flight" in lines
     assert any(line.startswith("price gpt-4.1-mini: 0.4 USD per million tokens in, 1.6 out") for line in lines)
     assert "read on 2026-" in " ".join(done.stdout.split())
     assert lines[-1] == shlex.join(["merilo", "run", *words])
@@ -55,7 +54,7 @@ def test_a_plan_as_json(here: Here) -> None:
     """One object: amounts of each metric, and of all; a price that is not known is null."""
     here.write("data.jsonl", DATA)
     words = ["data.jsonl", "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--metrics", METRICS]
-    found = here.json("plan", *words)
+    found = here.json("run", "--plan", *words)
     assert found["samples"] == found["looked_at"] == 4
     assert list(found["metrics"]) == METRICS.split(",")
     assert found["metrics"]["context_relevance"]["added"]["requests"] == found["typical"]["requests"] == 8
@@ -73,18 +72,18 @@ def test_an_upper_bound_is_shown_only_if_it_helps(here: Here) -> None:
     """A bound of more than 20 times the estimate is replaced by the advice to set a limit; --full and JSON have it."""
     here.write("data.jsonl", DATA)
     words = ["data.jsonl", "--judge", "openai:gpt-4.1-mini", "--no-cache", "--metrics", "faithfulness"]
-    done = here.merilo("plan", *words)
+    done = here.merilo("run", "--plan", *words)
     assert bound_of(done.stdout) == (
         "at most more than 20 times the estimate, so the bound is not shown here (--json has it). Use --max-cost to "
         "limit spending."
     )
     assert done.stdout.splitlines()[-1] == shlex.join(["merilo", "run", *words]).replace("merilo run", "  merilo run")
-    full = here.merilo("plan", *words, "--full")
+    full = here.merilo("run", "--plan", *words, "--full")
     assert re.match(r"at most \d+ requests, \d+ k tokens in, [\d.]+ [kM] out, [\d.]+ USD: ", bound_of(full.stdout))
     assert bound_of(full.stdout).endswith("It is usually far too high. Use --max-cost to limit spending.")
     assert full.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
-    most = here.json("plan", *words)["at_most"]
-    assert most["usd"] > 20 * here.json("plan", *words)["typical"]["usd"]
+    most = here.json("run", "--plan", *words)["at_most"]
+    assert most["usd"] > 20 * here.json("run", "--plan", *words)["typical"]["usd"]
     assert isinstance(most["input_tokens"], int)
 
 
@@ -116,7 +115,7 @@ def test_a_model_without_a_price_is_limited_by_requests(here: Here) -> None:
     """A cost limit needs a price; without one the advice is --max-requests."""
     here.write("data.jsonl", DATA)
     words = ["data.jsonl", "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--metrics", "faithfulness"]
-    assert bound_of(here.merilo("plan", *words).stdout).endswith("Use --max-requests to limit requests.")
+    assert bound_of(here.merilo("run", "--plan", *words).stdout).endswith("Use --max-requests to limit requests.")
 
 
 @pytest.mark.parametrize(
@@ -153,8 +152,8 @@ def test_outdated_prices_are_reported_once_on_standard_error(here: Here) -> None
     with JudgeServer() as server:
         words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", "context_relevance"]
         for name, expected in (("old", 1), ("new", 0), ("undated", 0)):
-            for command in ("plan", "run"):
-                done = here.merilo(command, *words, "--prices", f"{name}.toml", "--no-cache")
+            for more in (["--plan"], []):
+                done = here.merilo("run", *more, *words, "--prices", f"{name}.toml", "--no-cache")
                 assert done.returncode == 0
                 assert done.stderr.count(warning) == expected
                 assert done.stderr.count("(--prices FILE)") == expected
@@ -169,11 +168,11 @@ def test_an_unknown_price_is_said_once_with_what_to_do(here: Here) -> None:
     (here.path / "prices.toml").write_text(text, encoding="utf-8")
     with JudgeServer() as server:
         words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", "context_relevance"]
-        planned = here.merilo("plan", *words)
+        planned = here.merilo("run", "--plan", *words)
         run = here.merilo("run", *words, "--out", "a")
         assert " ".join(planned.stdout.split()).count("--prices FILE") == run.stdout.count("--prices FILE") == 1
         assert "price unknown" in run.stdout
-        priced = here.json("plan", *words, "--no-cache", "--prices", "prices.toml")
+        priced = here.json("run", "--plan", *words, "--no-cache", "--prices", "prices.toml")
         done = here.merilo("run", *words, "--no-cache", "--out", "b", "--prices", "prices.toml")
         named = here.merilo("show", "b", env={"MERILO_PRICES": "prices.toml"})
     assert "--prices FILE" not in done.stdout + named.stdout
@@ -189,7 +188,7 @@ def test_a_finished_run_costs_nothing_more(here: Here) -> None:
     with JudgeServer() as server:
         words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRICS]
         here.merilo("run", *words, "--out", "a", "--no-cache")
-        done = here.merilo("plan", *words, "--out", "a", "--no-cache")
+        done = here.merilo("run", "--plan", *words, "--out", "a", "--no-cache")
     assert "no request, nothing to pay" in done.stdout
     assert "16 of 16 questions are answered in the run or the cache" in done.stdout
 
@@ -197,8 +196,6 @@ def test_a_finished_run_costs_nothing_more(here: Here) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--sample", "0"], "--sample takes a number of samples or all, got '0'."),
-        (["--sample", "many"], "--sample takes a number of samples or all, got 'many'."),
         (["--prices", "none.toml"], "The price file none.toml cannot be read"),
         (["--metrics", "nonsense"], "nonsense"),
     ],
@@ -206,7 +203,7 @@ def test_a_finished_run_costs_nothing_more(here: Here) -> None:
 def test_wrong_words_are_refused(here: Here, words: list[str], said: str) -> None:
     """One sentence on standard error, and 2."""
     here.write("data.jsonl", DATA)
-    done = here.merilo("plan", "data.jsonl", *words)
+    done = here.merilo("run", "--plan", "data.jsonl", *words)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stdout == ""

@@ -51,7 +51,9 @@ def test_each_category_is_counted_with_its_share_and_culprit(tmp_path: Path) -> 
         {"id": f"s{n}", "user_input": f"How tall is {n}?", "retrieved_contexts": [context], "response": response}
         for n, (context, response) in enumerate(ROWS)
     ]
-    run = merilo.evaluate(rows, metrics=["answering"], judge=ScriptedJudge.by(judge), out=tmp_path / "r", cache=False)
+    run = merilo.evaluate(
+        rows, metrics=["answering"], judge=ScriptedJudge.by(judge), out=tmp_path / "r", storage={"cache": False}
+    )
     page = run_page(report_run(run))
     cells = {int(at): int(amount) for at, amount in re.findall(r'data-fault="(\d+)"><b>(\d+)</b>', page)}
     found = {category: cells[at] for category, at in CATEGORIES.items() if cells.get(at)}

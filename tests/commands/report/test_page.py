@@ -154,7 +154,9 @@ def test_verdicts_on_a_statement_name_the_text_that_was_checked(tmp_path: Path) 
         "reference": "On Sundays the library is closed because nobody works there.",
     }
     metrics = ["faithfulness", "answer_correctness"]
-    runs = [merilo.evaluate([row], metrics=metrics, out=tmp_path / name, cache=False) for name in ("a", "b")]
+    runs = [
+        merilo.evaluate([row], metrics=metrics, out=tmp_path / name, storage={"cache": False}) for name in ("a", "b")
+    ]
     pages = {"details": run_page(report_run(runs[0])), "details1": comparison_page(compare_runs(runs))}
     for kind, page in pages.items():
         (detail,) = details_of(page, kind)

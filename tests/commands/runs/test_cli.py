@@ -12,8 +12,7 @@ import pytest
 from command_line import SAMPLES
 from server import JudgeServer
 
-from merilo.commands.runs.result import State
-from merilo.commands.runs.run import list_runs
+from merilo.commands.runs.run import State, list_runs
 from merilo.errors import UsageError
 from merilo.runs.lock import RunLock
 
@@ -131,11 +130,11 @@ def test_an_interrupted_run_names_its_reason(here: Here) -> None:
 
 DAMAGES = {
     "no_manifest": ("interrupted", "Stopped before the first question."),
-    "half_manifest": ("unreadable", "cannot be read"),
-    "list_manifest": ("unreadable", "is not a JSON object"),
+    "half_manifest": ("unreadable", "is damaged"),
+    "list_manifest": ("unreadable", "wrong form"),
     "newer": ("unreadable", "Use the merilo that wrote it"),
     "no_summary": ("interrupted", "Killed before its results were written."),
-    "half_summary": ("unreadable", "cannot be read"),
+    "half_summary": ("unreadable", "is damaged"),
     "odd_summary": ("unreadable", "metrics"),
     "pipe": ("unreadable", "not a regular file"),
     "pipe_lock": ("unreadable", "not a regular file"),

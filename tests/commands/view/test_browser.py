@@ -132,11 +132,11 @@ def test_a_new_run_appears_and_the_choice_stays(browser: Browser, runs: Path) ->
     with served(browser, runs) as address:
         browser.visit(address)
         browser.run("document.querySelector('[aria-label=\"Choose first\"]').click()")
-        browser.run("(e => { e.value = 'ir'; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
-        shutil.copytree(runs / "first", runs / "third")
+        browser.run("(e => { e.value = 'fir'; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
+        shutil.copytree(runs / "first", runs / "firm")
         browser.run("document.dispatchEvent(new Event('visibilitychange')); 0")  # does not wait for the next poll
         browser.wait("[...document.querySelectorAll('.runs tbody tr')].length === 5")
-        assert sorted(browser.run(NAMES)) == ["first", "third"]
+        assert sorted(browser.run(NAMES)) == ["firm", "first"]
         assert browser.run("document.querySelector('[aria-label=\"Choose first\"]').checked") is True
         assert browser.errors() == []
 

@@ -158,7 +158,7 @@ def test_an_unreadable_run_has_its_reason(runs: Path) -> None:
     (runs / "first" / "summary.json").write_bytes(b"{")
     text = ask(app_of(runs), "/").text
     row = text[text.index('<tr class="unreadable">') :]
-    assert "first/summary.json cannot be read" in row
+    assert "first/summary.json is damaged" in row
     assert re.search(r'<input type="checkbox" name="run" value="[0-9a-f]+" aria-label="Choose first" disabled>', row)
 
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grouping import grouped
 from tiny_models import NLI_CARD, nli, reranker, rigged
 
 from merilo import evaluate
@@ -88,7 +89,7 @@ def test_the_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def scores(judge: str, metrics: list[str], tmp_path: Path, **options: Any) -> dict[str, float | None]:
     """The means of a run of one row."""
-    run = evaluate([ROW], metrics=metrics, judge=judge, out=tmp_path / "run", cache=False, **options)
+    run = evaluate([ROW], **grouped(metrics=metrics, judge=judge, out=tmp_path / "run", cache=False, **options))
     return {name: metric.mean for name, metric in run.metrics.items()}
 
 

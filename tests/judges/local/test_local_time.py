@@ -9,7 +9,7 @@ import pytest
 from tiny_models import nli, reranker
 
 from merilo.commands.evaluate.local_time import time_sentence
-from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.options import Options, Storage
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.plan.text import plan_page, plan_record
@@ -100,7 +100,7 @@ async def test_a_run_reports_it_before_the_first_question(tmp_path: Path) -> Non
         judge=f"local:{reranker(tmp_path / 'm')}",
         metrics=["context_relevance"],
         out=tmp_path / "out",
-        cache=False,
+        storage=Storage(cache=False),
         progress=progress,
     )
     run = await run_evaluation(ROWS, options)
@@ -117,7 +117,13 @@ async def test_a_short_run_reports_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("merilo.judges.local.timing.perf_counter", ticking(1.0))
     progress = Notes()
     judge = f"local:{reranker(tmp_path / 'm')}"
-    options = Options(judge=judge, metrics=["context_relevance"], out=tmp_path / "out", cache=False, progress=progress)
+    options = Options(
+        judge=judge,
+        metrics=["context_relevance"],
+        out=tmp_path / "out",
+        storage=Storage(cache=False),
+        progress=progress,
+    )
     found = await run_estimate(ROWS, options)
     await run_evaluation(ROWS, options)
     assert progress.texts == []
@@ -128,9 +134,13 @@ async def test_a_short_run_reports_nothing(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.usefixtures("slow")
 async def test_a_plan_reports_it(tmp_path: Path) -> None:
     """As a row of the totals and as `local_seconds`; other judges have neither."""
-    options = Options(judge=f"local:{reranker(tmp_path / 'm')}", metrics=["context_relevance"], cache=False)
+    options = Options(
+        judge=f"local:{reranker(tmp_path / 'm')}", metrics=["context_relevance"], storage=Storage(cache=False)
+    )
     found = await run_estimate(ROWS, options)
     assert plan_record(found)["local_seconds"] == pytest.approx(100.0)
     assert "local model  about 100 s on 2 threads of this machine" in str(plan_page(found, 120))
-    other = await run_estimate(ROWS, Options(judge="embedded", metrics=["context_relevance"], cache=False))
+    other = await run_estimate(
+        ROWS, Options(judge="embedded", metrics=["context_relevance"], storage=Storage(cache=False))
+    )
     assert other.local_time is None

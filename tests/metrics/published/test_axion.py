@@ -17,7 +17,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.axion.metrics import METRICS
-from merilo.metrics.registry import metric_text, parse_metric, parse_recorded
+from merilo.metrics.registry import metric_text, parse_metric
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
@@ -540,9 +540,3 @@ def test_verdicts_count_for_the_first_texts() -> None:
     outcome = drive(parse_metric("axion:contextual_ranking").plan(sample), by_word)
     assert isinstance(outcome, Score)
     assert outcome.value == pytest.approx(1 / 2)  # 1/3 with all texts
-
-
-def test_a_recorded_run_of_version_1_sends_empty_texts() -> None:
-    """Its definitions are computed as they were."""
-    recorded = parse_recorded("axion:contextual_relevancy", 1)
-    assert (recorded.version, getattr(recorded.definition, "empty_texts_sent", None)) == (1, True)

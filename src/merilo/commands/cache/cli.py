@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json
+from merilo.commands.flags import Json
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,10 +44,8 @@ def cache(
     judge: Annotated[str | None, typer.Option(metavar="NAME", help="Remove only verdicts of this judge.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Remove every verdict.")] = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show the cache, or remove the chosen verdicts."""
-    del debug  # main reads it
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import contents
     from merilo.engine.cache_upkeep import prune as prune_file
@@ -148,5 +146,6 @@ COMMAND = Command(
     summary="Show the verdict cache, or remove verdicts.",
     help=HELP,
     call=cache,
+    options="--older-than --judge --all --json",
     examples=EXAMPLES,
 )

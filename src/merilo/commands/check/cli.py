@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.check.one_judge import check_whole, progress_line, until_done
+from merilo.commands.check.one_judge import check_whole, until_done
 from merilo.commands.check.options import ABOUT_DATA, CheckOptions
 from merilo.commands.command import Command, Section
+from merilo.commands.evaluate.options import Model
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, Quiet
+from merilo.commands.flags import Json, Quiet
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 
@@ -48,9 +49,10 @@ Examples:
 
 @takes_options(
     CheckOptions,
-    without=(*ABOUT_DATA, "mapping", "judge"),
-    visible=("labels", "tasks", "number", "against", "base_url", "max_cost_usd", "out"),
-    retry_failed=Flag(help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT),
+    without=(*ABOUT_DATA, "judge"),
+    storage_retry_failed=Flag(
+        help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
+    ),
     out=Flag(help="Directory for check.json and the run over all questions.", metavar="DIR", group=OptionGroup.OUTPUT),
 )
 def check(
@@ -72,17 +74,17 @@ def check(
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Check a judge."""
     from merilo.judges.route_specs import one_judge
+    from merilo.rendering.progress_line import progress_line
 
     given = what or ["embedded"]
     if all(map(_is_run, given)):
         _compare(given, json=json, full=full)
         return
-    progress = progress_line(quiet=quiet, debug=debug)
-    options = replace(options, judge=one_judge(given), progress=progress)
+    server = options.judge if isinstance(options.judge, Model) else Model()
+    options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
     for spec in (*given, *([options.against] if isinstance(options.against, str) else [])):
         _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
     if plan:
@@ -150,9 +152,9 @@ def _estimate(options: CheckOptions, *, json: bool) -> None:
     import asyncio
 
     from merilo.commands.check.run import estimate_check
-    from merilo.commands.plan.cli import report
+    from merilo.commands.plan.text import print_plan
 
-    report(asyncio.run(estimate_check(options)), json=json)
+    print_plan(asyncio.run(estimate_check(options)), json=json)
 
 
 def _fit(options: CheckOptions, *, json: bool) -> None:
@@ -236,5 +238,6 @@ COMMAND = Command(
     summary="Try a judge; measure it against people.",
     help=HELP,
     call=check,
+    options="--labels --task --number --against --fit --base-url --max-cost --plan --out --json",
     examples=EXAMPLES,
 )

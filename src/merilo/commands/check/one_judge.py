@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
     from merilo.judging.questions import Question
-    from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
 
 T = TypeVar("T")
@@ -29,18 +28,7 @@ _USAGE = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "es
 
 def for_one_judge(options: Options, judge: Judge) -> Options:
     """Return the options of an evaluation by this judge, without those that apply to another judge or to data."""
-    return replace(
-        options,
-        judge=judge,
-        base_url=None,
-        api_key_env=None,
-        judged=None,
-        draws=1,
-        prompts="merilo",
-        mapping=None,
-        limit=None,
-        language=None,
-    )
+    return replace(options, judge=judge, draws=1, mapping=None, limit=None, language=None)
 
 
 def answerable(
@@ -61,13 +49,6 @@ def answerable(
 def usage_of(run: Run) -> dict[str, Any]:  # Any: numbers and nulls
     """Return requests, tokens, cost and seconds of a run."""
     return {name: run.usage.get(name) for name in _USAGE}
-
-
-def progress_line(*, quiet: bool, debug: bool) -> ProgressLine:
-    """Return the progress of a command; plain lines with --debug, because a progress line would cut tracebacks."""
-    from merilo.rendering.progress_line import ProgressLine
-
-    return ProgressLine(quiet=quiet, plain=debug)
 
 
 def until_done(work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine yields to its loop

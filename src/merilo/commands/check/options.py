@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.evaluate.options import Options
+from merilo.commands.keywords import keyword_options
 from merilo.commands.option import Flag, OptionGroup, flags_of, opt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from merilo.judges.base import JudgeLike
 
@@ -32,22 +32,18 @@ ONE_JUDGE: Final = Flag(
 )
 """The flag of a command that asks one judge, which may have a route for each kind of question."""
 ABOUT_DATA: Final = (
-    *(name for name in flags_of(Options) if name.startswith("embedder")),
     "metrics",
-    "cross_encoder",
-    "draws",
-    "prompts",
-    "limit",
-    "shard",
+    "judge.prompts",
+    "mapping",
     "language",
     "cluster",
-    "skip_invalid",
-    "until_decided",
-    "batch",
-    "batch_files",
-    "runner",
-    "workers",
-    "baseline",
+    "limit",
+    "draws",
+    *(name for name in flags_of(Options) if name.startswith(("reading.", "until"))),
+    "limits.runner",
+    "limits.workers",
+    "storage.batch",
+    "storage.batch_files",
 )
 """Options of an evaluation that say nothing about one judge."""
 
@@ -60,7 +56,7 @@ def _given(texts: list[str] | None) -> Sequence[str]:
 class CheckOptions(Options):
     """The questions with which a judge is checked, and the options of the evaluation.
 
-    Of these, `metrics`, `draws`, `prompts`, `mapping`, `limit` and `language` have no effect.
+    Of these, `metrics`, `draws`, `mapping`, `limit` and `language` have no effect.
     """
 
     labels: Sequence[str | PathLike[str]] = opt(
@@ -99,32 +95,12 @@ class CheckOptions(Options):
     )
 
 
-LIMITS: Final = (
-    "max_cost_usd",
-    "max_requests",
-    "max_seconds",
-    "concurrency",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "timeout_s",
-    "unanswered",
-    "prices",
-)
-"""The options of an evaluation that `limits` of `merilo.judge_check` may contain."""
-
-
 def check_options(
     *,
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None,
     tasks: Sequence[str] | None,
-    limits: Mapping[str, object] | None,
     **given: Any,  # Any: fields of the options
 ) -> CheckOptions:
-    """Return the options of a check from the arguments of `merilo.judge_check`. Raises TypeError for another limit."""
-    if unknown := next((name for name in limits or () if name not in LIMITS), None):
-        close = get_close_matches(unknown, LIMITS, n=1)
-        advice = f"did you mean {close[0]!r}?" if close else f"limits are {', '.join(LIMITS)}."
-        raise TypeError(f"judge_check() has no limit {unknown!r}; {advice}")
+    """Return the options of a check from the arguments of `merilo.judge_check`. Raises UsageError for another limit."""
     files = [labels] if isinstance(labels, str | PathLike) else labels or ()
-    fields: dict[str, Any] = {**given, **(limits or {})}  # Any: as above
-    return CheckOptions(labels=files, tasks=tasks or (), **fields)
+    return keyword_options(CheckOptions, "judge_check", {**given, "labels": files, "tasks": tasks or ()})

@@ -221,9 +221,7 @@ class _Work:
         tasks = [*dict.fromkeys(record.task.value for record in self.records)]
         if not tasks:
             raise UsageError("--against compares agreement with labels, and no label is chosen.")
-        return _Work.of(
-            replace(self.options, judge=judge, against=None, base_url=None, api_key_env=None, judged=None, tasks=tasks)
-        )
+        return _Work.of(replace(self.options, judge=judge, against=None, tasks=tasks))
 
     def dataset(self) -> Dataset:
         """Return all items as samples."""
@@ -239,7 +237,11 @@ class _Work:
         metric = CheckedVerdicts("+".join(name for name in KINDS if name in kinds))
         options = replace(for_one_judge(self.options, self.judge), metrics=[metric], out=out)
         # A stored answer does not show that the judge can be reached.
-        return replace(options, cache=False) if not (self.records or self.trials) else options
+        return (
+            replace(options, storage=replace(options.storage, cache=False))
+            if not (self.records or self.trials)
+            else options
+        )
 
     def result(self, run: Run, resampling: Resampling, other: _Asked | None = None) -> JudgeCheck:
         """Return what the outcomes of the run show; items that were not asked about are not part of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, metric_texts
+from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, metric_texts
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
@@ -60,10 +60,8 @@ def compare(
     ] = None,
     github: GitHub = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Compare runs."""
-    del debug  # main reads it
     from merilo.rendering.ci import check_reports
 
     check_reports(markdown=markdown, json=json, github=github)
@@ -121,5 +119,7 @@ COMMAND = Command(
     summary="Compare runs of the same questions.",
     help=HELP,
     call=compare,
+    options="--metrics --primary --by --cluster --undefined --across-judges --across-data --full --markdown "
+    "--github --json",
     examples=EXAMPLES,
 )

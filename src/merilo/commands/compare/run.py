@@ -20,7 +20,7 @@ from merilo.errors import UsageError
 from merilo.results.basis import basis_of
 from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early
 from merilo.results.contents import equal_questions
-from merilo.results.sample_details import cases_of
+from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
 from merilo.runs.weak import weak_metrics

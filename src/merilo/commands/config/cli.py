@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json
+from merilo.commands.flags import Json
 from merilo.data import check
 from merilo.errors import UsageError
 
@@ -36,10 +36,8 @@ def config(
         bool, typer.Option("--allow", help="Allow the judges, servers, keys, prices and code that the file names now.")
     ] = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show the settings."""
-    del debug  # main reads it
     from merilo.commands.evaluate.options import Options
     from merilo.commands.option import flags_of
     from merilo.commands.project_file import project_file
@@ -59,16 +57,15 @@ def config(
 
 
 def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
-    from dataclasses import fields
-
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.option import default_of, flags_of
     from merilo.commands.project_file import uses
 
     settings: Mapping[str, Any] = {} if found is None else found.settings  # Any: values of options
     rows: list[dict[str, Any]] = [
-        {"option": each.name, "value": settings.get(each.name, each.default), "from": _source(each.name, found)}
-        for each in fields(Options)
-        if each.metadata.get("flag") is not None and each.metadata["flag"].in_project_file
+        {"option": name, "value": settings.get(name, default_of(Options, name)), "from": _source(name, found)}
+        for name, flag in flags_of(Options).items()
+        if flag.in_project_file
     ]
     rows.append({"option": "suite", "value": settings.get("suite"), "from": _source("suite", found)})
     return {
@@ -118,5 +115,6 @@ COMMAND = Command(
     summary="Show the settings of merilo.toml.",
     help=HELP,
     call=config,
+    options="--allow --json",
     examples=EXAMPLES,
 )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug
 from merilo.errors import RunError
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ it finds the chosen passage again: the page says so.
 
 def demo(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where data and runs go.")] = "merilo-demo",
-    debug: Debug = False,
 ) -> None:
     """Run and show the demonstration."""
-    del debug  # main reads it
     from merilo.commands.demo.text import demo_page
     from merilo.rendering.terminal import page_width, show
 
@@ -59,7 +56,7 @@ def demo(
 def _evaluated(out: Path, name: str) -> Run:
     """Return the run with this name in `out`; a run by another version or of other data is replaced."""
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.evaluate.options import Options
+    from merilo.commands.evaluate.options import Options, Storage
     from merilo.commands.evaluate.run import run_evaluation
     from merilo.rendering.progress_line import ProgressLine
 
@@ -68,7 +65,7 @@ def _evaluated(out: Path, name: str) -> Run:
     while True:
         watch = ProgressLine(quiet=True)
         try:
-            options = Options(metrics=METRICS[name], out=out / name, judge="embedded", cache=False, progress=watch)
+            options = Options(METRICS[name], out=out / name, storage=Storage(cache=False), progress=watch)
             return run_blocking(run_evaluation(data, options))
         except RunError:
             if again or not _emptied(out / name):
@@ -112,4 +109,5 @@ COMMAND = Command(
     summary="Show an evaluation of real data.",
     help=HELP,
     call=demo,
+    options="--full --out",
 )

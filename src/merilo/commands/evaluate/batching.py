@@ -33,8 +33,8 @@ class RunBatches:
     def __init__(self, path: Path, providers: list[Provider], options: Options) -> None:
         self._store = BatchStore(path / BATCHES)
         self._providers = providers
-        self._directory = None if options.batch_files is None else Path(options.batch_files)
-        if options.retry_failed and (self._store.waiting() or self._store.first_entry):
+        self._directory = None if options.storage.batch_files is None else Path(options.storage.batch_files)
+        if options.storage.retry_failed and (self._store.waiting() or self._store.first_entry):
             self._store.close()
             raise UsageError(f"{path} waits for batches. Collect them first: leave out --retry-failed.")
 
@@ -88,11 +88,11 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
     Raises UsageError for a judge without a batch API, options that cannot be combined, and a run that waits for batches
     if the options do not ask for them.
     """
-    if not options.batched:
+    if not options.storage.batched:
         _check_none(path)
         return None
-    if options.until_decided is not None:
-        raise UsageError("--batch cannot be combined with --until-decided, which stops between single samples.")
+    if options.until is not None:
+        raise UsageError("--batch cannot be combined with --until, which stops between single samples.")
     asked = {
         id(judge): judge
         for metric in metrics
@@ -102,7 +102,7 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
     }
     found = [(name, each) for name, each in providers_of(asked.values()) if not asks_no_model(each)]
     for name, provider in found:
-        check_batches(name, provider, files=options.batch_files is not None)
+        check_batches(name, provider, files=options.storage.batch_files is not None)
     if not found:
         raise UsageError("No judge of this run has a batch API, so --batch has no use. Leave it out.")
     return RunBatches(path, [provider for _, provider in found], options)

@@ -12,7 +12,7 @@ from merilo.commands.evaluate.board import DEATHS
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.progress import Traffic
 from merilo.errors import DataError, MeriloError, ProviderDown, RunError, UsageError
-from merilo.runs.balance import balance_in
+from merilo.runs.directory_usage import balance_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,9 +74,9 @@ class Blocks:
         seconds = None if self.ends is None else max(0.0, self.ends - time.time())
         options = replace(
             self.options,
-            shard=f"{block}/{self.of}",
+            reading=replace(self.options.reading, shard=f"{block}/{self.of}"),
             out=self.path(block),
-            max_seconds=seconds,
+            limits=replace(self.options.limits, max_seconds=seconds),
             progress=progress,
             shared_limits=shared,
             reports_local_time=False,
@@ -86,7 +86,7 @@ class Blocks:
         except MeriloError as error:
             return {**result, "error": str(error), "kind": type(error).__name__}
         finally:
-            call("finish", block, used_in(self.path(block), options.unanswered))
+            call("finish", block, used_in(self.path(block), options.limits.unanswered))
         return {**result, "complete": run is not None and run.complete}
 
 

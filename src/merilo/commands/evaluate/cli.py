@@ -12,7 +12,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, GitHub, Json, Markdown, Qrels, Quiet, SourceDocuments, given, share
+from merilo.commands.flags import GitHub, Json, Markdown, Quiet, given, share
 from merilo.commands.option_flags import takes_options
 from merilo.errors import Interrupted, LimitReached, MeriloError
 
@@ -26,6 +26,8 @@ HELP = """Evaluate DATA and print a summary.
 
 DATA is a .jsonl, .json, .csv or .tsv file (.gz accepted), a .parquet file, or "-" for JSON Lines on standard input.
 Results are stored in a run directory. To resume an interrupted run, repeat the command with --out RUN.
+--plan prints the requests, tokens and cost of the run instead: nothing is sent and no key is needed. What the run at
+--out or the verdict cache holds costs nothing.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 too many failed outcomes, 5 limit reached,
 6 waiting for batches, 130 interrupted.
@@ -38,6 +40,7 @@ Examples:
   merilo run bm25.trec --qrels judged.qrels --metrics nDCG@10,recall@100
   merilo run bm25.jsonl --qrels spans.jsonl --documents documents.jsonl --metrics span_recall
   merilo run answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1
+  merilo run answers.jsonl --judge openai:gpt-4.1-mini --plan
   merilo run answers.jsonl --judge openai:gpt-4.1-mini --batch --out runs/second
 """
 
@@ -48,8 +51,7 @@ def run(
         str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
     ],
     options: Options,
-    qrels: Qrels = None,
-    documents: SourceDocuments = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only; nothing is sent.")] = False,
     max_failed: Annotated[
         str, typer.Option(metavar="RATE", help="Exit with 4 if a larger fraction of the outcomes failed.")
     ] = "1%",
@@ -58,17 +60,17 @@ def run(
     github: GitHub = False,
     json: Json = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Evaluate and report."""
     from merilo.rendering.ci import check_reports
 
     check_reports(markdown=markdown, json=json, github=github)
+    if plan:
+        _plan(data, options, json=json, full=full)
+        return
     largest = share(max_failed)
     new = options.out is None or not Path(options.out).exists()
-    found = _evaluated(
-        data, (qrels, documents), options, quiet=quiet, plain=debug
-    )  # a progress line would cut tracebacks
+    found = _evaluated(data, options, quiet=quiet)
     if new and found.usage.get("stopped"):
         _drop_worthless(found, json=json)
     _write_markdown(found, markdown, largest, github=github)
@@ -78,22 +80,29 @@ def run(
     _check_failed(found, largest)
 
 
-def _evaluated(
-    data: str, judgements: tuple[str | None, str | None], options: Options, *, quiet: bool, plain: bool
-) -> Run:
+def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
+    """Print the estimate of the run, and the command that starts it."""
+    from merilo.commands.blocking import run_blocking
+    from merilo.commands.plan.run import run_estimate
+    from merilo.commands.plan.text import print_plan
+    from merilo.rendering.overview import command
+
+    run = command(*(word for word in sys.argv[1:] if word not in _PLAN_ONLY)) if "--plan" in sys.argv else ""
+    print_plan(run_blocking(run_estimate(data, options)), json=json, run=run, full=full)
+
+
+def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.distributed import run_anywhere
-    from merilo.data.span_evidence import load_judged
-    from merilo.rendering.progress_line import ProgressLine
+    from merilo.rendering.progress_line import progress_line
     from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
     from merilo.rendering.wording import spent_so_far
 
-    source = load_judged(data, *judgements, mapping=options.mapping, language=options.language)
-    watch = ProgressLine(quiet=quiet, plain=plain, language=options.language)
+    watch = progress_line(quiet=quiet, language=options.language)
     say = translation(options.language).lines
     try:
-        return run_blocking(run_anywhere(source, replace(options, progress=watch)))
+        return run_blocking(run_anywhere(data, replace(options, progress=watch)))
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
         raise Interrupted(say(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch))) from None
@@ -112,7 +121,7 @@ def _drop_worthless(found: Run, *, json: bool) -> None:
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import tell, write
     from merilo.rendering.translation import translation
-    from merilo.runs.empty_runs import discard
+    from merilo.runs.directory_usage import discard
 
     record, stopped, language = overview_record(found), found.usage["stopped"], found.manifest.language
     if not discard(found.path):
@@ -148,6 +157,7 @@ def raised(path: Path, limits: Mapping[str, float]) -> str:
 
 
 _RETRY = "--retry-failed"
+_PLAN_ONLY = ("--plan", "--json", "--full", "--debug")
 _LIMITS = {"max_cost_usd": "--max-cost", "max_requests": "--max-requests"}
 
 
@@ -237,5 +247,7 @@ COMMAND = Command(
     summary="Evaluate a data set.",
     help=HELP,
     call=run,
+    options="--metrics --judge --base-url --map --language --limit --cluster --draws --max-cost --concurrency "
+    "--rpm --out --plan --batch --until --full --markdown --json --quiet",
     examples=EXAMPLES,
 )

@@ -15,22 +15,22 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.evaluate.block import Blocks, block_error, used_in
 from merilo.commands.evaluate.board import Board, Status
+from merilo.commands.evaluate.preparation import dataset_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.commands.merge.run import merge_runs
-from merilo.data.load import load
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord
 from merilo.engine.budget import Spending, check_prices
 from merilo.engine.progress import ProgressDispatcher, Traffic
 from merilo.errors import LimitReached, UsageError
 from merilo.rendering.wording import count
-from merilo.runs.balance import balance_in
 from merilo.runs.directory import run_directory
+from merilo.runs.directory_usage import balance_in
 from merilo.runs.files import MANIFEST
 from merilo.runs.ledger import Balance
 from merilo.runs.lock import RunLock
@@ -61,7 +61,7 @@ _CACHE: Final = "cache.sqlite"
 
 async def run_anywhere(data: str | PathLike[str] | Records, options: Options) -> Run:
     """Evaluate in this process, or on the workers of the runner that the options name."""
-    return await (run_evaluation if options.runner is None else run_distributed)(data, options)
+    return await (run_evaluation if options.limits.runner is None else run_distributed)(data, options)
 
 
 async def run_distributed(data: str | PathLike[str] | Records, options: Options) -> Run:
@@ -72,11 +72,11 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
     options = checked(options)
     start = runner_of(options)
     source = _checked_path(data, options)
-    dataset = load(source, mapping=options.mapping, language=options.language, limit=options.limit)
+    dataset = dataset_of(source, options)
     path, made = run_directory(options.out, dataset.name)
     shards = path.absolute().with_name(path.name + SHARDS)
     if (path / MANIFEST).exists():
-        run = await run_evaluation(source, replace(options, runner=None, out=path))
+        run = await run_evaluation(source, _in_process(options, out=path))
         if run.complete:
             shutil.rmtree(shards, ignore_errors=True)
         return run
@@ -107,8 +107,8 @@ def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
 
 def runner_of(options: Options) -> Runner:
     """Return the runner of these options. Raises UsageError if it is unknown or not installed."""
-    if options.runner != "ray":
-        raise UsageError(f"Unknown runner {options.runner!r}. The only one is ray (--runner).")
+    if options.limits.runner != "ray":
+        raise UsageError(f"Unknown runner {options.limits.runner!r}. The only one is ray (--runner).")
     from merilo.runners.ray import checked_ray, ray_pool
 
     checked_ray()
@@ -122,19 +122,19 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
     """
     if not isinstance(data, str | os.PathLike) or str(data) == "-":
         raise UsageError("The workers of --runner read the data themselves. Give the path of a file.")
-    if options.workers is not None and options.workers < 1:
-        raise UsageError(f"workers must be at least 1, got {options.workers} (--workers).")
+    if options.limits.workers is not None and options.limits.workers < 1:
+        raise UsageError(f"workers must be at least 1, got {options.limits.workers} (--workers).")
     others = {
-        "--shard": options.shard,
-        "--until-decided": options.until_decided,
-        "--batch": options.batched or None,
-        "--log-json": options.log_json,
+        "--shard": options.reading.shard,
+        "--until": options.until,
+        "--batch": options.storage.batched or None,
+        "--log-json": options.storage.log_json,
     }
     for name, value in others.items():
         if value is not None:
             raise UsageError(f"{name} cannot be combined with --runner. Leave one of them out.")
     judges = judges_of(options)
-    check_prices(options.budget, judges.values(), options.price)
+    check_prices(options.limits.budget, judges.values(), options.price)
     return str((fetched_file(data) if isinstance(data, str) and is_url(data) else Path(data)).absolute())
 
 
@@ -148,13 +148,19 @@ async def _samples(dataset: Dataset) -> int:
     return samples
 
 
+def _in_process(options: Options, **changes: Any) -> Options:  # Any: values of options
+    return replace(options, limits=replace(options.limits, runner=None, workers=None), **changes)
+
+
 def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks:
-    workers = options.workers or os.cpu_count() or 1
-    cache = options.cache if options.cache is not False else shards / _CACHE  # equal questions are asked once
-    ends = None if options.max_seconds is None else time.time() + options.max_seconds
+    workers = options.limits.workers or os.cpu_count() or 1
+    cache = (
+        options.storage.cache if options.storage.cache is not False else shards / _CACHE
+    )  # equal questions are asked once
+    ends = None if options.limits.max_seconds is None else time.time() + options.limits.max_seconds
     return Blocks(
         source,
-        replace(options, runner=None, workers=None, progress=None, cache=cache),
+        _in_process(options, storage=replace(options.storage, cache=cache), progress=None),
         shards,
         planned_blocks(samples, workers, [each.name for each in shards.iterdir()]),
         workers,
@@ -195,7 +201,7 @@ class _DistributedEvaluation:
 
     async def _evaluated(self) -> list[BlockResult]:
         """Run the workers in a thread, because a runner blocks; show their progress meanwhile."""
-        used = {block: used_in(self._blocks.path(block), self._options.unanswered) for block in self._all}
+        used = {block: used_in(self._blocks.path(block), self._options.limits.unanswered) for block in self._all}
         pools: list[Pool] = []
         running = asyncio.create_task(asyncio.to_thread(self._run_blocks, used, pools))
         try:
@@ -210,7 +216,7 @@ class _DistributedEvaluation:
         return running.result()
 
     def _run_blocks(self, used: dict[int, Used], pools: list[Pool]) -> list[BlockResult]:
-        make = partial(Board, self._options.budget, self._blocks.workers, used)
+        make = partial(Board, self._options.limits.budget, self._blocks.workers, used)
         results: list[BlockResult] = []
         with self._start(self._blocks, make, self._blocks.workers) as pool:
             pools.append(pool)
@@ -252,7 +258,7 @@ class _DistributedEvaluation:
 
     def _limit_sentence(self) -> str:
         balance = sum((balance_in(self._blocks.path(block)) for block in self._all), Balance())
-        spending = Spending(self._options.budget, self._options.price, elsewhere=balance)
+        spending = Spending(self._options.limits.budget, self._options.price, elsewhere=balance)
         refused = self._status.refused
         if "max_requests" in refused:
             return spending.requests_reached.sentence

@@ -18,8 +18,8 @@ from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError
 from merilo.rendering.wording import count, spent_so_far
 from merilo.results.summary import Tallies, spans_of
-from merilo.runs.balance import balance_in
 from merilo.runs.clusters import cluster_numbers
+from merilo.runs.directory_usage import balance_in
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, SUMMARY, Run, json_text
@@ -90,15 +90,15 @@ class RunEvaluation:
         """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
-        if self._options.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
+        if self._options.storage.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
             if self._batches is not None:
                 self._batches.ask_again()
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
         dispatcher = Dispatcher(
-            self._options.request_limits,
-            budget=self._options.budget,
+            self._options.limits.of_requests,
+            budget=self._options.limits.budget,
             ledger=self._ledger,
             elsewhere=spent_elsewhere(self._options),
             price=self._options.price,
@@ -182,7 +182,7 @@ class RunEvaluation:
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
-        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.concurrency
+        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.limits.concurrency
         room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
             async for results in stream(samples, metrics, driver, room):
@@ -226,11 +226,13 @@ class RunEvaluation:
         self._progress.spent(usage)
 
     def _spent(self) -> dict[str, object]:
-        """Return what the run has spent: from its ledger, or from its store if no paid model was ever asked."""
+        """Return what the run has spent."""
         if self._ledger.lines:
             self._store.note_ledger(self._ledger.lines)
-        balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
-        return {**spent_record(balance, self._options.unanswered), "cached": self._store.spent().cached}
+        return {
+            **spent_record(self._ledger.balance, self._options.limits.unanswered),
+            "cached": self._store.cached_count(),
+        }
 
     def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
         """Replace the files of an earlier part of the run, all in one step."""

@@ -1,20 +1,21 @@
-"""The options of an evaluation, each declared once: in Python, on the command line and in the reference pages.
+"""The options of an evaluation, each declared once: in Python, on the command line and in `merilo.toml`.
 
-A field of `Options` is an option; `commands/option.py` describes its metadata.
+A field of `Options` is a keyword of `evaluate`, and its parts (`Model`, `Limits`, ...) hold the rest.
+`commands/option.py` describes the metadata of a field.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from merilo.commands.flags import column_mapping, metric_texts, unanswered_as
-from merilo.commands.option import OptionGroup, opt
+from merilo.commands.option import OptionGroup, keyword, opt, part
 from merilo.engine.rate_limits import CONCURRENCY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -22,31 +23,11 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Budget, Pricer, Unanswered
     from merilo.engine.leases import SharedLimits
     from merilo.engine.progress import Progress
-    from merilo.engine.rate_limits import Limits
+    from merilo.engine.rate_limits import RequestLimits
     from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
     from merilo.runs.run import Run
-
-
-def judges_or_default(specs: list[str] | None) -> list[str]:
-    """Return the judges of a repeatable flag; the embedded one if it is absent."""
-    return specs or ["embedded"]
-
-
-def mapping_or_none(texts: list[str] | None) -> dict[str, str] | None:
-    """Return column → field from texts `COLUMN=FIELD`; None if there are none."""
-    return column_mapping(texts or []) or None
-
-
-def _metrics_or_none(texts: list[str] | None) -> list[str] | None:
-    return metric_texts(texts) if texts else None
-
-
-def use_cache(no_cache: bool) -> bool:  # noqa: FBT001  typer passes the value of --no-cache
-    """Return the value of `cache` for the flag --no-cache."""
-    return not no_cache
-
 
 _DATA: Final = OptionGroup.DATA
 _JUDGES: Final = OptionGroup.JUDGES
@@ -54,81 +35,49 @@ _LIMITS: Final = OptionGroup.LIMITS
 _OUTPUT: Final = OptionGroup.OUTPUT
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options of one evaluation, with their defaults."""
+def judges_or_default(specs: list[str] | None) -> list[str]:
+    """Return the judges of a repeatable flag; the embedded one if it is absent."""
+    return specs or ["embedded"]
 
-    metrics: Sequence[str | Definition] | None = opt(
-        None,
-        _JUDGES,
-        "Comma-separated names or FILE.py:CLASS. [default: all supported, except weak]",
-        details='names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge '
-        "support, except weak ones. The parts of a composite are computed too.",
-        metavar="A,B",
-        many=True,
-        read=_metrics_or_none,
-    )
-    judge: JudgeLike | Sequence[JudgeLike] | Mapping[str, JudgeLike] = opt(
+
+def _mapping_or_none(texts: list[str] | None) -> dict[str, str] | None:
+    return column_mapping(texts or []) or None
+
+
+def _metrics_or_none(texts: list[str] | None) -> list[str] | None:
+    return metric_texts(texts) if texts else None
+
+
+def _use_cache(no_cache: bool) -> bool:  # noqa: FBT001  typer passes the value of --no-cache
+    return not no_cache
+
+
+@dataclass(frozen=True)
+class Model:
+    """A judge with its server, or several judges with the same one."""
+
+    spec: JudgeLike | Sequence[Judges] | Mapping[str, Judges] = opt(
         "embedded",
         _JUDGES,
-        "embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
-        "ollama), scripted:FILE, or FILE.py:NAME. NAME=SPEC names a judge, KIND,...=SPEC answers only these "
-        "kinds of question. Repeatable.",
+        "embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, ollama), "
+        "scripted:FILE or FILE.py:NAME. NAME=SPEC names a judge, KIND,...=SPEC answers only these kinds of question. "
+        "embeddings=SPEC and similarities=SPEC compare texts. Repeatable.",
         details='"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
-        '"scripted:FILE", a judge, a LangChain chat model, an async callable, or a list of these. "NAME=SPEC" '
-        "names a judge. The first judge of a list answers unless a metric asks for another one. A judge per "
-        'kind of question: {"support": "embedded", "rest": "openai:MODEL"}, or "support=embedded" in a list.',
+        '"scripted:FILE", a judge, a LangChain chat model, an async callable, or several of these.',
         metavar="SPEC",
         many=True,
         read=judges_or_default,
     )
-    embedder: JudgeLike = opt(
-        "embedded",
-        _JUDGES,
-        "Embedding model: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE.",
-        details='the embedding model: "embedded" (its encoder for English, n-grams for other languages), '
-        '"openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Used only by metrics '
-        "that compare vectors.",
-        metavar="SPEC",
-    )
-    cross_encoder: JudgeLike = opt(
-        "embedded",
-        _JUDGES,
-        "Model for text similarity: embedded, local:MODEL or scripted:FILE.",
-        details='the model that rates the similarity of two texts: "embedded", "local:MODEL", "scripted:FILE", a '
-        "judge or a callable.",
-        metavar="SPEC",
-    )
-    base_url: str | None = opt(
-        None, _JUDGES, "Address of the server, for the judges and embedders of a provider.", metavar="URL"
-    )
+    _: KW_ONLY
+    base_url: str | None = opt(None, _JUDGES, "Address of the server, for the models of a provider.", metavar="URL")
     api_key_env: str | None = opt(
-        None,
-        _JUDGES,
-        "Environment variable that holds the key, for judges and embedders at an address.",
-        metavar="NAME",
-    )
-    embedder_base_url: str | None = opt(
-        None, _JUDGES, "Address of the embedder's server, if different; it is not sent the judges' key.", metavar="URL"
-    )
-    embedder_api_key_env: str | None = opt(
-        None, _JUDGES, "Environment variable that holds the embedder's own key.", metavar="NAME"
+        None, _JUDGES, "Environment variable that holds the key of these models.", metavar="NAME"
     )
     judged: str | None = opt(
         None,
         _JUDGES,
-        "LLM judges: statements one by one (each) or in packs of ten (together).",
-        details='for LLM judges: "together" sends statements in packs of at most ten (the default), "each" one by one.',
+        "LLM judges: statements one by one (each) or in packs of at most ten (together, the default).",
         metavar="HOW",
-    )
-    draws: int = opt(
-        1,
-        _JUDGES,
-        "Ask an LLM judge each question N times; a score is the mean over the draws.",
-        details="number of times that an LLM judge is asked each question, from 1 to 100. A score is the mean over "
-        "the draws, and the values of the draws are stored with it.",
-        metavar="N",
-        type=int,
     )
     prompts: str = opt(
         "merilo",
@@ -139,66 +88,12 @@ class Options:
         "metric without such prompts is then refused. merilo's own metrics are not affected.",
         metavar="WHOSE",
     )
-    limit: int | None = opt(None, _DATA, "Read only the first N records.", metavar="N", type=int, in_project_file=False)
-    shard: str | None = opt(
-        None,
-        _DATA,
-        "Evaluate shard I of N only; merilo runs merge makes one run of all shards.",
-        details='evaluate one of several shards of the data, such as "2/8": every eighth sample, from the second on. '
-        "`merge` makes one run of all shards. None: all samples.",
-        metavar="I/N",
-        in_project_file=False,
-    )
-    mapping: Mapping[str, str] | None = opt(
-        None,
-        _DATA,
-        "Read a field from this column. Repeatable.",
-        details="column → field, for columns with other names.",
-        metavar="COLUMN=FIELD",
-        name="--map",
-        many=True,
-        read=mapping_or_none,
-    )
-    language: str | None = opt(
-        None,
-        _DATA,
-        "Language of the data and, for run and show, of the screen, such as ru.",
-        details='language of rubrics, of sentence splitting and of the summary, such as "ru". None: the language of '
-        "each sample, and a summary in English.",
-        metavar="CODE",
-    )
-    cluster: str | None = opt(
-        None,
-        _DATA,
-        "Group samples that share this field or metadata key; intervals are over groups.",
-        details="a sample field or metadata key, such as a document or a conversation. Samples with the same value "
-        "are not independent, so intervals are computed over these groups. None: each sample is independent.",
-        metavar="FIELD",
-    )
-    skip_invalid: bool = opt(False, _DATA, "Skip invalid records instead of stopping.", type=bool)
-    concurrency: int = opt(
-        CONCURRENCY,
-        _LIMITS,
-        "Maximum requests in flight per model.",
-        details="maximum requests in flight for each model, at least 1. Runs of one process share a model's limit.",
-        metavar="N",
-        type=int,
-    )
-    requests_per_minute: float | None = opt(
-        None, _LIMITS, "Maximum requests per minute and model.", metavar="N", name="--rpm", type=float
-    )
-    tokens_per_minute: float | None = opt(
-        None, _LIMITS, "Maximum tokens per minute and model.", metavar="N", name="--tpm", type=float
-    )
-    timeout_s: float | None = opt(
-        None,
-        _LIMITS,
-        "Time to wait for a reply before retrying.",
-        details="seconds to wait for a reply before the request is retried. None: the provider's default (120).",
-        metavar="SECONDS",
-        name="--timeout",
-        type=float,
-    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of money, requests and time, and the workers that share them."""
+
     max_cost_usd: float | None = opt(
         None,
         _LIMITS,
@@ -221,6 +116,28 @@ class Options:
         type=float,
         in_project_file=False,
     )
+    concurrency: int = opt(
+        CONCURRENCY,
+        _LIMITS,
+        "Maximum requests in flight per model.",
+        details="maximum requests in flight for each model, at least 1. Runs of one process share a model's limit.",
+        metavar="N",
+        type=int,
+    )
+    requests_per_minute: float | None = opt(
+        None, _LIMITS, "Maximum requests per minute and model.", metavar="N", name="--rpm", type=float
+    )
+    tokens_per_minute: float | None = opt(
+        None, _LIMITS, "Maximum tokens per minute and model.", metavar="N", name="--tpm", type=float
+    )
+    timeout_s: float | None = opt(
+        None,
+        _LIMITS,
+        "Seconds to wait for a reply before the request is retried. [default: the provider's, 120]",
+        metavar="SECONDS",
+        name="--timeout",
+        type=float,
+    )
     unanswered: Unanswered = opt(
         "charged",
         _LIMITS,
@@ -239,15 +156,55 @@ class Options:
         "MERILO_PRICES, if any.",
         metavar="FILE",
     )
-    out: str | PathLike[str] | None = opt(
+    runner: str | None = opt(
         None,
-        _OUTPUT,
-        "Directory of the run.",
-        details="the run directory. It is created if necessary; an interrupted run in it is resumed. None: a new "
-        "directory in `.merilo/runs`.",
-        metavar="RUN",
+        _LIMITS,
+        "ray: evaluate on the workers of a Ray cluster. [default: in this process]",
+        details='"ray": evaluate shards of the data on the workers of a Ray cluster: the one at RAY_ADDRESS, or a new '
+        "one on this machine. The results equal those of one process. None: evaluate in this process.",
+        metavar="NAME",
         in_project_file=False,
     )
+    workers: int | None = opt(
+        None,
+        _LIMITS,
+        "Number of workers of the runner. [default: the number of CPUs]",
+        details="number of workers of `runner`. Rates and budgets apply to all workers together, `concurrency` to "
+        "each. None: the number of CPUs.",
+        metavar="N",
+        type=int,
+        in_project_file=False,
+    )
+
+    @property
+    def of_requests(self) -> RequestLimits:
+        """The limits of requests at each endpoint. Raises UsageError."""
+        from merilo.engine.rate_limits import RequestLimits
+
+        return RequestLimits(
+            concurrency=self.concurrency,
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
+            timeout_s=self.timeout_s,
+        )
+
+    @property
+    def budget(self) -> Budget:
+        """The limits of spending. Raises UsageError."""
+        from merilo.engine.budget import Budget
+
+        return Budget(
+            max_cost_usd=self.max_cost_usd,
+            max_requests=self.max_requests,
+            max_seconds=self.max_seconds,
+            unanswered=self.unanswered,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """The cache, the log, and batches that one call submits and another one collects."""
+
     cache: bool | str | PathLike[str] = opt(
         True,
         _OUTPUT,
@@ -256,31 +213,13 @@ class Options:
         name="--no-cache",
         type=bool,
         flag_default=False,
-        read=use_cache,
+        read=_use_cache,
     )
     retry_failed: bool = opt(
         False, _OUTPUT, "Retry questions that failed in this run.", type=bool, in_project_file=False
     )
     log_json: str | PathLike[str] | None = opt(
         None, _OUTPUT, "Append events to this file, one JSON object per line.", metavar="FILE", in_project_file=False
-    )
-    until_decided: str | PathLike[str] | Suite | None = opt(
-        None,
-        _OUTPUT,
-        "Take samples in random order; stop when each gate of this suite is decided.",
-        details="a suite file (see `gate`). Samples, or whole clusters, are taken in random order, and the run stops "
-        "when each gate of the suite is decided. None: all samples are evaluated.",
-        metavar="SUITE",
-        in_project_file=False,
-    )
-    baseline: Run | str | PathLike[str] | None = opt(
-        None,
-        _OUTPUT,
-        "The run that max_drop of the suite of --until-decided compares with.",
-        details="the run, or its directory, that `max_drop` of the suite of `until_decided` compares with. None: the "
-        "suite has no `max_drop`.",
-        metavar="RUN",
-        in_project_file=False,
     )
     batch: bool = opt(
         False,
@@ -301,27 +240,158 @@ class Options:
         metavar="DIR",
         in_project_file=False,
     )
-    runner: str | None = opt(
+
+    @property
+    def batched(self) -> bool:
+        """True if the questions are sent as batches."""
+        return self.batch or self.batch_files is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The records to read, and the files that judge what was retrieved."""
+
+    skip_invalid: bool = opt(False, _DATA, "Skip invalid records instead of stopping.", type=bool)
+    shard: str | None = opt(
         None,
-        _OUTPUT,
-        "ray: evaluate on the workers of a Ray cluster. [default: in this process]",
-        details='"ray": evaluate shards of the data on the workers of a Ray cluster: the one at RAY_ADDRESS, or a new '
-        "one on this machine. The results equal those of one process. None: evaluate in this process.",
-        metavar="NAME",
+        _DATA,
+        "Evaluate shard I of N only; merilo runs merge makes one run of all shards.",
+        details='evaluate one of several shards of the data, such as "2/8": every eighth sample, from the second on. '
+        "`merge` makes one run of all shards. None: all samples.",
+        metavar="I/N",
         in_project_file=False,
     )
-    workers: int | None = opt(
+    qrels: str | PathLike[str] | None = opt(
+        None,
+        _DATA,
+        "TREC qrels of DATA, a TREC run; or span labels (.jsonl), with --documents.",
+        details="TREC qrels of the data, a TREC run; or span labels (.jsonl), with `documents`.",
+        metavar="FILE",
+        in_project_file=False,
+    )
+    documents: str | PathLike[str] | None = opt(
+        None,
+        _DATA,
+        "Documents (file or folder) that contexts come from, for span metrics.",
+        metavar="FILE",
+        in_project_file=False,
+    )
+
+
+@dataclass(frozen=True)
+class Until:
+    """The gates whose decision ends the run. Samples, or whole clusters, are taken in random order until then."""
+
+    suite: str | PathLike[str] | Suite | None = opt(
         None,
         _OUTPUT,
-        "Number of workers of --runner. [default: the number of CPUs]",
-        details="number of workers of `runner`. Rates and budgets apply to all workers together, `concurrency` to "
-        "each. None: the number of CPUs.",
+        "Take samples in random order; stop when each gate of this suite is decided.",
+        details="a suite file (see `gate`). The run stops when each gate of it is decided.",
+        metavar="SUITE",
+        in_project_file=False,
+    )
+    _: KW_ONLY
+    baseline: Run | str | PathLike[str] | None = opt(
+        None,
+        _OUTPUT,
+        "The run that max_drop of the suite of --until compares with.",
+        details="the run, or its directory, that `max_drop` of the suite compares with. None: the suite has no "
+        "`max_drop`.",
+        metavar="RUN",
+        in_project_file=False,
+    )
+
+    @property
+    def rule(self) -> Suite | None:
+        """The suite, after `checked` has read it from its file."""
+        from merilo.commands.gate.suite import Suite
+
+        if isinstance(self.suite, Suite | None):
+            return self.suite
+        raise TypeError(f"The suite in {str(self.suite)!r} has not been read.")
+
+
+Judges: TypeAlias = "JudgeLike | Model | Mapping[str, Any] | Sequence[Any]"  # Any: judges, or the fields of a Model
+AsDict: TypeAlias = Mapping[str, Any]
+"""The fields of a part, as a dict."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one evaluation, with their defaults."""
+
+    metrics: str | Sequence[str | Definition] | None = opt(
+        None,
+        _JUDGES,
+        "Comma-separated names or FILE.py:CLASS. [default: all supported, except weak]",
+        details='names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge '
+        "support, except weak ones. The parts of a composite are computed too.",
+        metavar="A,B",
+        many=True,
+        read=_metrics_or_none,
+    )
+    _: KW_ONLY
+    judge: Judges = part(
+        Model,
+        'a judge such as "embedded" or "openai:gpt-4.1-mini" (see `Model`), or a list of these. "NAME=SPEC" names a '
+        "judge. The first one answers unless a metric asks for another one. A judge for each kind of question: "
+        '{"support": "local:factcg", "embeddings": "openai:MODEL", "rest": Model("openai:MODEL", base_url=...)}, '
+        "where embeddings and similarities compare texts.",
+        default="embedded",
+    )
+    mapping: Mapping[str, str] | None = opt(
+        None,
+        _DATA,
+        "Read a field from this column. Repeatable.",
+        details="column → field, for columns with other names.",
+        metavar="COLUMN=FIELD",
+        name="--map",
+        many=True,
+        read=_mapping_or_none,
+    )
+    language: str | None = opt(
+        None,
+        _DATA,
+        "Language of the data and, for run and show, of the screen, such as ru.",
+        details='language of rubrics, of sentence splitting and of the summary, such as "ru". None: the language of '
+        "each sample, and a summary in English.",
+        metavar="CODE",
+    )
+    cluster: str | None = opt(
+        None,
+        _DATA,
+        "Group samples that share this field or metadata key; intervals are over groups.",
+        details="a sample field or metadata key, such as a document or a conversation. Samples with the same value "
+        "are not independent, so intervals are computed over these groups. None: each sample is independent.",
+        metavar="FIELD",
+    )
+    limit: int | None = opt(None, _DATA, "Read only the first N records.", metavar="N", type=int, in_project_file=False)
+    draws: int = opt(
+        1,
+        _JUDGES,
+        "Ask an LLM judge each question N times; a score is the mean over the draws.",
+        details="number of times that an LLM judge is asked each question, from 1 to 100. A score is the mean over "
+        "the draws, and the values of the draws are stored with it.",
         metavar="N",
         type=int,
+    )
+    out: str | PathLike[str] | None = opt(
+        None,
+        _OUTPUT,
+        "Directory of the run.",
+        details="the run directory. It is created if necessary; an interrupted run in it is resumed. None: a new "
+        "directory in `.merilo/runs`.",
+        metavar="RUN",
         in_project_file=False,
     )
-    progress: Progress | None = opt(
-        None, None, "a `Progress` that receives the state of the run. None: nothing is shown."
+    reading: Reading = part(Reading, "the records to read: a `Reading`, or a dict with its keys.")
+    limits: Limits = part(Limits, "limits of money, requests and time: a `Limits`, or a dict with its keys.")
+    storage: Storage = part(Storage, "cache, log and batches: a `Storage`, or a dict with its keys.")
+    until: Until | None = part(
+        Until, "stop when gates are decided: an `Until`, or a dict with its keys. None: evaluate all.", default=None
+    )
+    progress: Progress | None = keyword(
+        None, "a `Progress` that receives the state of the run. None: nothing is shown."
     )
 
     lenient: bool = False
@@ -333,48 +403,27 @@ class Options:
     reports_local_time: bool = True
     """Report the estimated time of local models before the first question. Set by merilo only."""
 
-    @property
-    def request_limits(self) -> Limits:
-        """The limits of requests at each endpoint. Raises UsageError."""
-        from merilo.engine.rate_limits import Limits
-
-        return Limits(
-            concurrency=self.concurrency,
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            timeout_s=self.timeout_s,
-        )
-
-    @property
-    def budget(self) -> Budget:
-        """The limits of spending. Raises UsageError."""
-        from merilo.engine.budget import Budget
-
-        return Budget(
-            max_cost_usd=self.max_cost_usd,
-            max_requests=self.max_requests,
-            max_seconds=self.max_seconds,
-            unanswered=self.unanswered,
-        )
-
-    @property
-    def until(self) -> Suite | None:
-        """The gates that may end the run early, after `checked` has read them from their file."""
-        from merilo.commands.gate.suite import Suite
-
-        if isinstance(self.until_decided, Suite | None):
-            return self.until_decided
-        raise TypeError(f"The suite in {str(self.until_decided)!r} has not been read.")
-
     @cached_property
     def price(self) -> Pricer:
         """The price of a number of tokens at a provider, by the user's prices and the list. Raises UsageError."""
         from merilo.providers.prices import prices_from
 
-        prices = prices_from(self.prices)
-        return prices.batch_usd if self.batched else prices.usd
+        prices = prices_from(self.limits.prices)
+        return prices.batch_usd if self.storage.batched else prices.usd
 
-    @property
-    def batched(self) -> bool:
-        """True if the questions are sent as batches."""
-        return self.batch or self.batch_files is not None
+
+class Keywords(TypedDict, total=False):
+    """The keywords of `evaluate` besides data and metrics."""
+
+    judge: Judges
+    mapping: Mapping[str, str] | None
+    language: str | None
+    cluster: str | None
+    limit: int | None
+    draws: int
+    out: str | PathLike[str] | None
+    reading: Reading | AsDict | None
+    limits: Limits | AsDict | None
+    storage: Storage | AsDict | None
+    until: Until | AsDict | None
+    progress: Progress | None

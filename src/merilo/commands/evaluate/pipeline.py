@@ -35,7 +35,7 @@ _OUTPUTS: Final = RUNS.parent / "pipeline-outputs.jsonl"
 _FIELDS: Final = ("response", "retrieved_contexts", "retrieved_context_ids", "language", "metadata")
 """Fields that a pipeline's output may fill."""
 _MAX_MESSAGE: Final = 500
-_IF_DICT: Final = ' If the pipeline takes a dict, name the key of the question: question_as="input".'
+_IF_DICT: Final = ' If the pipeline takes a dict, name the key of the question: calls=Calls(question_as="input").'
 
 
 async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
@@ -43,17 +43,17 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
 
     Raises DataError if the pipeline fails on every question.
     """
-    if options.pipeline_concurrency < 1:
-        raise UsageError(f"pipeline_concurrency must be at least 1, got {options.pipeline_concurrency}.")
+    if options.calls.concurrency < 1:
+        raise UsageError(f"calls.concurrency must be at least 1, got {options.calls.concurrency}.")
     _check(options)
     questions = _questions(options)
     items = list(questions)
-    path = None if options.pipeline_version is None else Path(options.outputs or _OUTPUTS)
-    outputs = PipelineOutputs(path, errors=not options.retry_failed)
-    caller = PipelineCaller(pipeline, options.question_as)
+    path = None if options.calls.version is None else Path(options.calls.outputs or _OUTPUTS)
+    outputs = PipelineOutputs(path, errors=not options.storage.retry_failed)
+    caller = PipelineCaller(pipeline, options.calls.question_as)
     await _ask_all([item for item in items if isinstance(item, Sample)], caller, outputs, options)
     found = [_answered(item, outputs, options) if isinstance(item, Sample) else item for item in items]
-    takes_dicts = options.question_as is None and hasattr(pipeline, "invoke")
+    takes_dicts = options.calls.question_as is None and hasattr(pipeline, "invoke")
     _check_some_answer(found, _IF_DICT if takes_dicts else "")
     answered = Dataset(questions.name, lambda: iter(found), questions.columns)
     return await run_evaluation(answered, replace(options, mapping=None, limit=None))
@@ -95,12 +95,12 @@ async def _ask_all(
             progress.asked(done, len(missing))
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(options.pipeline_concurrency, len(missing))):
+        for _ in range(min(options.calls.concurrency, len(missing))):
             group.create_task(work())
 
 
 def _key(sample: Sample, options: PipelineOptions) -> str:
-    return output_key(options.pipeline_version, sample.require("user_input"))
+    return output_key(options.calls.version, sample.require("user_input"))
 
 
 async def _output(caller: PipelineCaller, question: str) -> PipelineOutput:

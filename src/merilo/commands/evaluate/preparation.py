@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.evaluate.languages import unread_check
 from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, select
+from merilo.commands.evaluate.settings import uses_installed_prompts
+from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
-from merilo.engine.installed.worded import INSTALLED, worded, wordings_of
+from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.repeated import draws_for, draws_of, reasons_of, repeated, unmeasured
 from merilo.errors import UsageError
 from merilo.judges.routed import part_for
@@ -25,8 +27,10 @@ from merilo.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from os import PathLike
 
     from merilo.commands.evaluate.options import Options
+    from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
     from merilo.metrics.base import Definition
@@ -41,6 +45,16 @@ class Prepared(NamedTuple):
     selection: Selection
 
 
+def dataset_of(data: str | PathLike[str] | Records, options: Options) -> Dataset:
+    """Return the data, with its judgements if the options name files of them. Raises what `load` raises."""
+    reading, mapping, language = options.reading, options.mapping, options.language
+    if reading.qrels is not None or reading.documents is not None:
+        from merilo.data.span_evidence import load_judged
+
+        data = load_judged(data, reading.qrels, reading.documents, mapping=mapping, language=language)
+    return load(data, mapping=mapping, language=language, limit=options.limit)
+
+
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
     """Read the data into the store and select the metrics that data and judges support.
 
@@ -48,11 +62,11 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     """
     roles = JudgeRoles(judges)
     unread_by = unread_check(options.metrics, roles)
-    shard = None if options.shard is None else Shard.parse(options.shard)
+    shard = None if options.reading.shard is None else Shard.parse(options.reading.shard)
     intake = await take_in(
         dataset,
         store,
-        skip_invalid=options.skip_invalid,
+        skip_invalid=options.reading.skip_invalid,
         unread_by=unread_by,
         shows=_shown_in_run(options.metrics, roles),
         shard=shard,
@@ -62,7 +76,7 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
         raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
     selection = select(options.metrics, intake, roles, lenient=options.lenient)
     draws = draws_for(selection.metrics, roles, options.draws)
-    metrics = worded(selection.metrics) if options.prompts == INSTALLED else selection.metrics
+    metrics = worded(selection.metrics) if uses_installed_prompts(options) else selection.metrics
     metrics = unmeasured(repeated(metrics, draws), _undefined(intake, selection))
     return Prepared(intake, roles, replace(selection, metrics=metrics))
 

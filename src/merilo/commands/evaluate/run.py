@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.look_up import LookUp
-from merilo.commands.evaluate.preparation import Prepared, manifest_of, prepared
+from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_of, prepared
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
-from merilo.data.load import load
 from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import check_prices, check_spent, price_again, providers_of
 from merilo.engine.cache import VerdictCache, default_path
@@ -26,7 +25,7 @@ from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.event_log import EventLog
 from merilo.runs.clusters import check_clusters
 from merilo.runs.directory import run_directory
-from merilo.runs.empty_runs import is_worthless
+from merilo.runs.directory_usage import is_worthless
 from merilo.runs.files import LEDGER
 from merilo.runs.ledger import Ledger
 from merilo.runs.lock import RunLock
@@ -55,12 +54,12 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     are none, a directory that this call created is removed.
     """
     options = checked(options)
-    if options.runner is not None:
+    if options.limits.runner is not None:
         raise UsageError("Only `merilo run` and `merilo.evaluate` accept a runner. Remove it (runner).")
     judges = judges_of(options)
     check_shard(options)
-    check_prices(options.budget, judges.values(), options.price)
-    dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
+    check_prices(options.limits.budget, judges.values(), options.price)
+    dataset = dataset_of(data, options)
     try:
         path, made = run_directory(options.out, dataset.name)
     except (OSError, ValueError) as error:
@@ -82,9 +81,9 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
 
 def _event_log(options: Options) -> EventLog | nullcontext[None]:
     """Return the open event log, or a no-op. Raises UsageError if the file cannot be written."""
-    if options.log_json is None:
+    if options.storage.log_json is None:
         return nullcontext()
-    return EventLog(options.log_json, {**asdict(options.request_limits), **asdict(options.budget)})
+    return EventLog(options.storage.log_json, {**asdict(options.limits.of_requests), **asdict(options.limits.budget)})
 
 
 async def _run_in(
@@ -116,7 +115,7 @@ async def _run_in(
             options,
             store=store,
             answers=answers,
-            look_up=LookUp(store, cache, failures=not options.retry_failed),
+            look_up=LookUp(store, cache, failures=not options.storage.retry_failed),
             judges=tuple(judges.values()),
             ledger=ledger,
             audience=audience,
@@ -161,15 +160,15 @@ def _stopping(options: Options, manifest: Manifest, selection: Selection, store:
 
 def _check_age_of_prices(judges: Mapping[str, Judge], options: Options, audience: ProgressDispatcher) -> None:
     """Note that prices which this run uses are outdated."""
-    prices = prices_from(options.prices).known(provider for _, provider in providers_of(judges.values()))
+    prices = prices_from(options.limits.prices).known(provider for _, provider in providers_of(judges.values()))
     if warning := outdated(prices, datetime.now(UTC).date()):
         audience.note(warning)
 
 
 def _opened_cache(options: Options) -> VerdictCache | None:
-    if options.cache is False:
+    if options.storage.cache is False:
         return None
-    return VerdictCache(default_path() if options.cache is True else Path(options.cache))
+    return VerdictCache(default_path() if options.storage.cache is True else Path(options.storage.cache))
 
 
 def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:
@@ -182,7 +181,7 @@ def _ledger(
 ) -> Ledger:
     """Open the ledger of a run. Raises RunError if it is damaged, UsageError if a cost limit cannot be kept."""
     in_flight = None if batches is None else batches.in_flight()
-    ledger = Ledger.open(path / LEDGER, store.charges(), lines=store.ledger_lines, in_flight=in_flight)
+    ledger = Ledger.open(path / LEDGER, lines=store.ledger_lines, in_flight=in_flight)
     price_again(ledger, options.price, judges.values())
-    check_spent(path, ledger.balance + spent_elsewhere(options), options.budget)
+    check_spent(path, ledger.balance + spent_elsewhere(options), options.limits.budget)
     return ledger

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from merilo.commands.evaluate.options import Model
+from merilo.commands.keywords import part_from
+from merilo.data import check
 from merilo.engine.installed.worded import INSTALLED, OWN
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
-from merilo.judges.route_specs import named_specs
-from merilo.judges.spec import cross_encoder_from, embedder_from, judges_from, wire_kinds
+from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, check_kinds, named_spec
+from merilo.judges.routed import REST
+from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
 from merilo.runs.shards import Shard
 
 if TYPE_CHECKING:
-    from merilo.commands.evaluate.options import Options
-    from merilo.judges.base import Judge
+    from merilo.commands.evaluate.options import Judges, Options
+    from merilo.judges.base import Judge, JudgeLike
 
 
 def checked(options: Options) -> Options:
-    """Return the options with a single metric as a list and the suite of `until_decided` read from its file.
+    """Return the options with a single metric as a list and the suite of `until` read from its file.
 
     Raises UsageError for options that cannot be used, and DataError for a suite that cannot be read.
     """
@@ -30,12 +34,11 @@ def checked(options: Options) -> Options:
         raise UsageError("No metric given. Leave metrics out to compute all that the data and the judge support.")
     if not 1 <= options.draws <= MOST_DRAWS:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
-    if options.prompts not in (OWN, INSTALLED):
-        raise UsageError(f"prompts must be {OWN} or {INSTALLED}, got {options.prompts!r} (--prompts).")
-    _ = options.request_limits, options.budget
-    if options.log_json is not None:
-        check_log_path(options.log_json)
-    if options.until_decided is not None or options.baseline is not None:
+    uses_installed_prompts(options)
+    _ = options.limits.of_requests, options.limits.budget
+    if options.storage.log_json is not None:
+        check_log_path(options.storage.log_json)
+    if options.until is not None:
         from merilo.commands.evaluate.stopping import with_stop
 
         options = with_stop(options)
@@ -44,29 +47,68 @@ def checked(options: Options) -> Options:
 
 def check_shard(options: Options) -> None:
     """Raise UsageError for a shard that is not one, or for options whose result depends on samples of other shards."""
-    if options.shard is None:
+    if options.reading.shard is None:
         return
-    Shard.parse(options.shard)
-    if options.until_decided is not None:
+    Shard.parse(options.reading.shard)
+    if options.until is not None:
         raise UsageError("A run that stops early takes samples in random order from all data. Leave out --shard.")
+
+
+def named_judges(given: Judges) -> list[NamedSpec]:
+    """Return the judges that a user wrote: one, a `Model` or a dict of one, a list, or a mapping by kind of question.
+
+    Raises UsageError for a key of the mapping that is not a kind, and for a server that no judge has.
+    """
+    if check.is_record(given):
+        model = part_from(Model, given) if "spec" in given else None
+        return [_judge_of_kind(*each) for each in given.items()] if model is None else _judges_at(model)
+    if isinstance(given, Model):
+        return _judges_at(given)
+    if check.is_ordered(given):
+        return [named for each in given for named in named_judges(cast("Judges", each))]
+    return [named_spec(cast("JudgeLike", given))]
+
+
+def _judges_at(model: Model) -> list[NamedSpec]:
+    found = at_server(named_judges(model.spec), Server(model.base_url, model.api_key_env, model.judged))
+    return [each._replace(prompts=model.prompts) for each in found] if model.prompts != OWN else found
+
+
+def _judge_of_kind(name: str, given: object) -> NamedSpec:
+    if name != REST:
+        check_kinds(name)
+    if isinstance(given, str):
+        return NamedSpec(name, given.strip())
+    found = named_judges(cast("Judges", given))
+    if len(found) != 1:
+        raise UsageError(f"The judge of {name!r} is one judge; got {len(found)}.")
+    return found[0]._replace(name=name)
 
 
 def judges_of(options: Options) -> dict[str, Judge]:
     """Return the judge of each role. The roles embedder, similarity and splitter are always present."""
-    address = {"base_url": options.base_url, "api_key_env": options.api_key_env}
-    own = {"base_url": options.embedder_base_url, "api_key_env": options.embedder_api_key_env}
-    wire = wire_kinds([options.embedder])
-    shares = (
-        bool(wire)
-        and options.embedder_base_url is None
-        and wire_kinds(each.spec for each in named_specs(options.judge)) <= wire
-    )
-    if shares:
-        own = {name: value if value is not None else address[name] for name, value in own.items()}
-    judges = judges_from(options.judge, **address, judged=options.judged, address_used=shares)
-    instruments: dict[str, Judge] = {
-        "embedder": embedder_from(options.embedder, **own),
-        "similarity": cross_encoder_from(options.cross_encoder),
+    named = named_judges(options.judge)
+    instruments = {kind: NamedSpec(None, "embedded") for kind in INSTRUMENTS}
+    for each in named:
+        if each.name in INSTRUMENTS:
+            if instruments[each.name].name is not None:
+                raise UsageError(f"Two models for '{each.name}' questions. Name each kind once.")
+            instruments[each.name] = each
+    judges = [each for each in named if each.name not in INSTRUMENTS]
+    embedder, similarity = instruments.values()
+    return {
+        "embedder": embedder_from(
+            embedder.spec, base_url=embedder.server.base_url, api_key_env=embedder.server.api_key_env
+        ),
+        "similarity": cross_encoder_from(similarity.spec),
         "splitter": SplitterJudge(),
+        **judges_from(judges if judges or not named else [NamedSpec(None, "embedded")]),
     }
-    return instruments | judges
+
+
+def uses_installed_prompts(options: Options) -> bool:
+    """Return True if published metrics send the prompts of their package. Raises UsageError for other prompts."""
+    found = {each.prompts for each in named_judges(options.judge)}
+    for each in found - {OWN, INSTALLED}:
+        raise UsageError(f"prompts must be {OWN} or {INSTALLED}, got {each!r} (--prompts).")
+    return INSTALLED in found

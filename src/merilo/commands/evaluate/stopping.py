@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from merilo.commands.evaluate.options import Until
 from merilo.commands.gate.suite import Suite, read_suite
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count
@@ -36,15 +37,13 @@ class Stopping(NamedTuple):
 
 
 def with_stop(options: Options) -> Options:
-    """Return the options with the suite of `until_decided` read from its file, and its clusters.
+    """Return the options with the suite of `until` read from its file, and its clusters.
 
     Raises UsageError for gates, a baseline or clusters that do not fit together, and DataError for an unreadable suite.
     """
-    given = options.until_decided
+    given = None if options.until is None else options.until.suite
     if given is None:
-        if options.baseline is not None:
-            raise UsageError("--baseline needs a suite with max_drop. Add --until-decided SUITE, or use merilo gate.")
-        return options
+        raise UsageError("--baseline needs a suite with max_drop. Add --until SUITE, or use merilo gate.")
     if isinstance(given, Suite):
         return _with_suite(given, options)
     try:
@@ -60,7 +59,7 @@ def stopping_of(options: Options, manifest: Manifest, metrics: Mapping[str, Metr
     `manifest`: that of the run, without the rule. Raises UsageError for gates that cannot be decided and a baseline
     that is not comparable, RunError for an incomplete baseline, and DataError for samples without a cluster or a pair.
     """
-    suite = options.until
+    suite = None if options.until is None else options.until.rule
     if suite is None:
         return None
     clusters: dict[str, str] | None = None
@@ -75,8 +74,8 @@ def stopping_of(options: Options, manifest: Manifest, metrics: Mapping[str, Metr
     order = sorted(store.incoming_ids(), key=place)
     drops: dict[str, float] = {}
     baseline: dict[str, tuple[float | Missing, ...]] = {}
-    if options.baseline is not None:
-        base = opened(options.baseline)
+    if options.until is not None and options.until.baseline is not None:
+        base = opened(options.until.baseline)
         drops = _drops(suite, base, metrics)
         baseline = _baseline_outcomes(base, order, manifest, {text: metrics[text] for text in drops}, store)
     rule = EarlyStop(
@@ -95,16 +94,17 @@ def stopping_of(options: Options, manifest: Manifest, metrics: Mapping[str, Metr
 
 
 def _with_suite(suite: Suite, options: Options) -> Options:
+    baseline = None if options.until is None else options.until.baseline
     drops = suite.max_drop is not None and suite.max_drop != {}
-    if drops and options.baseline is None:
+    if drops and baseline is None:
         raise UsageError("max_drop needs a run to compare with: add --baseline RUN.")
-    if options.baseline is not None and not drops:
+    if baseline is not None and not drops:
         raise UsageError("--baseline needs the largest allowed drop. Add max_drop = 0.02 to the suite.")
     if suite.cluster and options.cluster and suite.cluster != options.cluster:
         raise UsageError(f"Two cluster fields: {suite.cluster!r} in the suite and {options.cluster!r}. Give one.")
     if suite.empty:
         raise UsageError("Early stopping needs a gate. Add a table [minimums] with m = 0.8.")
-    return replace(options, until_decided=suite, cluster=options.cluster or suite.cluster or None)
+    return replace(options, until=Until(suite, baseline=baseline), cluster=options.cluster or suite.cluster or None)
 
 
 def _drops(suite: Suite, base: Run, metrics: Mapping[str, Metric]) -> dict[str, float]:
@@ -118,7 +118,7 @@ def _drops(suite: Suite, base: Run, metrics: Mapping[str, Metric]) -> dict[str, 
         return dict.fromkeys(common, float(drop or 0.0))
     found: dict[str, float] = {}
     for name, value in drop.items():
-        text = resolve_metric(name, metrics, where="this run (--until-decided)")
+        text = resolve_metric(name, metrics, where="this run (--until)")
         if text not in base.manifest.metrics:
             raise UsageError(f"The baseline {base.path} has no metric {text}. Evaluate it there too.")
         if found.setdefault(text, value) != value:
@@ -134,7 +134,7 @@ def _baseline_outcomes(
         raise RunError(f"The baseline {base.path} was stopped before its last sample. Resume it first.")
     if base.manifest.until is not None:
         raise UsageError(
-            f"The baseline {base.path} could stop early (--until-decided), so not all its samples have scores. "
+            f"The baseline {base.path} could stop early (--until), so not all its samples have scores. "
             "Evaluate all of them and use that run."
         )
     differences = score_affecting_differences(base.manifest, manifest, metrics=[*metrics])

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json, given, given_some
+from merilo.commands.flags import Json, given, given_some
 
 HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
 
@@ -58,17 +58,16 @@ def export(
         typer.Option(metavar="N", min=1, help="Only the first N characters that a run retrieved need a label."),
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Export runs."""
-    del debug  # main reads it
+    from merilo.commands.export.text import export_page, export_record, qrels_page, qrels_record
     from merilo.errors import UsageError
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
     names = runs or []
     if documents is not None:
-        from merilo.commands.export.qrels import pool_qrels, qrels_page, qrels_record
+        from merilo.commands.export.qrels import pool_qrels
 
         pool = pool_qrels(names, documents, given(out), labels=labels or (), missing=missing, characters=characters)
         record, page = qrels_record(pool), qrels_page(pool, page_width())
@@ -77,7 +76,7 @@ def export(
     elif len(names) > 1:
         raise UsageError("A table holds one run. Export the runs one by one, or add --documents FILE to pool labels.")
     else:
-        from merilo.commands.export.run import export_page, export_record, export_run
+        from merilo.commands.export.run import export_run
 
         table = export_run(names[0], given(out))
         record, page = export_record(table), export_page(table, page_width())
@@ -93,5 +92,6 @@ COMMAND = Command(
     summary="Export a run as a table, or labels of spans.",
     help=HELP,
     call=export,
+    options="--out --documents --missing --json",
     examples=EXAMPLES,
 )

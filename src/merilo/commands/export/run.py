@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from merilo.commands.export.evaluations import write_evaluations
-from merilo.commands.export.formats import Written, write_csv, write_jsonl, write_parquet, write_xlsx
+from merilo.adapters.conventions import conventions
+from merilo.data.csv_escaping import escaped
 from merilo.errors import RunError, UsageError
-from merilo.rendering.page import Page
-from merilo.rendering.wording import count
-from merilo.results.sample_table import SampleTable
+from merilo.extras import optional_module
+from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
 from merilo.runs.publish import staged
 from merilo.runs.run import opened
+from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from os import PathLike
 
+    from merilo.data.sample import Sample
+    from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.run import Run
 
-FORMATS: Final[Mapping[str, Callable[[SampleTable, IO[bytes], Written], None]]] = {
-    ".csv": write_csv,
-    ".jsonl": write_jsonl,
-    ".parquet": write_parquet,
-    ".xlsx": write_xlsx,
-    ".otlp.jsonl": write_evaluations,
-}
-"""Ending of the file name → function that writes the table to a binary file."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Export:
-    """A written file."""
+    """A written file, and the amounts that its writer counts."""
 
     path: Path
-    samples: int
     columns: int
-    truncated: int
-    """Number of cells whose text was too long for the format and was truncated."""
     complete: bool
     """False if the run was stopped before its last sample."""
+    samples: int = 0
+    truncated: int = 0
+    """Number of cells whose text was too long for the format and was truncated."""
     events: int = 0
     """Number of events that were written instead of a table."""
 
@@ -59,36 +58,208 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
         raise UsageError(f"Cannot tell the format of {path}. End the name in one of {', '.join(FORMATS)}.")
     found = opened(run)
     table = SampleTable.of(found)
-    written = Written()
+    written = Export(path, len(table.columns), found.complete)
     try:
         with staged(path) as file:
             writer(table, file, written)
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
-    return Export(path, written.samples, len(table.columns), written.truncated, found.complete, written.events)
+    return written
 
 
-def export_record(found: Export) -> dict[str, Any]:  # Any: JSON
-    """Return what was written as a JSON-able object."""
+def write_csv(table: SampleTable, file: IO[bytes], written: Export) -> None:
+    """Write the table as CSV: UTF-8, a line of names first, texts defused for spreadsheets."""
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
+    # with \r\n, \r alone is quoted too: Python before 3.13 quotes only the characters of the line end
+    rows = csv.writer(text, lineterminator="\r\n")
+    kinds = [column.kind for column in table.columns]
+    rows.writerow([escaped(column.name) for column in table.columns])
+    for row in table.rows():
+        rows.writerow([_csv_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True)])
+        written.samples += 1
+    text.detach()  # the caller flushes and closes the file
+
+
+def write_jsonl(table: SampleTable, file: IO[bytes], written: Export) -> None:
+    """Write one JSON object per sample, with all columns; a missing value is null, lists and objects stay as they are.
+
+    Nothing is defused: a JSON file is not opened as a spreadsheet.
+    """
+    names = [column.name for column in table.columns]
+    for row in table.rows():
+        line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, separators=(",", ":"))
+        file.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        written.samples += 1
+
+
+def _csv_cell(cell: Cell, kind: Kind) -> str:
+    found = cell_text(cell, kind)
+    if found is None:
+        return ""
+    return escaped(found) if isinstance(found, str) else repr(found)
+
+
+_GROUP_ROWS: Final = 10_000
+
+
+def write_parquet(table: SampleTable, file: IO[bytes], written: Export) -> None:
+    """Write the table as Parquet: texts as strings, contexts as 64-bit integers, scores as doubles."""
+    arrow = _module("pyarrow")
+    types: dict[Kind, Any] = {Kind.COUNT: arrow.int64(), Kind.SCORE: arrow.float64()}  # Any: types of pyarrow
+    schema = arrow.schema([(column.name, types.get(column.kind, arrow.string())) for column in table.columns])
+    rows = table.rows()
+    with _module("pyarrow.parquet").ParquetWriter(file, schema) as writer:
+        while group := [*islice(rows, _GROUP_ROWS)]:
+            arrays = [
+                arrow.array([cell_text(row[at], column.kind) for row in group], type=schema.field(at).type)
+                for at, column in enumerate(table.columns)
+            ]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            written.samples += len(group)
+
+
+def _module(name: str) -> Any:  # Any: pyarrow is optional
+    return optional_module(name, wanted_by="A .parquet file", install="merilo[parquet]")
+
+
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
+
+
+def write_evaluations(table: SampleTable, file: IO[bytes], written: Export) -> None:
+    """Write one line per sample: a request of OTLP logs whose records carry trace id and span id.
+
+    Raises UsageError if a sample does not come from a trace with OpenTelemetry's ids.
+    """
+    metrics = tuple(table.run.manifest.metrics)
+    scope = {"name": "merilo", "version": version()}
+    for result in table.run.read_samples():
+        link = _link(result.sample)
+        records = [_event(metric, result.records.get(metric), link) for metric in metrics]
+        logs = {"scope": scope, "logRecords": [each for each in records if each is not None]}
+        line: dict[str, Any] = {"resourceLogs": [{"resource": {}, "scopeLogs": [logs]}]}
+        file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
+        file.write(b"\n")
+        written.samples += 1
+        written.events += len(logs["logRecords"])
+
+
+def _link(sample: Sample) -> Mapping[str, str]:
+    """Return the ids of the trace and span from which a sample was read."""
+    metadata = sample.metadata
+    found = {name: each for name in metadata if isinstance(each := metadata[name], str)}
+    if not _TRACE_ID.fullmatch(found.get("trace_id", "")) or not _SPAN_ID.fullmatch(found.get("span_id", "")):
+        raise UsageError(
+            f"Sample {sample.id!r} has no OpenTelemetry trace id and span id in its metadata, so its scores cannot be "
+            "linked to its spans. Evaluate the trace file itself (merilo run traces.jsonl), or export another "
+            "format."
+        )
+    return found
+
+
+def _event(metric: str, record: OutcomeRecord | None, link: Mapping[str, str]) -> dict[str, Any] | None:  # Any: JSON
+    if record is None:
+        return None
+    names = conventions().evaluation
+    attributes: dict[str, dict[str, object]] = {names["name"]: {"stringValue": metric}}
+    if record["outcome"] == "score":
+        attributes[names["value"]] = {"doubleValue": record.get("value")}
+    else:
+        attributes[names["label"]] = {"stringValue": record["outcome"]}
+    if reason := record.get("reason") or record.get("error", {}).get("message"):
+        attributes[names["explanation"]] = {"stringValue": reason}
+    if record["outcome"] == "failed":
+        attributes[names["error"]] = {"stringValue": record.get("error", {}).get("kind", "failed")}
+    if response := link.get("response_id"):
+        attributes[names["response_id"]] = {"stringValue": response}
+    time = link.get("span_end_unix_nano", "0")  # not the time of the run: the same run gives the same bytes
     return {
-        "file": str(found.path),
-        "samples": found.samples,
-        "columns": found.columns,
-        "truncated": found.truncated,
-        "complete": found.complete,
+        "timeUnixNano": time,
+        "observedTimeUnixNano": time,
+        "severityNumber": 9,
+        "eventName": names["event"],
+        "traceId": link["trace_id"],
+        "spanId": link["span_id"],
+        "attributes": [{"key": key, "value": value} for key, value in attributes.items()],
     }
 
 
-def export_page(found: Export, width: int) -> Page:
-    """Return a line on what was written, and a note for each thing that is missing in it."""
-    page = Page(width)
-    parts = f"{count(found.events, 'event')}" if found.events else f"{count(found.columns, 'column')}"
-    page.line(f"{count(found.samples, 'sample')} and {parts}, saved in {found.path}")
-    if not found.complete:
-        page.text("The run was stopped before its last sample; samples without outcomes are not in the file.")
-    if found.truncated:
-        page.text(
-            f"{count(found.truncated, 'text')} longer than a cell of the sheet can hold: truncated. "
-            "A .csv or .parquet file holds them whole."
+MAX_ROWS: Final = 1_048_576
+MAX_COLUMNS: Final = 16_384
+MAX_CHARACTERS: Final = 32_767
+"""Limits of a sheet. Characters are UTF-16 units, as Excel counts them."""
+_CUT: Final = " [truncated]"
+_CREATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""The date in every workbook, so that the same run gives the same bytes."""
+_LINE_END: Final = re.compile(r"\r\n?")
+_ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 does not allow."""
+
+
+def write_xlsx(table: SampleTable, file: IO[bytes], written: Export) -> None:
+    """Write the table as a workbook with one sheet. Raises UsageError if it has too many rows or columns."""
+    if table.run.done >= MAX_ROWS or len(table.columns) > MAX_COLUMNS:
+        raise UsageError(
+            f"A sheet holds {MAX_ROWS - 1:,} samples and {MAX_COLUMNS:,} columns; the run has {table.run.done:,} and "
+            f"{len(table.columns):,}. Export it as .csv or .parquet."
         )
-    return page
+    library = optional_module("xlsxwriter", wanted_by="An .xlsx file", install="merilo[xlsx]")
+    book = library.Workbook(file, {"constant_memory": True})
+    try:
+        _fill(book, table, written)
+    finally:
+        try:
+            book.close()  # also removes the temporary files of the library
+        except library.exceptions.FileCreateError as error:
+            raise OSError(str(error)) from error
+
+
+def _fill(book: Any, table: SampleTable, written: Export) -> None:  # Any: XlsxWriter
+    book.set_properties({"created": _CREATED})
+    sheet = book.add_worksheet("samples")
+    sheet.freeze_panes(1, 1)
+    for at, column in enumerate(table.columns):
+        _write(sheet, (0, at), column.name, Kind.TEXT, written)
+    for number, row in enumerate(table.rows(), 1):
+        for at, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
+            _write(sheet, (number, at), cell, column.kind, written)
+        written.samples += 1
+
+
+def _write(sheet: Any, place: tuple[int, int], cell: Cell, kind: Kind, written: Export) -> None:  # Any: XlsxWriter
+    whole = cell_text(cell, kind)
+    if isinstance(whole, int | float):
+        sheet.write_number(*place, whole)
+    elif whole:
+        text = legal(whole)
+        kept = fitting(escaped(text))
+        written.truncated += not kept.endswith(text)
+        sheet.write_string(*place, kept)
+
+
+def legal(text: str) -> str:
+    r"""Return the text with line ends as \n, and characters that a workbook cannot hold as codes such as `\x1b`."""
+    return _ILLEGAL.sub(_code, _LINE_END.sub("\n", text))
+
+
+def _code(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def fitting(text: str) -> str:
+    """Return the text, truncated with a note if it is too long for a cell."""
+    units = text.encode("utf-16-le")
+    if len(units) <= 2 * MAX_CHARACTERS:
+        return text
+    return units[: 2 * (MAX_CHARACTERS - len(_CUT))].decode("utf-16-le", "ignore") + _CUT
+
+
+FORMATS: Final = {
+    ".csv": write_csv,
+    ".jsonl": write_jsonl,
+    ".parquet": write_parquet,
+    ".xlsx": write_xlsx,
+    ".otlp.jsonl": write_evaluations,
+}
+"""Ending of the file name → function that writes the table to a binary file."""

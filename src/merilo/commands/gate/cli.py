@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, Debug, GitHub, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -90,10 +90,8 @@ def gate(
     markdown: Markdown = None,
     github: GitHub = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Gate a run."""
-    del debug  # main reads it
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
     from merilo.rendering.ci import check_reports
@@ -197,5 +195,7 @@ COMMAND = Command(
     summary="Check a run: pass, fail or cannot tell.",
     help=HELP,
     call=gate,
+    options="--min --max --baseline --max-drop --suite --first-run --cannot-tell --cluster --across-data --junit "
+    "--markdown --json",
     examples=EXAMPLES,
 )

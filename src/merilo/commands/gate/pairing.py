@@ -47,7 +47,7 @@ def paired_runs(base: Run, new: RunScores, metrics: Sequence[str], *, across_dat
         raise not_comparable(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
     if base.manifest.until is not None:
         raise UsageError(
-            f"The baseline {base.path} could stop early (--until-decided), so not all its samples have scores. "
+            f"The baseline {base.path} could stop early (--until), so not all its samples have scores. "
             "Evaluate all of them and use that run."
         )
     before = read_scores(base, metrics=metrics, cluster="")

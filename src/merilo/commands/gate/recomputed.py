@@ -13,9 +13,8 @@ from itertools import groupby, islice
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.replay.metric_choice import Choosing
-from merilo.commands.replay.recorded_answers import Recorded, Reread
-from merilo.commands.replay.run import Replaying, as_asked, trail_of
+from merilo.commands.verify.answers import Recorded, Reread
+from merilo.commands.verify.replay import outcome_of, selected, trail_of
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.verdicts import Failure
@@ -88,13 +87,11 @@ class _Different(RunError):
 def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     run, forged = scores.run, _Forged()
     recorded = Recorded(store, run.manifest, again=forged if current else None)
-    selection = Choosing(run.manifest, store, recorded, run.path).selection(None)
-    metrics = as_asked(selection.metrics, run.manifest)
+    selection = selected(run, store, recorded, None)
     versions = {text: (run.manifest.metrics[text], selection.versions.get(text)) for text in scores.columns}
-    wanted = {text: metrics[text] for text, (stored, here) in versions.items() if stored == here}
+    wanted = {text: selection.metrics[text] for text, (stored, here) in versions.items() if stored == here}
     _check_scales(scores, wanted)
     chosen = frozenset(scores.ids if len(scores.ids) <= MAX_SAMPLES else SystemRandom().sample(scores.ids, MAX_SAMPLES))
-    work = Replaying(run, run.path, run.path, None, None, kept=False)
     places, found = {each: place for place, each in enumerate(scores.ids)}, 0
     for sample_id, records in groupby(run.records_of(chosen), key=_sample_of):
         sample = store.sample(sample_id)
@@ -105,7 +102,7 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
             trail = recorded.trail(trail_of(record))
             if text in wanted:
                 found += 1
-                now = work.result(wanted[text], text, sample, trail)
+                now = outcome_of(run, wanted[text], text, sample, trail)
                 if not _same(now, scores.columns[text], places[sample_id]):
                     raise _different(run.path, f"{text} of sample {sample_id!r} has another value")
         recorded.forget()

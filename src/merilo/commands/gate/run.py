@@ -37,7 +37,7 @@ def gate_run(
     """Check a run against the gates of a suite.
 
     Human labels attached to the runs correct means and drops (from 20 labelled samples or pairs on), unless
-    `judge_only`. Limits of a run that could stop early (`--until-decided`) are those of confidence sequences, which
+    `judge_only`. Limits of a run that could stop early (`--until`) are those of confidence sequences, which
     are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite without gates or with
     a metric that the run does not have, and if runs are not comparable; DataError if the runs have no sample in common
     or samples lack a cluster; RunError if a run is incomplete or unreadable.

@@ -60,7 +60,7 @@ class Suite:
     holm: bool = False
     """True: failures are those that Holm's method shows for all gates together."""
     seed: int = SEED
-    """Seed of the order in which `merilo run --until-decided` evaluates samples."""
+    """Seed of the order in which `merilo run --until` evaluates samples."""
     maximums: Mapping[str, float] = field(default_factory=dict[str, float])
     """Metric for which lower is better, by full text or name → its maximum mean."""
 

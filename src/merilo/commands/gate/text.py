@@ -18,9 +18,9 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import OWN_ERROR, covers_imported, number
 from merilo.results.basis import Basis
 from merilo.results.sample_detail import SampleDetail
+from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run
 from merilo.runs.scales import recorded_scale
-from merilo.runs.worst import worst_scores
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
 from merilo.stats.power import POWER

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, ColumnFields, Debug, Json, column_mapping, given
+from merilo.commands.flags import Cluster, ColumnFields, Json, column_mapping, given
 from merilo.errors import UsageError
 
 HELP = """Import scores that another tool computed as a run, to show, compare and gate them without a judge call.
@@ -65,10 +65,8 @@ def import_(
         bool, typer.Option("--list", help="Only show the samples, spans and scores found in FILE.")
     ] = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Import scores and print the summary."""
-    del debug  # main reads it
     if list_ or (out is not None and out.lower().endswith(".jsonl")):
         _show_contents(file, None if list_ else out, json=json)
         return
@@ -129,5 +127,6 @@ COMMAND = Command(
     summary="Import scores of another tool.",
     help=HELP,
     call=import_,
+    options="--score --id --map --source --list --recheck --judge --max-cost --out --json",
     examples=EXAMPLES,
 )

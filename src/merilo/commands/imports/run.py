@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sqlite3
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.imports.problems import refused
 from merilo.commands.imports.rows import score_rows
 from merilo.commands.imports.source import matched, stated_source
+from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
-from merilo.errors import DataError, Problem, RunError, UsageError
+from merilo.errors import DataError, Problem, UsageError
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.registry import known_metric
 from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
-from merilo.runs.directory import run_directory, settle, staging_directory
-from merilo.runs.files import RUN_FILES
+from merilo.runs.directory import built, free_directory
 from merilo.runs.ingest import take_in
-from merilo.runs.lock import RunLock
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
 from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, Run, json_text, read_manifest
+from merilo.runs.run import OUTCOMES, STORE, UNSPENT, Run, publish_new
 from merilo.runs.scales import Scale, scale_of
-from merilo.runs.seal import digest_of_file, publish, recover
 from merilo.runs.store import Store
 from merilo.version import version
 
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Mapping, Sequence
     from os import PathLike
-    from pathlib import Path
 
     from merilo.commands.imports.source import Source
     from merilo.commands.imports.tables import Rows
@@ -80,44 +76,17 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     if unknown:
         there = ", ".join(rows.offered)
         raise UsageError(f"--lower-is-better: no column of scores {unknown[0]!r}; there are {there}.")
-    path, made = (staging_directory(), True) if wanted.out is None else run_directory(wanted.out, rows.dataset.name)
-    ours = False
-    try:
-        with RunLock(path):
-            recover(path)
-            ours = not (path / MANIFEST).exists()  # new, or left by an import that was killed before it finished
-            with closing(Store.open(path / STORE, create=ours)) as store:
-                await _bring_in(path, store, rows, wanted, stated)
-    except BaseException as error:
-        if ours and not (path / SEAL).exists():
-            _leave_nothing(path, made=made)
-        if isinstance(error, sqlite3.Error | OSError):
-            raise RunError(f"Cannot write {path} ({error}). Choose another directory (--out).") from error
-        raise
-    return Run.open(settle(path, rows.dataset.name) if wanted.out is None else path)
-
-
-def _check_same(path: Path, fingerprint: str) -> None:
-    """Raise RunError if the directory holds any run but an import of the same samples, which may be repeated."""
-    if not (path / MANIFEST).exists():
-        return
-    there = read_manifest(path / MANIFEST)
-    if there.origin is None or there.fingerprint != fingerprint or not (path / SEAL).exists():
-        raise RunError(f"{path} already contains a run. Import the scores into a new directory (--out).")
+    refuse_url(wanted.out)
+    target = free_directory(rows.dataset.name) if wanted.out is None else Path(wanted.out)
+    with built(target) as path, closing(Store.open(path / STORE, create=True)) as store:
+        await _bring_in(path, store, rows, wanted, stated)
+    return Run.open(target)
 
 
 def _check(wanted: ImportRequest) -> None:
     for column, span in wanted.scores.items():
         if span is not None and (isnan(span[0]) or isnan(span[1]) or not span[0] < span[1]):
             raise UsageError(f"The range of {column!r} needs a minimum below its maximum, got {span[0]} and {span[1]}.")
-
-
-def _leave_nothing(path: Path, *, made: bool) -> None:
-    if made:
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    for name in RUN_FILES:
-        (path / name).unlink(missing_ok=True)
 
 
 async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest, stated: Source | None) -> None:
@@ -140,7 +109,6 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
             f"{rows.dataset.name} has no column of scores from 0 to 1. Name its columns of scores with --score."
         )
     manifest = _manifest(rows, intake, foreign, wanted, stated)
-    _check_same(path, manifest.fingerprint)
     store.accept_samples()
     if wanted.cluster is not None:
         check_clusters(store, wanted.cluster)
@@ -152,11 +120,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
         "seconds": round(time.monotonic() - began, 3),
         "stopped": None,
     }
-    texts = {MANIFEST: json_text(manifest.to_fields()), SUMMARY: json_text(summary)}
-    if not (path / SEAL).exists():
-        store.put_copy(MANIFEST, texts[MANIFEST])
-        store.put_copy(OUTCOMES, digest_of_file(part_of(path / OUTCOMES)))
-    publish(path, texts, streamed=True, usage=usage, store=store, same=True)
+    publish_new(path, manifest, summary, usage, store)
 
 
 def _refused(problems: Sequence[Problem], rows: Rows) -> DataError:

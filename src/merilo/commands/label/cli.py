@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, given, metric_texts
+from merilo.commands.flags import Json, given, metric_texts
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -84,10 +84,8 @@ def label(
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Only write the tasks: a new .jsonl or .csv file.")
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Draw tasks, ask for their labels, or attach labels."""
-    del debug  # main reads it
     runs = [each for each in (what, other) if each is not None]
     _check(labels=labels, out=out, html=html, until=until, json=json)
     if labels:
@@ -224,5 +222,6 @@ COMMAND = Command(
     summary="Ask people about a few samples, to correct the judge.",
     help=HELP,
     call=label,
+    options="--metric --number --items --stratify --seed --html --annotator --labels --until --out --json",
     examples=EXAMPLES,
 )

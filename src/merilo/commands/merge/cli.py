@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json, given, given_some
+from merilo.commands.flags import Json, given, given_some
 
 HELP = """Merge the runs over all shards of a data set into one run.
 
@@ -41,10 +41,8 @@ def merge(
         ),
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Merge shards and print the summary of the merged run."""
-    del debug  # main reads it
     from merilo.commands.merge.run import merge_runs
     from merilo.rendering.overview import overview_record
     from merilo.rendering.sanitize import json_text
@@ -70,5 +68,6 @@ COMMAND = Command(
     summary="Make one run of shards.",
     help=HELP,
     call=merge,
+    options="--out --json",
     examples=EXAMPLES,
 )

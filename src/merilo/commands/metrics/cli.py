@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json
+from merilo.commands.flags import Json
 
 HELP = """List the metrics, or explain one: the fields it needs, its formula, and when to use it.
 
@@ -38,11 +38,10 @@ def metrics(
         list[str] | None, typer.Option(metavar="SPEC", help="Judge for --on, as in merilo run. [default: embedded]")
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List metrics, show a card, or compare definitions."""
     if on is not None:
-        _compare(name, on, judge, json=json, debug=debug)
+        _compare(name, on, judge, json=json)
         return
     if judge is not None:
         raise typer.BadParameter("it needs --on DATA.", param_hint="--judge")
@@ -66,15 +65,15 @@ def metrics(
         show(cards.card_page(name, page_width()) if system is None else cards.system_page(system, page_width()))
 
 
-def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool, debug: bool) -> None:
+def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool) -> None:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.metrics.definition_tables import compute_definitions
     from merilo.commands.metrics.definition_text import definitions_page, definitions_record, sample_page
-    from merilo.rendering.progress_line import ProgressLine
+    from merilo.rendering.progress_line import progress_line
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    progress = ProgressLine(quiet=json, plain=debug)
+    progress = progress_line(quiet=json)
     tables = run_blocking(compute_definitions(data, name or "", judge or "embedded", progress=progress))
     if json:
         write(json_text(definitions_record(tables)) + "\n")
@@ -88,5 +87,6 @@ COMMAND = Command(
     summary="List the metrics or explain one.",
     help=HELP,
     call=metrics,
+    options="--on --judge --json",
     examples=EXAMPLES,
 )

@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text
-from merilo.results.shares import ends
+from merilo.results.summary import ends
 from merilo.runs.clusters import clusters
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale

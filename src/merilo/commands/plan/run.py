@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.commands.evaluate.look_up import LookUp
-from merilo.commands.evaluate.preparation import prepared
+from merilo.commands.evaluate.preparation import dataset_of, prepared
 from merilo.commands.evaluate.settings import checked, judges_of
-from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
 from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
-from merilo.errors import UsageError
 from merilo.providers.prices import prices_from
+from merilo.runs.directory_usage import measured_in
 from merilo.runs.manifest_diff import broken_files
-from merilo.runs.measured_usage import measured_in
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
 
@@ -39,21 +37,16 @@ async def run_estimate(
     options: Options,
     *,
     sample: int | None = LOOKED_AT,
-    latency_s: float | None = None,
 ) -> Estimate:
     """Run the plans of an evaluation dry.
 
-    `sample`: how many samples to look at, spread evenly; None for all. `latency_s`: seconds that a reply takes,
-    where the run has not measured it. Nothing is written but a copy of the data in a temporary directory.
+    `sample`: how many samples to look at, spread evenly; None for all. Nothing is written but a copy of the data in a
+    temporary directory.
     """
-    if sample is not None and sample < 1:
-        raise UsageError(f"At least 1 sample is looked at, got sample={sample}.")
-    if latency_s is not None and not latency_s >= 0:
-        raise UsageError(f"A reply takes 0 seconds or more, got {latency_s}.")
     options = checked(options)
     judges = judges_of(options)
-    dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
-    prices = prices_from(options.prices)
+    dataset = dataset_of(data, options)
+    prices = prices_from(options.limits.prices)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="merilo-"))
         store = Store.open(Path(folder, STORE), create=True)
@@ -82,8 +75,8 @@ async def run_estimate(
         left_out=selection.left_out,
         typical=typical,
         at_most=at_most,
-        seconds=_seconds(typical, latency_s, options),
-        concurrency=options.concurrency,
+        seconds=_seconds(typical, options),
+        concurrency=options.limits.concurrency,
         measured=dry.measured_used,
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
@@ -99,11 +92,11 @@ def _look_up(begun: Path | None, options: Options, stack: ExitStack) -> LookUp:
         broken_files(begun.parent)  # raises if the store is damaged or belongs to another run
         run = Store.read(begun)
         stack.callback(run.close)
-    path = default_path() if options.cache is True else Path(options.cache or "")
-    if options.cache is not False and path.is_file():
+    path = default_path() if options.storage.cache is True else Path(options.storage.cache or "")
+    if options.storage.cache is not False and path.is_file():
         cache = VerdictCache(path)
         stack.callback(cache.close)
-    return LookUp(run, cache, failures=not options.retry_failed)
+    return LookUp(run, cache, failures=not options.storage.retry_failed)
 
 
 def _metrics(counted: Mapping[str, QuestionCounts], scale: float) -> tuple[MetricEstimate, ...]:
@@ -120,15 +113,14 @@ def _metrics(counted: Mapping[str, QuestionCounts], scale: float) -> tuple[Metri
     )
 
 
-def _seconds(typical: Amount, latency_s: float | None, options: Options) -> float | None:
+def _seconds(typical: Amount, options: Options) -> float | None:
     """Return the duration that concurrency and rate limits imply; None if the time of a reply is unknown."""
     if not typical.requests:
         return 0.0
-    waiting = typical.seconds if latency_s is None else typical.requests * latency_s
-    if waiting is None:
+    if typical.seconds is None:
         return None
     minutes = [
-        typical.requests / (options.requests_per_minute or inf),
-        (typical.input_tokens + typical.output_tokens) / (options.tokens_per_minute or inf),
+        typical.requests / (options.limits.requests_per_minute or inf),
+        (typical.input_tokens + typical.output_tokens) / (options.limits.tokens_per_minute or inf),
     ]
-    return max(waiting / options.concurrency, 60 * max(minutes))
+    return max(typical.seconds / options.limits.concurrency, 60 * max(minutes))

@@ -1,13 +1,16 @@
-"""What an evaluation would ask and cost: as one JSON object, and as a page."""
+"""Text of an estimate: one JSON object, or a page."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.local_time import time_text
+from merilo.providers.prices import outdated
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.terminal import DEFAULT_WIDTH
+from merilo.rendering.sanitize import json_text
+from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, show, tell, write
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 
@@ -88,6 +91,16 @@ def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False)
         page.heading("Next")
         page.line("  " + run)
     return page
+
+
+def print_plan(found: Estimate, *, json: bool, run: str = "", full: bool = False) -> None:
+    """Print an estimate. `run`, `full`: as in `plan_page`."""
+    if warning := outdated(found.prices, datetime.now(UTC).date()):
+        tell(warning)
+    if json:
+        write(json_text(plan_record(found)) + "\n")
+    else:
+        show(plan_page(found, page_width(), run=run, full=full))
 
 
 def plan_text(found: Estimate) -> str:
@@ -197,7 +210,7 @@ def _usd(usd: float | None) -> str:
 def _basis(found: Estimate) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     if found.looked_at < found.samples:
-        looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly (--sample)"
+        looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly"
         rows.append(("samples", f"{looked_at}; the amounts are scaled up"))
     rows += [("price", _price_text(price)) for price in found.prices]
     if found.unpriced:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, JudgeOnly, given_some
+from merilo.commands.flags import JudgeOnly, given_some
 
 HELP = """Write a report as one HTML file: the likely faults, the metrics, and every sample with its evidence.
 
@@ -27,10 +27,8 @@ def report(
     ] = None,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = "report.html",
     judge_only: JudgeOnly = False,
-    debug: Debug = False,
 ) -> None:
     """Write a report."""
-    del debug  # main reads it
     from merilo.commands.report.run_page import write_report
     from merilo.rendering.terminal import write
 
@@ -44,5 +42,6 @@ COMMAND = Command(
     summary="Write a run or a comparison as HTML.",
     help=HELP,
     call=report,
+    options="--out --by",
     examples=EXAMPLES,
 )

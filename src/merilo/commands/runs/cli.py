@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json
+from merilo.commands.flags import Json
 
 HELP = """List the runs in a directory: state, samples, cost and the first means of each, newest first.
 
@@ -30,13 +30,10 @@ def runs(
         int | None, typer.Option("-n", "--limit", metavar="N", min=1, help="List only the N newest runs.")
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Find and list runs."""
-    del debug  # main reads it
-    from merilo.commands.runs.record import runs_record
     from merilo.commands.runs.run import list_runs
-    from merilo.commands.runs.text import runs_page
+    from merilo.commands.runs.text import runs_page, runs_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
@@ -53,5 +50,6 @@ COMMAND = Command(
     summary="List the runs in a directory.",
     help=HELP,
     call=runs,
+    options="--limit --json",
     examples=EXAMPLES,
 )

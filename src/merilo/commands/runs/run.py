@@ -6,22 +6,20 @@ The files are not compared with the seal, which would read every outcome. A file
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.runs.result import ListedRun, RunList, State
 from merilo.errors import RunError, UsageError
-from merilo.runs import shapes
 from merilo.runs.directory import RUNS
-from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular, read_json_bytes
+from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.lock import is_locked
-from merilo.runs.run import read_manifest
+from merilo.runs.manifest import read_manifest, read_summary, read_usage
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
@@ -29,6 +27,55 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.runs.manifest import Manifest
+
+
+class State(StrEnum):
+    """The state of a run directory."""
+
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    RUNNING = "running"
+    """A command is writing the run."""
+    UNREADABLE = "unreadable"
+    """A file is missing or damaged, or belongs to a newer merilo."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """One run directory; a value that its files do not give is None."""
+
+    path: Path
+    state: State
+    changed: datetime
+    """The last time that merilo wrote the results, with a time zone."""
+    reason: str = ""
+    """The reason for the state; empty for a finished or running one."""
+    data: str | None = None
+    judge: str | None = None
+    origin: str | None = None
+    """The program that computed imported scores."""
+    done: int | None = None
+    samples: int | None = None
+    cost_usd: float | None = None
+    means: Mapping[str, float | None] = field(default_factory=dict[str, "float | None"])
+    weak: frozenset[str] = frozenset()
+    """The metrics that are weak with the judge."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
+    """The intervals of the means that have one."""
+    failed: int = 0
+    """Number of failed outcomes, over all metrics."""
+    manifest: Manifest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """The runs below a directory, the newest first."""
+
+    directory: Path
+    runs: tuple[ListedRun, ...]
+    found: int
+    """Number of runs, including those that a limit leaves out."""
+
 
 LEVELS: Final = 3
 """Levels of directories below the given one that are searched."""
@@ -124,7 +171,9 @@ def _read(path: Path, changed: datetime) -> ListedRun:
     if not (path / MANIFEST).exists():
         return ListedRun(path, State.INTERRUPTED, changed, _NOT_BEGUN)
     manifest = read_manifest(path / MANIFEST)
-    usage = _usage(path)
+    usage: Mapping[str, Any] = {}  # Any: numbers, texts and nulls
+    with suppress(RunError):  # the results do not depend on it
+        usage = read_usage(path / USAGE)
     found = ListedRun(
         path,
         State.INTERRUPTED,
@@ -139,17 +188,15 @@ def _read(path: Path, changed: datetime) -> ListedRun:
     )
     if not (path / SUMMARY).exists():
         return found
-    summary = _object(path / SUMMARY)
-    if bad := shapes.invalid_summary(summary):
-        raise RunError(f"{path / SUMMARY} is damaged: {bad} is missing or has a wrong value.")
+    summary = read_summary(path / SUMMARY)
     return replace(
         found,
-        state=State.FINISHED if summary["complete"] else State.INTERRUPTED,
-        reason="" if summary["complete"] else found.reason,
-        done=int(summary["samples"]),
-        means={row["metric"]: row["mean"] for row in summary["metrics"]},
-        intervals={row["metric"]: tuple(row["interval"]) for row in summary["metrics"] if row["interval"]},
-        failed=sum(row["failed"] for row in summary["metrics"] if not row.get("parts")),
+        state=State.FINISHED if summary.complete else State.INTERRUPTED,
+        reason="" if summary.complete else found.reason,
+        done=summary.samples,
+        means={row.metric: row.mean for row in summary.metrics},
+        intervals={row.metric: row.interval for row in summary.metrics if row.interval},
+        failed=sum(row.failed for row in summary.metrics if not row.parts),
         weak=weak_metrics(manifest),
     )
 
@@ -157,22 +204,3 @@ def _read(path: Path, changed: datetime) -> ListedRun:
 def _judge(manifest: Manifest) -> str | None:
     name = manifest.judges.get("judge", {}).get("name")
     return None if name is None else str(name)
-
-
-def _usage(path: Path) -> Mapping[str, Any]:  # Any: numbers, texts and nulls
-    """Return the usage of a run; empty if its file is missing or damaged, since the results do not depend on it."""
-    with suppress(RunError):
-        found = _object(path / USAGE)
-        if not shapes.invalid_usage({name: value for name, value in found.items() if name != "seal"}):
-            return found
-    return {}
-
-
-def _object(path: Path) -> dict[str, Any]:  # Any: JSON of unknown shape
-    try:
-        found: Any = json.loads(read_json_bytes(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} cannot be read ({error}).") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{path} is damaged: it is not a JSON object.")
-    return cast("dict[str, Any]", found)

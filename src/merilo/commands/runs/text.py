@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, count, money, number
 
 if TYPE_CHECKING:
-    from merilo.commands.runs.result import ListedRun, RunList
+    from merilo.commands.runs.run import ListedRun, RunList
 
 MEANS: Final = 3
 """Maximum number of means that are shown for a run."""
@@ -70,3 +70,25 @@ def _about(run: ListedRun, width: int) -> str:
         if cells_of(text) <= width:
             return text
     return about
+
+
+def runs_record(found: RunList) -> dict[str, Any]:  # Any: JSON
+    """Return the list as a JSON-able object; a value that a run's files do not give is None."""
+    return {"directory": str(found.directory), "found": found.found, "runs": [_record(each) for each in found.runs]}
+
+
+def _record(run: ListedRun) -> dict[str, Any]:  # Any: JSON
+    return {
+        "run": str(run.path),
+        "state": run.state.value,
+        "reason": run.reason or None,
+        "changed": run.changed.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "data": run.data,
+        "judge": run.judge,
+        "origin": run.origin,
+        "done": run.done,
+        "samples": run.samples,
+        "cost_usd": run.cost_usd,
+        "means": dict(run.means),
+        "weak": sorted(run.weak & run.means.keys()),
+    }

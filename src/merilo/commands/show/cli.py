@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ def show(
         float | None, typer.Option(metavar="L", help="Confidence level of the intervals.", hidden=True)
     ] = None,
     judge_only: JudgeOnly = False,
-    debug: Debug = False,
 ) -> None:
     """Show a run or a part of it."""
-    del debug  # main reads it
     from merilo.rendering.ci import check_reports
 
     again = any(each is not None for each in (cluster, undefined, level))
@@ -130,8 +128,10 @@ def _worst(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found = worst.worst(run, worst.metric_of(run, metric), most)
-    return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width(), language)
+    found, texts = worst.worst(run, worst.metric_of(run, metric), most)
+    return (
+        worst.worst_record(run, found, texts) if json else worst.worst_page(run, found, texts, page_width(), language)
+    )
 
 
 def _people(path: str, by: Sequence[str], *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
@@ -187,9 +187,9 @@ def _summary(
     judge_only: bool,
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.correction import corrected_of
-    from merilo.commands.show.run import summarise
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
+    from merilo.results.recomputed import summarise
     from merilo.runs.run import Run
     from merilo.stats.intervals import LEVEL
 
@@ -214,5 +214,6 @@ COMMAND = Command(
     summary="Show a run or one of its samples.",
     help=HELP,
     call=show,
+    options="--sample --worst --metric --by --people --full --language --markdown --json",
     examples=EXAMPLES,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
@@ -11,38 +11,18 @@ from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import number
+from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.weak import weak_metrics
-from merilo.runs.worst import metric_to_inspect, worst_scores
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.runs.run import Run
-    from merilo.runs.store import Store
 
 _WIDEST_ID = 36
 _MIN_TEXT = 24
 _VALUE = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """One scored sample."""
-
-    sample: str
-    value: float
-    user_input: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """The worst scored samples of one metric, the worst first; equal scores in the order of the data."""
-
-    metric: str
-    higher_is_better: bool
-    samples: tuple[Ranked, ...]
-    scored: int
-    undefined: int
-    failed: int
 
 
 def metric_of(run: Run, wanted: str | None) -> str:
@@ -58,18 +38,15 @@ def metric_of(run: Run, wanted: str | None) -> str:
     return found
 
 
-def worst(run: Run, metric: str, count: int) -> Worst:
-    """Return the `count` worst samples of a metric with their user inputs."""
+def worst(run: Run, metric: str, count: int) -> tuple[WorstScores, dict[str, str | None]]:
+    """Return the `count` worst samples of a metric, and their user inputs by id."""
     found = worst_scores(run.manifest, run.brief_records([metric]), metric, count)
-    store = open_store(run)
-    try:
-        samples = tuple(Ranked(sample, value, _user_input(store, sample)) for sample, value in found.samples)
-    finally:
-        store.close()
-    return Worst(metric, found.higher_is_better, samples, found.scored, found.undefined, found.failed)
+    with closing(open_store(run)) as store:
+        samples = {sample: store.sample(sample) for sample, _ in found.samples}
+    return found, {sample: None if each is None else each.user_input for sample, each in samples.items()}
 
 
-def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
+def worst_record(run: Run, found: WorstScores, texts: Mapping[str, str | None]) -> dict[str, Any]:  # Any: JSON
     """Return the worst samples as a JSON-able object."""
     return {
         "run": str(run.path),
@@ -79,13 +56,13 @@ def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
         "scored": found.scored,
         "undefined": found.undefined,
         "failed": found.failed,
-        "worst": [
-            {"sample": each.sample, "value": each.value, "user_input": each.user_input} for each in found.samples
-        ],
+        "worst": [{"sample": sample, "value": value, "user_input": texts[sample]} for sample, value in found.samples],
     }
 
 
-def worst_page(run: Run, found: Worst, width: int, language: str | None = None) -> Page:
+def worst_page(
+    run: Run, found: WorstScores, texts: Mapping[str, str | None], width: int, language: str | None = None
+) -> Page:
     """Return a page that lists the worst samples: value, id and user input; in the language of the run by default."""
     page = Page(width, language or run.manifest.language)
     say = page.translation.phrase
@@ -103,23 +80,18 @@ def worst_page(run: Run, found: Worst, width: int, language: str | None = None) 
     page.blank()
     headings = [say(each) for each in ("value", "sample", "user input")]
     first = max(_VALUE, cells_of(headings[0]))
-    longest = max(cells_of(headings[1]), *(cells_of(clean(each.sample)) for each in found.samples))
+    longest = max(cells_of(headings[1]), *(cells_of(clean(sample)) for sample, _ in found.samples))
     column = min(longest, _WIDEST_ID)
     room = page.width - first - column - 2 * GAP
     side_by_side = longest == column and room >= _MIN_TEXT
-    texts = f"  {headings[2]}" if side_by_side else ""
-    page.line(Span(f"{pad(headings[0], first, right=True)}  {pad(headings[1], column)}{texts}", Tone.STRONG))
-    for each in found.samples:
-        text = cut(each.user_input or "", room if side_by_side else page.width - first - GAP)
-        start = f"{pad(number(each.value), first, right=True)}  {pad(clean(each.sample), column)}"
+    third = f"  {headings[2]}" if side_by_side else ""
+    page.line(Span(f"{pad(headings[0], first, right=True)}  {pad(headings[1], column)}{third}", Tone.STRONG))
+    for sample, value in found.samples:
+        text = cut(texts[sample] or "", room if side_by_side else page.width - first - GAP)
+        start = f"{pad(number(value), first, right=True)}  {pad(clean(sample), column)}"
         page.line(start, *(("  ", Span(text)) if side_by_side else ()))
         if not side_by_side:
             page.line(" " * (first + GAP), Span(text, Tone.QUIET))
     page.heading("Next")
-    page.line("  " + command("show", str(run.path), "--sample", found.samples[0].sample))
+    page.line("  " + command("show", str(run.path), "--sample", found.samples[0][0]))
     return page
-
-
-def _user_input(store: Store, sample_id: str) -> str | None:
-    sample = store.sample(sample_id)
-    return None if sample is None else sample.user_input

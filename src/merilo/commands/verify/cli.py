@@ -8,12 +8,12 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Debug, Json, given, metric_texts
+from merilo.commands.flags import Json, given, metric_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.replay.run import Difference, Replay
+    from merilo.commands.verify.replay import Difference, Replay
     from merilo.commands.verify.run import Verification
     from merilo.rendering.page import Page
     from merilo.runs.outcomes import OutcomeRecord
@@ -22,13 +22,13 @@ HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from i
 
 merilo compares every file with the seal of the run. It computes outcomes again from the stored answers, means and
 intervals from the outcomes, and the usage from the ledger. It compares all other fields with copies in the store. No
-judge is asked. A lost seal is written again if the run recomputes.
+judge is asked.
 
 With --metrics, other metrics are computed from the stored answers, and with --reread the replies of language models
 are parsed again with the current rules. --out keeps the recomputed run.
 
 Exit codes: 0 verified, 1 recomputes to other numbers, 2 a broken seal, not a run or an answer that is not stored, 3
-cannot tell, because a metric of the run is not known here or has another version.
+cannot tell, because scores were imported, or a metric is not known here or has another version.
 """
 EXAMPLES = """\b
 Examples:
@@ -53,10 +53,8 @@ def verify(
         str | None, typer.Option(metavar="DIR", help="Store the recomputed run in this new directory.")
     ] = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Verify a run, or recompute it, and report."""
-    del debug  # read in main, which reports errors
     from merilo.commands.verify.run import State, verify_run
 
     if metrics or reread or out is not None:
@@ -70,7 +68,7 @@ def verify(
 
 
 def _recompute(run: str, metrics: list[str] | None, out: str | None, *, reread: bool, json: bool) -> None:
-    from merilo.commands.replay.run import replay_run
+    from merilo.commands.verify.replay import replay_run
 
     found = replay_run(run, metrics=metrics, out=out, reread=reread)
     _print(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
@@ -92,8 +90,6 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
     return {
         "run": str(found.run),
         "state": found.state.value,
-        "sealed": found.sealed,
-        "sealed_now": found.sealed_now,
         "broken": list(found.broken),
         "samples": found.samples,
         "answers": found.answers,
@@ -112,6 +108,7 @@ def _page(found: Verification) -> Page:
     from merilo.rendering.page import Page, Span, Tone
     from merilo.rendering.sanitize import clean
     from merilo.rendering.terminal import page_width
+    from merilo.rendering.wording import count
 
     page = Page(page_width())
     tone = {State.VERIFIED: Tone.GOOD, State.CANNOT_TELL: Tone.STRONG}.get(found.state, Tone.BAD)
@@ -121,26 +118,23 @@ def _page(found: Verification) -> Page:
         for sentence in found.broken:
             page.text(sentence)
         return page
-    page.entries(_rows(found))
+    rows = [
+        ("seal", "every file is as merilo wrote it"),
+        ("store", f"{count(found.samples, 'sample')} and {count(found.answers, 'answer')} read"),
+    ]
+    rows += _results(found.recomputed, found.outcomes, found) if found.outcomes else []
+    rows += [("differs", clean(sentence)) for sentence in found.other]
+    page.entries([*rows, *(("note", clean(note)) for note in found.notes)])
     _list(page, found)
     return page
 
 
-def _rows(found: Verification) -> list[tuple[str, str]]:
-    from merilo.rendering.sanitize import clean
-    from merilo.rendering.wording import count
-
-    seal = "every file is as merilo wrote it" if found.sealed else "none; none was written"
-    if found.sealed_now:
-        seal = "was missing or damaged; written now"
-    rows = [("seal", seal), ("store", f"{count(found.samples, 'sample')} and {count(found.answers, 'answer')} read")]
-    if found.recomputed:
-        equal = "all equal" if not found.different else f"{found.different:,} differ"
-        rows.append(("outcomes", f"{found.recomputed:,} of {found.outcomes:,} recomputed, {equal}"))
-    if found.outcomes:
-        rows.append(("means", f"other values for {', '.join(found.means)}" if found.means else "all equal"))
-    differs = (("differs", clean(sentence)) for sentence in found.other)
-    return [*rows, *differs, *(("note", clean(note)) for note in found.notes)]
+def _results(recomputed: int, outcomes: int, found: Verification | Replay) -> list[tuple[str, str]]:
+    equal = f"{found.different:,} differ" if found.different else "all equal"
+    return [
+        ("outcomes", f"{recomputed:,} of {outcomes:,} recomputed, {equal}"),
+        ("means", f"other values for {', '.join(found.means)}" if found.means else "all equal"),
+    ]
 
 
 def _differences(found: Sequence[Difference]) -> list[dict[str, Any]]:  # Any: JSON
@@ -193,25 +187,11 @@ def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JS
 def _replay_page(found: Replay, *, kept: bool) -> Page:
     from merilo.rendering.overview import overview_page
     from merilo.rendering.terminal import page_width
-
-    page = overview_page(found.run, page_width(), kept=kept)
-    page.heading("Recomputed from stored answers")
-    page.entries(_replay_rows(found))
-    _list(page, found)
-    return page
-
-
-def _replay_rows(found: Replay) -> list[tuple[str, str]]:
     from merilo.rendering.wording import count
 
-    total = found.equal + found.different
-    rows = [("source", str(found.source))]
-    if found.different:
-        rows.append(("outcomes", f"{found.equal:,} of {total:,} are bit-equal to the recorded ones"))
-    else:
-        rows.append(("outcomes", f"all {total:,} are bit-equal to the recorded ones" if total else "none was recorded"))
-    if found.means:
-        rows.append(("means", f"of {', '.join(found.means)}: differ from the recorded ones"))
+    page, total = overview_page(found.run, page_width(), kept=kept), found.equal + found.different
+    page.heading("Recomputed from stored answers")
+    rows = [("source", str(found.source)), *_results(total, total, found)]
     if found.new:
         rows.append(("new", f"{', '.join(found.new)}: not in the run, so there is nothing to compare with"))
     rows += [("versions", f"{text} was {old} and is {new} now") for text, (old, new) in found.versions.items()]
@@ -219,7 +199,9 @@ def _replay_rows(found: Replay) -> list[tuple[str, str]]:
         rest = f"; {count(again.unread, 'answer')} used as recorded, because their replies cannot be read"
         differ = f"{again.different:,} of {count(again.read, 'answer')} differ"
         rows.append(("reread", differ + (rest if again.unread else "")))
-    return rows
+    page.entries(rows)
+    _list(page, found)
+    return page
 
 
 COMMAND = Command(
@@ -228,5 +210,6 @@ COMMAND = Command(
     summary="Check that a run is as merilo wrote it.",
     help=HELP,
     call=verify,
+    options="--metrics --reread --out --json",
     examples=EXAMPLES,
 )

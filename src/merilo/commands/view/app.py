@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from merilo.bounded_cache import BoundedCache
 from merilo.commands.report.run_page import report_text
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import Catalog, Stamps, stamps_of
 from merilo.commands.view.guard import Guard, own_hosts, policy_headers
 from merilo.commands.view.html import back, error_page, list_page, progress_page

@@ -16,8 +16,7 @@ from hashlib import blake2b
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from merilo.commands.runs.result import ListedRun, State
-from merilo.commands.runs.run import listed_run, run_directories
+from merilo.commands.runs.run import ListedRun, State, listed_run, run_directories
 from merilo.errors import RunError
 from merilo.results.contents import questions_digest
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Debug
 
 HELP = """Look at runs in a browser: the list with trends, the report of each run, and comparisons.
 
@@ -31,12 +31,11 @@ def view(
         typer.Option(metavar="N", min=0, max=65535, help="Port; 0 for any free one. [default: 8642 if it is free]"),
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")] = False,
-    debug: Debug = False,
 ) -> None:
     """Serve the runs until the command is stopped."""
     from merilo.commands.view.run import serve
 
-    serve(directory, port=port, browser=not no_browser, debug=debug)
+    serve(directory, port=port, browser=not no_browser, debug="--debug" in sys.argv)
 
 
 COMMAND = Command(
@@ -45,5 +44,6 @@ COMMAND = Command(
     summary="Look at runs in a browser.",
     help=HELP,
     call=view,
+    options="--port --no-browser",
     examples=EXAMPLES,
 )

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.report.page import chip, heading, page, text
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.commands.view.trends import MOST, changes
 from merilo.rendering.markup import Markup, el, json_text, raw_element
 from merilo.rendering.weak import WeakMarks, weak_legend

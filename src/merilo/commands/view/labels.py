@@ -13,7 +13,7 @@ from merilo.commands.calibrate.human_labels import attach_files, read_people
 from merilo.commands.label.page import answer_files, label_page, store_answer
 from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import first_ticket
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

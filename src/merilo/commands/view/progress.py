@@ -16,7 +16,7 @@ from merilo.engine.budget import spent_record
 from merilo.errors import RunError
 from merilo.rendering.progress_stats import ProgressMeter
 from merilo.rendering.wording import count, duration, money
-from merilo.runs.balance import balance_in
+from merilo.runs.directory_usage import balance_in
 from merilo.runs.files import LEDGER, OUTCOMES, bounded_lines
 from merilo.runs.publish import part_of
 

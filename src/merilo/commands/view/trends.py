@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.runs.result import State
+from merilo.commands.runs.run import State
 from merilo.results.comparability import score_affecting_differences
 from merilo.runs.scales import recorded_scale
 

@@ -1,4 +1,4 @@
-"""`merilo sample-questions` as people type it."""
+"""`merilo questions` as people type it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def writes(asked: Asked) -> object:
 
 def questions(here: Here, server: JudgeServer, *more: str) -> Any:  # Any: a finished process
     here.write("documents.jsonl", DOCUMENTS)
-    words = ["sample-questions", "documents.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url]
+    words = ["questions", "documents.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url]
     return here.merilo(*words, "--quiet", *more, env=KEY)
 
 
@@ -79,9 +79,9 @@ def test_a_limit_stops_it_and_the_same_command_resumes(here: Here) -> None:
 
 
 def test_a_dry_call_sends_nothing(here: Here) -> None:
-    """--dry estimates the requests for the drawn passages and writes no file."""
+    """--plan estimates the requests for the drawn passages and writes no file."""
     with JudgeServer(writes) as server:
-        found = json.loads(questions(here, server, "--dry", "--json").stdout)
+        found = json.loads(questions(here, server, "--plan", "--json").stdout)
         assert server.count == 0
     assert found["typical"]["requests"] >= 3 * COUNT
     assert not (here.path / "questions.jsonl").exists()
@@ -107,7 +107,7 @@ def test_wrong_use(
     """A usage error is one sentence with exit code 2."""
     here.write("documents.jsonl", DOCUMENTS)
     monkeypatch.chdir(here.path)
-    assert outcome(["sample-questions", "documents.jsonl", "--no-config", *arguments]) == 2
+    assert outcome(["questions", "documents.jsonl", "--no-config", *arguments]) == 2
     assert says in " ".join(capsys.readouterr().err.split())
 
 

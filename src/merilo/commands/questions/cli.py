@@ -1,4 +1,4 @@
-"""`merilo sample-questions`: draw test questions from your documents."""
+"""`merilo questions`: write test questions about your documents."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from merilo.commands.check.one_judge import check_whole, progress_line, until_done
+from merilo.commands.check.one_judge import check_whole, until_done
 from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
-from merilo.commands.flags import Debug, Json, Quiet
+from merilo.commands.flags import Json, Quiet
 from merilo.commands.option_flags import takes_options
-from merilo.commands.sample_questions.settings import NUMBER, SENTENCES, DrawSettings
+from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from merilo.commands.sample_questions.run import SampledQuestions
+    from merilo.commands.questions.run import SampledQuestions
 
 HELP = """Draw passages of your documents and write a test question about each.
 
-CORPUS is a file of documents (`id` and `text`, optionally `title`) or a folder of .txt and .md files. A judge that is a
+DOCS is a file of documents (`id` and `text`, optionally `title`) or a folder of .txt and .md files. A judge that is a
 language model writes the questions, or you give templates. Kept are questions that the passage answers, that similar
 passages do not answer, and that the model cannot answer without any text. Each question has an unanswerable twin: the
 same question for the documents without the passage. Each record has the probability of its passage and the weight.
@@ -32,10 +32,10 @@ reached, 130 interrupted.
 """
 EXAMPLES = """\b
 Examples:
-  merilo sample-questions docs/ --judge openai:gpt-4.1-mini --dry
-  merilo sample-questions docs/ --judge openai:gpt-4.1-mini --number 200 --without reduced.jsonl
-  merilo sample-questions documents.jsonl --judge anthropic:claude-haiku-4-5 --max-cost 2 -o questions.jsonl
-  merilo sample-questions documents.jsonl --templates templates.txt
+  merilo questions docs/ --judge openai:gpt-4.1-mini --plan
+  merilo questions docs/ --judge openai:gpt-4.1-mini --number 200 --without reduced.jsonl
+  merilo questions documents.jsonl --judge anthropic:claude-haiku-4-5 --max-cost 2 --out questions.jsonl
+  merilo questions documents.jsonl --templates templates.txt
 """
 _JUDGE: Final = replace(
     ONE_JUDGE,
@@ -44,12 +44,12 @@ _JUDGE: Final = replace(
 )
 
 
-@takes_options(Options, without=(*ABOUT_DATA, "mapping", "out", "retry_failed"), judge=_JUDGE)
-def sample_questions(
+@takes_options(Options, without=(*ABOUT_DATA, "out", "storage.retry_failed"), judge=_JUDGE)
+def questions(
     options: Options,
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="File of documents, or folder of text files.")],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="File for the questions.")
+    docs: Annotated[str, typer.Argument(metavar="DOCS", help="File of documents, or folder of text files.")],
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="File for the questions.")
     ] = "questions.jsonl",
     without: Annotated[
         str | None,
@@ -65,16 +65,16 @@ def sample_questions(
         str | None,
         typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?"),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry", help="Estimate requests and cost only.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     json: Json = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Draw questions."""
-    from merilo.commands.sample_questions.run import estimate_sample_questions, run_sample_questions
+    from merilo.commands.questions.run import estimate_questions, run_questions
+    from merilo.rendering.progress_line import progress_line
 
-    _check_files(corpus, output, without)
-    options = replace(options, progress=progress_line(quiet=quiet, debug=debug))
+    _check_files(docs, out, without)
+    options = replace(options, progress=progress_line(quiet=quiet))
     settings = DrawSettings(
         number=number,
         sentences=sentences,
@@ -82,19 +82,19 @@ def sample_questions(
         stratify=stratify,
         templates=None if templates is None else Path(templates),
     )
-    if dry:
-        from merilo.commands.plan.cli import report
+    if plan:
+        from merilo.commands.plan.text import print_plan
 
-        report(until_done(estimate_sample_questions(Path(corpus), settings, options)), json=json)
+        print_plan(until_done(estimate_questions(Path(docs), settings, options)), json=json)
         return
-    found = until_done(run_sample_questions(Path(corpus), settings, options))
-    _write(found, output, without)
-    _report(found, output, without, json=json)
+    found = until_done(run_questions(Path(docs), settings, options))
+    _write(found, out, without)
+    _report(found, out, without, json=json)
     check_whole(found, "passages", retry="repeat the command: verdicts are cached")
 
 
 def _write(found: SampledQuestions, output: str, without: str | None) -> None:
-    from merilo.commands.sample_questions.rows import document_rows, rows_of, write_rows
+    from merilo.commands.questions.rows import document_rows, rows_of, write_rows
 
     write_rows(Path(output), [row for each in found.kept for row in rows_of(each)])
     if without is not None:
@@ -105,11 +105,11 @@ def _check_files(corpus: str, output: str, without: str | None) -> None:
     """Raise UsageError if a file would be overwritten by another one."""
     named = [Path(each).resolve() for each in (corpus, output, without) if each is not None]
     if len(set(named)) < len(named):
-        raise UsageError("CORPUS, --output and --without are different files.")
+        raise UsageError("DOCS, --out and --without are different files.")
 
 
 def _report(found: SampledQuestions, output: str, without: str | None, *, json: bool) -> None:
-    from merilo.commands.sample_questions.rows import questions_page, questions_record
+    from merilo.commands.questions.text import questions_page, questions_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
@@ -120,10 +120,11 @@ def _report(found: SampledQuestions, output: str, without: str | None, *, json: 
 
 
 COMMAND = Command(
-    name="sample-questions",
+    name="questions",
     section=Section.MEASURE,
-    summary="Draw test questions from your documents.",
+    summary="Write test questions about your documents.",
     help=HELP,
-    call=sample_questions,
+    call=questions,
+    options="--judge --base-url --number --templates --without --seed --plan --max-cost --out --json",
     examples=EXAMPLES,
 )

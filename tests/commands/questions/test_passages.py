@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.commands.sample_questions import passages
-from merilo.commands.sample_questions.passages import Corpus, folded, without_sentences
+from merilo.commands.questions import passages
+from merilo.commands.questions.passages import Corpus, folded, without_sentences
 from merilo.data.corpus import SourceDocument, load_corpus
 from merilo.data.sentences import split
 from merilo.errors import DataError, UsageError

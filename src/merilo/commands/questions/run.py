@@ -13,14 +13,10 @@ from merilo.commands.check.one_judge import for_one_judge, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.sample_questions.asking import (
-    KeptQuestion,
-    QuestionOfPassage,
-    load_templates,
-    question_of,
-    sample_of,
-)
-from merilo.commands.sample_questions.passages import Corpus
+from merilo.commands.questions.asking import QuestionOfPassage, sample_of
+from merilo.commands.questions.passages import Corpus
+from merilo.commands.questions.rows import KeptQuestion
+from merilo.commands.questions.templates import load_templates, question_of
 from merilo.data.corpus import load_corpus
 from merilo.data.sample import Dataset, Sample
 from merilo.errors import UsageError
@@ -35,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.sample_questions.passages import DrawnPassage, Passage
-    from merilo.commands.sample_questions.settings import DrawSettings
+    from merilo.commands.questions.passages import DrawnPassage, Passage
+    from merilo.commands.questions.settings import DrawSettings
     from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
@@ -189,7 +185,7 @@ class _Work:
         )
 
 
-async def run_sample_questions(path: Path, settings: DrawSettings, options: Options) -> SampledQuestions:
+async def run_questions(path: Path, settings: DrawSettings, options: Options) -> SampledQuestions:
     """Return the questions about passages of the corpus at `path`.
 
     Verdicts come from the cache if it has them, so the same call resumes an interrupted one. Raises UsageError,
@@ -201,8 +197,8 @@ async def run_sample_questions(path: Path, settings: DrawSettings, options: Opti
         return work.result(run)
 
 
-async def estimate_sample_questions(path: Path, settings: DrawSettings, options: Options) -> Estimate:
-    """Estimate requests and cost of `run_sample_questions`, without a request. Raises what it raises before one."""
+async def estimate_questions(path: Path, settings: DrawSettings, options: Options) -> Estimate:
+    """Estimate requests and cost of `run_questions`, without a request. Raises what it raises before one."""
     work = _Work.of(path, settings, options)
     found = await run_estimate(work.dataset(), work.options(options), sample=None)
     return replace(found, metrics=tuple(replace(each, metric="questions of passages") for each in found.metrics))

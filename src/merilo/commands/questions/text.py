@@ -1,79 +1,18 @@
-"""The files and the report of a draw: each question with its unanswerable twin, the documents left, and a summary."""
+"""What `merilo questions` reports: a page of text, or a JSON object."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.errors import UsageError
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count, spent_text
-from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from merilo.commands.sample_questions.asking import KeptQuestion
-    from merilo.commands.sample_questions.run import SampledQuestions
-    from merilo.data.corpus import SourceDocument
-
-    Row = dict[str, Any]  # Any: JSON
+    from merilo.commands.questions.run import SampledQuestions
 
 _NOT_CLOSED_BOOK: Final = (
     "The judge writes no free text, so merilo did not test if a model knows the answers without any text."
 )
-
-
-def rows_of(kept: KeptQuestion) -> Iterator[Row]:
-    """Yield the question as a record of a data set, then its twin, whose passage is removed from the documents."""
-    common = {
-        "document": kept.document,
-        "start": kept.start,
-        "end": kept.end,
-        "probability": kept.probability,
-        "weight": 1 / kept.probability,
-    }
-    twin, contexts = f"{kept.id}:without", [*kept.others]
-    own = {"kind": "question", "answerable": True, "twin": twin, "contexts": [kept.passage, *contexts]}
-    yield {
-        "id": kept.id,
-        "user_input": kept.question,
-        **({"reference": kept.answer} if kept.answer else {}),
-        "reference_contexts": [kept.passage],
-        "metadata": {**common, **own},
-    }
-    without = {"kind": "twin", "answerable": False, "twin": kept.id, "contexts": contexts}
-    yield {"id": twin, "user_input": kept.question, "metadata": {**common, **without}}
-
-
-def document_rows(documents: Iterable[SourceDocument]) -> Iterator[Row]:
-    """Yield documents as records; the title only if there is one."""
-    for each in documents:
-        yield {"id": each.id, "text": each.text} | ({"title": each.title} if each.title else {})
-
-
-def write_rows(path: Path, rows: Iterable[Row], *, replaces: bool = False) -> None:
-    """Write records as JSON Lines.
-
-    Unless it `replaces` any file, an existing file is only replaced if all its lines are written again: those of an
-    interrupted command. Questions that were edited are not lost. Raises UsageError.
-    """
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    try:
-        if not replaces and path.is_file() and not set(lines).issuperset(_lines(path)):
-            raise UsageError(
-                f"{path} exists with other lines. Name another file with -o, or remove it; verdicts in the cache are "
-                "reused."
-            )
-        write_file(path, "".join(lines))
-    except OSError as error:
-        raise UsageError(f"Cannot write {path} ({error.strerror or error}).") from error
-
-
-def _lines(path: Path) -> list[str]:
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        return list(file)
 
 
 def questions_page(found: SampledQuestions, output: str, without: str | None, width: int) -> Page:

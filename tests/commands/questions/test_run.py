@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hostile_texts import HOSTILE
 
-from merilo.commands.evaluate.options import Options
-from merilo.commands.sample_questions.asking import Dropped, QuestionOfPassage, sample_of
-from merilo.commands.sample_questions.rows import document_rows, questions_page, questions_record, rows_of, write_rows
-from merilo.commands.sample_questions.run import SampledQuestions, run_sample_questions
-from merilo.commands.sample_questions.settings import DrawSettings
+from merilo.commands.evaluate.options import Options, Storage
+from merilo.commands.questions.asking import Dropped, QuestionOfPassage, sample_of
+from merilo.commands.questions.rows import document_rows, rows_of, write_rows
+from merilo.commands.questions.run import SampledQuestions, run_questions
+from merilo.commands.questions.settings import DrawSettings
+from merilo.commands.questions.text import questions_page, questions_record
 from merilo.data.corpus import load_corpus
 from merilo.data.load import load
 from merilo.data.sample import Sample
@@ -118,12 +119,12 @@ def corpus(folder: Path, texts: dict[str, str] | None = None) -> Path:
 
 
 def judge_of(function: Any = answer, **more: Any) -> Options:  # Any: what the judge takes
-    return Options(judge=CallableJudge(function, **more), cache=False)
+    return Options(judge=CallableJudge(function, **more), storage=Storage(cache=False))
 
 
 async def sample(path: Path, options: Options | None = None, **settings: Any) -> SampledQuestions:
     settings.setdefault("sentences", 1)
-    return await run_sample_questions(path, DrawSettings(**settings), options or judge_of())
+    return await run_questions(path, DrawSettings(**settings), options or judge_of())
 
 
 def rows(found: SampledQuestions) -> list[dict[str, Any]]:
@@ -214,7 +215,7 @@ async def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
 async def test_the_embedded_judge_checks_questions_of_templates(tmp_path: Path) -> None:
     """It cannot write questions and says what to do; with templates it keeps those that only the passage answers."""
     documents = corpus(tmp_path, {"Alba": "Alba was founded in 1907 by monks.", "Sea": "Boats pass at night."})
-    embedded = Options(cache=False)
+    embedded = Options(storage=Storage(cache=False))
     with pytest.raises(UsageError, match=r"embedded cannot write questions.*--judge.*--templates FILE"):
         await sample(documents, embedded)
     templates = tmp_path / "templates.txt"

@@ -1,0 +1,374 @@
+"""Recomputes the scores of a run from its recorded answers, without asking a judge.
+
+Each metric's plan is run again, and its questions are answered from the recorded trail.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import tempfile
+import time
+import weakref
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from merilo.commands.evaluate.selection import Chosen, definitions_of, metrics_of, missing_fields
+from merilo.commands.verify.answers import Recorded, Reread, question_text
+from merilo.data.remote import refuse_url
+from merilo.engine.installed.worded import worded, wordings_of
+from merilo.engine.plan_run import PlanRun
+from merilo.engine.repeated import draws_of, repeated, unmeasured
+from merilo.errors import RunError, UsageError
+from merilo.judges.measured_agreement import decided_kinds
+from merilo.judging.json_types import as_list, as_object, compact
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import metric_text, parse_recorded
+from merilo.results.early_stopping import stop_of
+from merilo.results.summary import Tallies, spans_of
+from merilo.runs.clusters import cluster_numbers
+from merilo.runs.directory import built
+from merilo.runs.files import OUTCOMES, STORE, SUMMARY, read_json_bytes
+from merilo.runs.publish import part_of
+from merilo.runs.run import UNSPENT, Run, open_store, publish_new
+from merilo.runs.scales import scales_of
+from merilo.runs.store import Store
+from merilo.runs.weak import recorded_weak_kinds, weak_metrics
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.commands.verify.answers import Trail
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Answer
+    from merilo.metrics.base import Definition, Metric
+    from merilo.runs.manifest import Manifest
+    from merilo.runs.outcomes import OutcomeRecord, Result
+
+_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An outcome that is not bit-equal to the recorded one."""
+
+    sample: str
+    metric: str
+    recorded: OutcomeRecord
+    now: OutcomeRecord
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that differ: `value`, `outcome`, `evidence`, `trail`, ..."""
+        old, new = cast("dict[str, object]", self.recorded), cast("dict[str, object]", self.now)
+        return tuple(name for name in old | new if _text(old.get(name)) != _text(new.get(name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The result of a replay."""
+
+    run: Run
+    """The recomputed run. Its files are deleted with this object, unless a directory was named for it."""
+    source: Path
+    """The run that was recomputed."""
+    equal: int
+    """Outcomes that are bit-equal to the recorded ones."""
+    different: int
+    differences: tuple[Difference, ...]
+    """The first 100 outcomes that differ."""
+    means: tuple[str, ...]
+    """Metrics and composites whose aggregate differs from the recorded one."""
+    new: tuple[str, ...]
+    """Metrics that the run did not have."""
+    versions: Mapping[str, tuple[int, int]]
+    """Metrics whose version differs → the recorded and the current version."""
+    reread: Reread | None = None
+    """The result of parsing the raw replies again; None if not requested."""
+
+    @property
+    def same(self) -> bool:
+        """True if every recorded outcome and aggregate was recomputed bit-equal."""
+        return not self.different and not self.means
+
+
+def replay_run(
+    source: str | PathLike[str],
+    *,
+    metrics: Sequence[str | Definition] | None = None,
+    out: str | PathLike[str] | None = None,
+    reread: bool = False,
+) -> Replay:
+    """Recompute the scores of a run from its stored answers, without asking a judge.
+
+    `metrics`: as in `evaluate`; one that is not in the run uses its answers to equal questions of the same judge. None:
+    those of the run. `out`: a new directory for the recomputed run; None: a temporary one, deleted with the result.
+    `reread`: parse the raw replies of language models again. Raises RunError if the run cannot be read or lacks an
+    answer, UsageError for a metric that cannot be built.
+    """
+    asked = [metrics] if isinstance(metrics, str) else metrics
+    if asked is not None and not asked:
+        raise UsageError("metrics is empty; leave it out to use those of the run.")
+    refuse_url(out)
+    run, began, again = Run.open(source), time.monotonic(), Reread() if reread else None
+    if run.manifest.origin is not None:
+        raise UsageError(f"Cannot recompute {run.path}: its scores were imported from {run.manifest.origin}.")
+    with _temporary() if out is None else built(Path(out)) as into:
+        try:
+            with part_of(into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as lines:
+                found = recompute(run, lines.write, asked, reread=again)
+            with closing(open_store(run)) as store:
+                store.copy(into / STORE)
+            usage = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "replayed": str(run.path)}
+            with closing(Store.open(into / STORE)) as own:
+                publish_new(into, found.manifest, found.summary, usage, own)
+        except (sqlite3.Error, OSError) as error:
+            raise RunError(f"Cannot recompute {run.path} ({error}).") from error
+    now = Run.open(into if out is None else out)
+    if out is None:
+        weakref.finalize(now, shutil.rmtree, into, ignore_errors=True)
+    versions = {**run.manifest.metrics, **run.manifest.composites}
+    here = {**found.manifest.metrics, **found.manifest.composites}
+    return Replay(
+        run=now,
+        source=run.path,
+        equal=found.equal,
+        different=found.different,
+        differences=tuple(found.differences),
+        means=other_means(run, found.summary),
+        new=tuple(text for text in here if text not in versions),
+        versions={text: (versions[text], here[text]) for text in here if versions.get(text, here[text]) != here[text]},
+        reread=again,
+    )
+
+
+@contextmanager
+def _temporary() -> Generator[Path]:
+    """Yield a temporary directory, which is removed if the block raises."""
+    path = Path(tempfile.mkdtemp(prefix="merilo-verify-"))
+    try:
+        yield path
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+@dataclass(kw_only=True, slots=True)
+class Recomputation:
+    """The results that follow from the stored answers of a run."""
+
+    manifest: Manifest
+    summary: dict[str, object] = field(default_factory=dict[str, object])
+    equal: int = 0
+    different: int = 0
+    differences: list[Difference] = field(default_factory=list[Difference])
+
+    def compared(self, result: Result, recorded: OutcomeRecord | None) -> str:
+        """Return the line of an outcome, after comparing it with the recorded one."""
+        line = result.line().rstrip("\n").encode("utf-8", "replace").decode()
+        if recorded is not None:
+            self.equal += (same := line == _text(recorded))
+            self.different += not same
+            if not same and len(self.differences) < _SHOWN:
+                now = cast("OutcomeRecord", json.loads(line))  # what is written
+                self.differences.append(Difference(result.sample, result.metric, recorded, now))
+        return line + "\n"
+
+
+def recompute(
+    run: Run,
+    write: Callable[[str], object],
+    asked: Sequence[str | Definition] | None = None,
+    *,
+    reread: Reread | None = None,
+) -> Recomputation:
+    """Recompute a run; `write` is called with the line of each outcome.
+
+    `asked`: the metrics; None for those of the run. Raises what `replay_run` raises.
+    """
+    with closing(open_store(run)) as store:
+        recorded = Recorded(store, run.manifest, again=reread)
+        chosen = selected(run, store, recorded, asked)
+        manifest = _manifest(run.manifest, chosen, everything=asked is None)
+        found, done = Recomputation(manifest=manifest), 0
+        tallies = Tallies(spans_of(chosen.metrics), chosen.composites, manifest.fingerprint)
+        stop = stop_of(manifest)
+        deciding = None if stop is None else stop.deciding(chosen.metrics, lenient=True)
+        clusters = cluster_numbers(store, manifest.cluster)
+        for sample, outcomes in _samples(run, store):
+            results = [
+                outcome_of(run, metric, text, sample, recorded.trail(trail_of(outcomes.get(text))))
+                for text, metric in chosen.metrics.items()
+            ]
+            recorded.forget()
+            cluster = next(clusters)
+            tallies.add({result.metric: result.outcome for result in results}, cluster)
+            for result in results:
+                write(found.compared(result, outcomes.get(result.metric)))
+            if deciding is not None:
+                deciding.add(results, cluster)
+            done += 1
+    aggregates, complete = tallies.aggregates(), done == manifest.samples
+    if deciding is not None:
+        aggregates = [deciding.valid(each) for each in aggregates]
+        complete = complete or (deciding.decided and run.file(SUMMARY).exists() and run.complete)
+    found.summary = {"complete": complete, "samples": done, "metrics": [each.to_fields() for each in aggregates]}
+    if deciding is not None:
+        found.summary["until_decided"] = deciding.record(manifest.samples)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The metrics to recompute with their versions, and the composites, by their text."""
+
+    metrics: Mapping[str, Metric]
+    versions: Mapping[str, int]
+    composites: Mapping[str, Chosen]
+
+
+def selected(run: Run, store: Store, recorded: Recorded, asked: Sequence[str | Definition] | None) -> Selection:
+    """Return the metrics to recompute; `asked`: None for those of the run. Raises UsageError if one is unknown."""
+    stored = run.manifest
+    in_some: frozenset[str] | None = None
+    if asked is None:
+        given = [_known(run, text) for text in (*stored.metrics, *stored.composites)]
+    else:
+        given = definitions_of(asked)
+        in_some = frozenset[str]().union(*(sample.present for sample in store.samples()))
+    metrics: dict[str, Metric] = {}
+    composites: dict[str, Chosen] = {}
+    for each in given:
+        parts = metrics_of(each, recorded.names)
+        for text, metric in parts.items():
+            if in_some is not None and (missing := missing_fields(metric, in_some)) is not None:
+                raise UsageError(f"{text} cannot be computed: {missing}.")
+            metrics.setdefault(text, metric)
+        if is_composite(each):
+            composites[metric_text(each)] = Chosen(each, tuple(parts))
+    # The wordings and draws are those of the stored run, and what it could not measure stays undefined.
+    own = {text: metric for text, metric in metrics.items() if text in stored.wordings}
+    asking = unmeasured(repeated({**metrics, **(worded(own) if own else {})}, stored.draws), stored.undefined)
+    return Selection(asking, {text: metric.version for text, metric in metrics.items()}, composites)
+
+
+def _known(run: Run, text: str) -> Definition:
+    try:
+        return parse_recorded(text)
+    except UsageError as error:
+        raise UsageError(
+            f"{run.path} has the metric {text}, which cannot be built here ({str(error).rstrip('.')}). Choose others "
+            "(--metrics)."
+        ) from error
+
+
+def outcome_of(run: Run, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
+    """Return the outcome of a plan with the recorded answers. Raises RunError for a question without an answer."""
+    plan_run = PlanRun(metric, text, sample).start()
+    while plan_run.step is not None:
+        try:
+            questions = [question for group in plan_run.step for question in group]
+        except Exception as error:  # noqa: BLE001  a plan yielded something that is not a step
+            plan_run.broke(error)
+            break
+        answers: list[tuple[bytes, Answer]] = []
+        for question in questions:
+            found = trail.take(question)
+            if found is None:
+                plan_run.close()
+                raise RunError(
+                    f"{run.path} has no answer to a question of {text} about sample {sample.id!r}: "
+                    f"{question_text(question)}. Evaluate the data with this metric: merilo run DATA --metrics {text}"
+                )
+            answers.append(found)
+        plan_run.send(answers)
+    return plan_run.result()
+
+
+def trail_of(record: OutcomeRecord | None) -> list[bytes]:
+    """Return the keys of the questions of an outcome. Raises RunError for a damaged one."""
+    try:
+        return [] if record is None else [bytes.fromhex(key) for key in record.get("trail", ())]
+    except ValueError as error:
+        raise RunError(f"The trail of an outcome is damaged ({error}). Make the run again.") from error
+
+
+def _samples(run: Run, store: Store) -> Iterator[tuple[Sample, dict[str, OutcomeRecord]]]:
+    """Yield every sample that has outcomes, with their records by metric, in the order of the data."""
+    samples = store.samples()
+    for sample_id, records in groupby(run.records(), key=itemgetter("sample")):
+        sample = next(samples, None)
+        if sample is None or sample.id != sample_id:
+            raise RunError(f"{run.path} is damaged: its outcomes do not match its samples.")
+        yield sample, {record["metric"]: record for record in records}
+
+
+def _manifest(stored: Manifest, chosen: Selection, *, everything: bool) -> Manifest:
+    return replace(
+        stored,
+        merilo=version(),
+        metrics=dict(chosen.versions),
+        composites={text: each.composite.version for text, each in chosen.composites.items()},
+        scales=scales_of(chosen.metrics),
+        left_out=stored.left_out if everything else {},
+        draws=draws_of(chosen.metrics),
+        wordings=wordings_of(chosen.metrics),
+        judges=_judges(stored, chosen),
+    )
+
+
+def _judges(stored: Manifest, chosen: Selection) -> Mapping[str, Mapping[str, object]]:
+    """Return the judges, with the metrics that the stored run did not compute among the weak ones if they are."""
+    kinds, known = recorded_weak_kinds(stored), weak_metrics(stored)
+    found = {text for text, each in chosen.metrics.items() if any(kind.kind in kinds for kind in decided_kinds(each))}
+    found |= {text for text, each in chosen.composites.items() if found.intersection(each.parts)}
+    more = [text for text in (*chosen.metrics, *chosen.composites) if text in found - known]
+    judge = stored.judges.get("judge")
+    if not more or judge is None:
+        return stored.judges
+    return {**stored.judges, "judge": {**judge, "weak": [*sorted(known), *more]}}
+
+
+def other_means(run: Run, summary: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the metrics whose recomputed row of the summary differs from the stored one, if both have one."""
+    path = run.file(SUMMARY)
+    if not path.exists():  # stopped between writing outcomes and means
+        return ()
+    _ = run.metrics  # raises for a damaged summary
+    stored, now = _rows(json.loads(read_json_bytes(path))), _rows(json.loads(compact(summary)))
+    return tuple(text for text, row in stored.items() if text in now and any(differing(row, now[text])))
+
+
+def _rows(summary: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    return {row["metric"]: row for row in summary["metrics"]}
+
+
+def differing(stored: object, now: object, path: str = "") -> Iterator[str]:
+    """Yield the path of every value that differs between two JSON values."""
+    mine, theirs = as_object(stored), as_object(now)
+    if mine is not None and theirs is not None:
+        for name in dict.fromkeys([*mine, *theirs]):
+            here = f"{path}.{name}" if path else name
+            if name in mine and name in theirs:
+                yield from differing(mine[name], theirs[name], here)
+            else:
+                yield here
+        return
+    left, right = as_list(stored), as_list(now)
+    if left is not None and right is not None and len(left) == len(right):
+        for place, (one, other) in enumerate(zip(left, right, strict=True)):
+            yield from differing(one, other, f"{path}[{place}]")
+    elif compact(stored) != compact(now):
+        yield path
+
+
+def _text(value: object) -> str:
+    """Return compact JSON as in the stored files, so that equal numbers give equal text."""
+    return compact(value).encode("utf-8", "replace").decode()

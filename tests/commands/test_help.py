@@ -1,0 +1,62 @@
+"""The options in the help of each command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer
+
+from merilo.cli import COMMANDS, app, outcome
+
+BY_NAME = {command.name: command for command in COMMANDS}
+
+
+def params(name: str) -> list[Any]:
+    found: Any = typer.main.get_command(app)
+    for word in name.split():
+        found = found.commands[word]
+    return [each for each in found.params if each.param_type_name == "option"]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_command_shows_only_its_options(name: str) -> None:
+    """`--help` has those that the command declares."""
+    shown = [each.opts for each in params(name) if not each.hidden]
+    declared = {*BY_NAME[name].options.split()}
+    assert shown
+    assert all(declared.intersection(opts) for opts in shown)
+
+
+def test_few_options_are_shown() -> None:
+    """At most 20 by `run`, and at most 150 by all commands."""
+    shown = {name: sum(not each.hidden for each in params(name)) for name in BY_NAME}
+    assert shown["run"] <= 20
+    assert sum(shown.values()) <= 150
+
+
+def test_help_all_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that `--help` hides too, and `--debug`."""
+    assert outcome(["run", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert "--help-all" in short
+    assert "--api-key-env" not in short
+    assert outcome(["run", "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    assert all(each.opts[0] in whole for each in params("run"))
+    assert "--debug" in whole
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plan", "data.jsonl"], "merilo plan is now: merilo run DATA --plan"),
+        (["sample-questions", "docs"], "merilo sample-questions is now: merilo questions DOCUMENTS"),
+    ],
+)
+def test_a_former_command_prints_its_new_form(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And exits with 2."""
+    assert outcome(words) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""The keywords of `evaluate`: parts as objects and dicts, and what a wrong keyword is told."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import merilo
+from merilo.commands.evaluate.options import Options
+from merilo.commands.keywords import keyword_options
+from merilo.commands.option import flags_of, options_from
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
+KEYWORDS = "judge mapping language cluster limit draws out reading limits storage until progress".split()
+
+
+def test_evaluate_has_thirteen_keywords() -> None:
+    """Data and metrics come first; the other functions of evaluation take the same."""
+    for function in (merilo.evaluate, merilo.aevaluate, merilo.plan):
+        assert [*inspect.signature(function).parameters] == ["data", "metrics", *KEYWORDS]
+    for function in (merilo.evaluate_pipeline, merilo.aevaluate_pipeline):
+        assert [*inspect.signature(function).parameters] == ["pipeline", "questions", "metrics", *KEYWORDS, "calls"]
+
+
+@pytest.mark.parametrize("as_dict", [True, False])
+def test_a_part_is_an_object_or_a_dict(as_dict: bool, tmp_path: Path) -> None:
+    """Both mean the same."""
+    storage: Any = {"cache": tmp_path / "c.sqlite"} if as_dict else merilo.Storage(cache=tmp_path / "c.sqlite")
+    limits: Any = {"concurrency": 3} if as_dict else merilo.Limits(concurrency=3)
+    run = merilo.evaluate([ROW], "context_relevance", out=tmp_path / "run", storage=storage, limits=limits)
+    assert list(run.metrics) == ["context_relevance"]
+    assert (tmp_path / "c.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        ({"concurrency": 4}, "use limits=Limits(concurrency=4)"),
+        ({"max_workers": 4}, "use limits=Limits(concurrency=4)"),
+        ({"n_jobs": 4}, "use limits=Limits(concurrency=4)"),
+        ({"max_cost": 2}, "use limits=Limits(max_cost_usd=2)"),
+        ({"cache": False}, "use storage=Storage(cache=False)"),
+        ({"shard": "1/2"}, "use reading=Reading(shard=...)"),
+        ({"baseline": "runs/old"}, 'use until=Until("gates.toml", baseline=...)'),
+        ({"until_decided": "gates.toml"}, 'use until=Until("gates.toml")'),
+        ({"base_url": "http://a"}, 'use judge=Model("openai:MODEL", base_url=...)'),
+        ({"api_key": "sk-1"}, 'use judge=Model("openai:MODEL", api_key_env="NAME")'),
+        ({"model": "gpt"}, 'use judge="openai:gpt-4.1-mini"'),
+        ({"llm": object()}, 'use judge="openai:gpt-4.1-mini"'),
+        ({"evaluator": object()}, 'use judge="openai:gpt-4.1-mini"'),
+        ({"embeddings": "openai:e"}, 'use judge={"embeddings": ..., "rest": ...}'),
+        ({"embedder": "openai:e"}, 'use judge={"embeddings": ..., "rest": ...}'),
+        ({"cross_encoder": "local:c"}, 'use judge={"similarities": ..., "rest": ...}'),
+        ({"threshold": 0.8}, "a threshold belongs to merilo.gate(run, minimums={...})"),
+        ({"metric": "faithfulness"}, "did you mean metrics="),
+        ({"question": "When?"}, 'put the row into a list: merilo.evaluate([{"question": ...}])'),
+        ({"nonsense": 1}, "help(merilo.evaluate) shows those that it has"),
+    ],
+)
+def test_a_wrong_keyword_is_told_the_one_that_is_meant(wrong: dict[str, Any], advice: str) -> None:
+    """It never prints the list of all keywords, and no value that could be a secret."""
+    with pytest.raises(merilo.UsageError) as caught:
+        merilo.evaluate([ROW], **wrong)
+    assert str(caught.value) == f"evaluate() has no {next(iter(wrong))}=: {advice}."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"limits": {"max_cost": 2}}, "Limits has no 'max_cost'; did you mean 'max_cost_usd'?"),
+        ({"limits": {"rpm": 2}}, "Limits has no 'rpm'; did you mean 'requests_per_minute'?"),
+        ({"limits": 3}, "limits takes Limits(...) or a dict with its fields, got int."),
+        ({"until": "gates.toml"}, "until takes Until(...) or a dict with its fields, got str."),
+        ({"judge": {"spec": "embedded", "url": "a"}}, "Model has no 'url'; it has spec, base_url, api_key_env,"),
+    ],
+)
+def test_a_wrong_part_is_told_what_it_takes(wrong: dict[str, Any], message: str) -> None:
+    """A part has few fields, so those are listed."""
+    with pytest.raises(merilo.UsageError) as caught:
+        merilo.evaluate([ROW], **wrong)
+    assert str(caught.value).startswith(message)
+
+
+def test_none_is_the_default_of_a_part() -> None:
+    """As in the signature."""
+    assert keyword_options(Options, "evaluate", {"limits": None, "until": None, "judge": None}) == Options()
+
+
+def test_flags_make_the_same_options() -> None:
+    """The flags of a command become the parts; without `--until` there is none."""
+    values = {
+        name: flag.default if flag.read is None else flag.read(flag.default) for name, flag in flags_of(Options).items()
+    }
+    made = options_from(Options, values)
+    assert (made.limits, made.storage, made.reading, made.until) == (
+        *(Options().limits, Options().storage),
+        Options().reading,
+        None,
+    )
+    assert options_from(Options, {**values, "until": "gates.toml"}).until == merilo.Until("gates.toml")
