@@ -27,7 +27,7 @@ REMARKS = "Notes on intervals"
 HUMAN_LABELS = "Human labels"
 """The heading of corrections by human labels."""
 AVERAGED = "average of the judge's probabilities"
-_NOT_DISTINGUISHED = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
+_NOT_DISTINGUISHED: Mapping[str, str] = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
 
 
 def covers(sampled: str) -> str:

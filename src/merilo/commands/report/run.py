@@ -127,11 +127,10 @@ def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
     """Return the mean of the scores on a scale from 0 (worst) to 1; above 1 if there are none."""
     found: list[float] = []
     for value, scale in zip(values, scales, strict=True):
-        low, high = scale.span
-        if value is None or value is FAILED or not isfinite(high - low) or high <= low:
-            continue
-        part = (value - low) / (high - low)
-        found.append(part if scale.higher_is_better else 1 - part)
+        ends = _finite(scale)
+        if ends is not None and value is not None and value is not FAILED:
+            part = (value - ends[0]) / (ends[1] - ends[0])
+            found.append(part if scale.higher_is_better else 1 - part)
     return sum(found) / len(found) if found else 2.0
 
 
@@ -177,19 +176,15 @@ def _facts(run: Run) -> tuple[str, ...]:
     manifest, judge = run.manifest, judge_name(run)
     levels = ", ".join(dict.fromkeys(percent(each.level) for each in run.metrics.values()))
     by = f"scores of {manifest.origin}" if manifest.origin is not None else "" if judge == NONE else f"judge {judge}"
-    return tuple(
-        filter(
-            None,
-            (
-                f"{manifest.data}: {count(run.done, 'sample')}",
-                by,
-                "" if manifest.origin is not None else spent_text(run.usage),
-                f"{levels} intervals" if levels else "",
-                f"clusters by {manifest.cluster}" if manifest.cluster else "",
-                f"merilo {manifest.merilo}",
-            ),
-        )
+    facts = (
+        f"{manifest.data}: {count(run.done, 'sample')}",
+        by,
+        "" if manifest.origin is not None else spent_text(run.usage),
+        f"{levels} intervals" if levels else "",
+        f"clusters by {manifest.cluster}" if manifest.cluster else "",
+        f"merilo {manifest.merilo}",
     )
+    return tuple(filter(None, facts))
 
 
 def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution, ...]:

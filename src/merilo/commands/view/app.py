@@ -17,12 +17,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from merilo.bounded_cache import BoundedCache
+from merilo.commands.label.page import label_page, store_answer
+from merilo.commands.label.task_file import TaskFile
 from merilo.commands.report.run_page import report_text
 from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import Catalog, Stamps, stamps_of
 from merilo.commands.view.guard import Guard, own_hosts, policy_headers
 from merilo.commands.view.html import back, error_page, list_page, progress_page
-from merilo.commands.view.labels import ViewedTasks, attached_to, labelling_page, saved_answer, task_files
+from merilo.commands.view.labels import ViewedTasks, attached_to, task_files
 from merilo.commands.view.progress import LiveProgress, ProgressWatch
 from merilo.commands.view.trends import trend_groups
 from merilo.errors import MeriloError, RunError, UsageError
@@ -123,12 +125,12 @@ def comparison(site: Site, asked: Asked) -> Response:
 def labelling(site: Site, asked: Asked) -> Response:
     """Return the page that asks for the labels of a file of tasks."""
     tasks = _tasks(site, asked)
-    return html(labelling_page(tasks, f"/labels/{tasks.id}"))
+    return html(label_page(TaskFile(tasks.path).records, save=f"/labels/{tasks.id}"))
 
 
 def answer(site: Site, asked: Asked) -> Response:
     """Store an answer of a labelling page, and return all labels of its annotator."""
-    return _for_script(lambda: {"labels": saved_answer(_tasks(site, asked), asked.body)})
+    return _for_script(lambda: {"labels": store_answer(_tasks(site, asked).path, asked.body)})
 
 
 def attach(site: Site, asked: Asked) -> Response:
