@@ -26,7 +26,6 @@ ANYWHERE = {
     "pydantic": "the data model",
     "pydantic_core": "part of pydantic",
     "typer": "each command declares its own arguments",
-    "jinja2": "rubrics and the tables of notebooks have nothing else in common; it is loaded late too",
     "numpy": "vectors and numbers; that it is loaded late is tested below",
     "yaml": "a suite and a rubric are read in different places; 46 ms",
     "typing_extensions": "types of newer Pythons",

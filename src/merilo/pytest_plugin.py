@@ -94,7 +94,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
 def _means(path: str) -> str:
     """Return the title of a run and the table of its means; the error if the run is no longer readable."""
     from merilo.errors import MeriloError
-    from merilo.rendering.overview import intervals_text, table, title
+    from merilo.rendering.aggregate import mean_rows, means_notes, table
+    from merilo.rendering.overview import title
     from merilo.rendering.page import Page
     from merilo.rendering.weak import WeakMarks
     from merilo.runs.run import Run
@@ -104,9 +105,9 @@ def _means(path: str) -> str:
         run = Run.open(path)
         aggregates = tuple(run.metrics.values())
         title(page, run)
-        table(page, aggregates, marks=WeakMarks.of(run.manifest))
-        if covered := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):
-            page.text(covered)
+        table(page, mean_rows(aggregates, WeakMarks.of(run.manifest)), aggregates)
+        for text in means_notes(run.manifest, aggregates):
+            page.text(text)
         page.line(f"merilo show {path}")
     except MeriloError as error:
         page.text(f"{path}: {error}")

@@ -11,15 +11,15 @@ RENDERERS: Final = {
     ("Estimate", "text"): "merilo.commands.plan.text:plan_text",
     ("Gates", "html"): "merilo.commands.gate.text:gates_table",
     ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
-    ("Run", "frame"): "merilo.rendering.notebook:run_frame",
-    ("Run", "plot"): "merilo.rendering.interval_plot:run_plot",
-    ("Run", "html"): "merilo.rendering.notebook:run_table",
+    ("Run", "frame"): "merilo.rendering.frames:run_frame",
+    ("Run", "plot"): "merilo.rendering.html:run_plot",
+    ("Run", "html"): "merilo.rendering.summary:run_table",
     ("Run", "text"): "merilo.rendering.summary:run_text",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
     ("RunComparison", "html"): "merilo.commands.compare.record:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",
-    ("Sample", "html"): "merilo.rendering.sample_html:sample_html",
-    ("SampleResult", "html"): "merilo.rendering.sample_html:result_html",
+    ("Sample", "html"): "merilo.rendering.html:sample_html",
+    ("SampleResult", "html"): "merilo.rendering.html:result_html",
 }
 """Result type and form → module and function, which takes the result."""
 

@@ -35,8 +35,7 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, proba
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.rendering.run_markdown import run_markdown
-from merilo.rendering.summary import summary_page
+from merilo.rendering.summary import run_markdown, summary_page
 
 if TYPE_CHECKING:
     from pathlib import Path

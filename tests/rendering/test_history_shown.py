@@ -61,7 +61,7 @@ def test_html_pages_escape_them(run: merilo.Run) -> None:
 
 def test_annotators_read_them_first(run: merilo.Run, tmp_path: Path) -> None:
     """A task of a follow-up question has the turns before its other texts; other tasks are as they were."""
-    label(run, tmp_path / "tasks.jsonl", metric="context_relevance", samples=2)
+    label(run, metric="context_relevance", number=2, out=tmp_path / "tasks.jsonl")
     tasks = [json.loads(line) for line in (tmp_path / "tasks.jsonl").read_text("utf-8").splitlines()]
     (asked,) = [task for task in tasks if "history" in task]
     (other,) = [task for task in tasks if "history" not in task]

@@ -1,21 +1,26 @@
-"""The aggregate of one metric: as a JSON object, and the notes on it that pages share."""
+"""The means of a run: as rows of a table, as JSON objects, and the notes on them that pages share."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.rendering.correction import correction_record
+from merilo.rendering.correction import correction_record, row_name
+from merilo.rendering.page import Tone
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
+from merilo.rendering.weak import WeakMarks, unread_note
+from merilo.rendering.wording import count, covers, covers_imported, number, percent, span
 from merilo.results.basis import basis_of
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from merilo.runs.manifest import Aggregate, Manifest
+    from merilo.rendering.page import Page
+    from merilo.runs.manifest import Aggregate, Manifest, Share
     from merilo.stats.correction import Correction
+
+_GAPS: Final = (2, 2, 1, 1)  # the headings of the last three columns keep them apart already
 
 
 def less_is_better(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
@@ -36,6 +41,102 @@ def averaging(aggregates: Sequence[Aggregate], *, width: int | None = None) -> s
     if width is None or len(found) <= width:
         return found
     return f"Averages of the judge's probabilities: {len(names)} of {count(len(aggregates), 'metric')} (merilo show)."
+
+
+def mean_rows(
+    aggregates: Sequence[Aggregate], marks: WeakMarks, corrections: Mapping[str, Correction] | None = None
+) -> list[tuple[str, ...]]:
+    """Return the table of means: its headings, then one row per metric.
+
+    `marks`: marks the names of weak metrics; `means_notes` explains the marker. `corrections`: note in the names which
+    means human labels correct.
+    """
+    known = corrections or {}
+    rows = [
+        (
+            marks.name(each.metric, row_name(each.metric, known.get(each.metric))),
+            number(each.mean),
+            span(each.interval),
+            *(f"{amount:,}" for amount in (each.scored, each.undefined, each.failed)),
+        )
+        for each in aggregates
+    ]
+    return [("metric", "mean", interval_heading(aggregates), "scored", "undefined", "failed"), *rows]
+
+
+def means_notes(
+    manifest: Manifest, aggregates: Sequence[Aggregate], *, corrected: Collection[str] = (), cluster: str | None = None
+) -> list[str]:
+    """Return the sentences below the table of means: directions, averages, weak metrics, languages, intervals.
+
+    `corrected`: metrics whose means human labels correct. `cluster`: the field of the clusters; None for the run's own.
+    """
+    notes = (
+        less_is_better(manifest, aggregates),
+        averaging(aggregates),
+        WeakMarks.of(manifest).legend(each.metric for each in aggregates),
+        unread_note(manifest),
+        intervals_text(aggregates, cluster or manifest.cluster, corrected=corrected, origin=manifest.origin),
+    )
+    return [each for each in notes if each]
+
+
+def table(
+    page: Page, rows: Sequence[tuple[str, ...]], aggregates: Sequence[Aggregate], *, bounds: bool = False
+) -> None:
+    """Add the `rows` that `mean_rows` returns to a page.
+
+    `bounds`: also add the bounds of each mean over unscored samples, if a row has any.
+    """
+    tones = [Tone.STRONG, *(Tone.BAD if each.failed else Tone.PLAIN for each in aggregates)]
+    rows = [(*rows[0][:4], "undef", *rows[0][5:]), *rows[1:]]
+    limits = [missing_bounds(each) for each in aggregates]
+    if bounds and any(limits):
+        column = ("bounds", *("" if each is None else span(each) for each in limits))
+        rows = [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
+        page.table(rows, tones, gaps=(_GAPS[0], 2, *_GAPS[1:]))
+    else:
+        page.table(rows, tones, gaps=_GAPS)
+
+
+def missing_bounds(aggregate: Aggregate) -> tuple[float | None, float | None] | None:
+    """Return the bounds of a mean over all its unscored samples; None if there are none, or the bounds are unknown."""
+    if aggregate.parts or not aggregate.scored or not (aggregate.undefined or aggregate.failed):
+        return None
+    return aggregate.bounds_with_undefined if aggregate.undefined else aggregate.bounds
+
+
+def interval_heading(aggregates: Sequence[Aggregate]) -> str:
+    """Return the heading of the column of their intervals."""
+    return f"{percent(aggregates[0].level if aggregates else 0.95)} interval"
+
+
+def intervals_text(
+    aggregates: Sequence[Aggregate],
+    cluster: str | None,
+    *,
+    corrected: Collection[str] = (),
+    origin: str | None = None,
+) -> str:
+    """Return a sentence on the errors that the intervals cover; empty if there are no intervals.
+
+    `corrected`: metrics whose means human labels correct. `origin`: the program that computed imported scores.
+    """
+    if all(each.interval is None for each in aggregates):
+        return ""
+    clusters = max((each.clusters for each in aggregates if each.clusters is not None), default=None)
+    sampled = "questions"
+    if clusters is not None:
+        sampled = f"{count(clusters, 'cluster')} of questions{f' by {cluster}' if cluster else ''}"
+    own = [clean(each.metric) for each in aggregates if each.interval is not None and each.metric in corrected]
+    if len(own) == sum(each.interval is not None for each in aggregates):
+        return f"Intervals cover sampling of {sampled} and, based on human labels, judge error."
+    if own:
+        return (
+            f"Intervals cover sampling of {sampled}. Only those of {', '.join(own)} also cover judge error, based on "
+            "human labels."
+        )
+    return f"Intervals {covers(sampled) if origin is None else covers_imported(clean(origin), sampled)}."
 
 
 def aggregate_record(aggregate: Aggregate, correction: Correction | None, *, weak: bool) -> dict[str, Any]:  # Any: JSON
@@ -69,6 +170,11 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None, *, wea
         "basis": basis_of(aggregate.metric, corrected=correction is not None and correction.estimate is not None).value,
         "correction": None if correction is None else correction_record(correction),
     }
+
+
+def share_text(share: Share) -> str:
+    """Return a share with its interval, or with the reason that there is none."""
+    return f"{number(share.value)} ({share.note if share.interval is None else span(share.interval)})"
 
 
 def missing_text(aggregate: Aggregate) -> str:

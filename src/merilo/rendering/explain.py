@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from merilo.data.history import shown_history
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.overview import counts_text
+from merilo.metrics.base import Score
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spring_ai_wording import explain
 from merilo.rendering.weak import WeakMarks
-from merilo.rendering.wording import count, number, reason_of, said
+from merilo.rendering.wording import AVERAGED, count, counts_text, number, reason_of, remark_kind, said, without_score
 from merilo.results.sample_detail import bare, named_texts, rubric_name
 
 if TYPE_CHECKING:
@@ -129,15 +128,13 @@ def _value(outcome: Outcome) -> str:
     match outcome:
         case Score():
             counted = counts_text(outcome.counts)
-            averaged = ["average of the judge's probabilities"] if outcome.averaged else []
+            averaged = [AVERAGED] if outcome.averaged else []
             each = ", ".join(map(number, outcome.draws))
             drawn = [f"mean of {len(outcome.draws)} draws: {each}; evidence of the first"] if each else []
             value = number(outcome.value) + (f" ({counted})" if counted else "")
             return "\n".join([value, *drawn, *averaged, *outcome.flags])
-        case Undefined():
-            return f"undefined: {outcome.reason}"
-        case Failed():
-            return f"failed ({outcome.error.kind.value}): {outcome.error.message}"
+        case _:
+            return without_score(outcome)
 
 
 def _about(view: ContextView) -> str:
@@ -151,8 +148,7 @@ def _about(view: ContextView) -> str:
 def _said(page: Page, answers: Sequence[Remark], indent: int = 2) -> None:
     for each in answers:
         reason = reason_of(each.answer)
-        against = f", checked against {each.against}" if each.against else ""
-        text = f"{each.kind}{against}: {said(each.answer)}" + (f". {reason}" if reason else "")
+        text = f"{remark_kind(each)}: {said(each.answer)}" + (f". {reason}" if reason else "")
         page.text(text, indent=indent, tone=Tone.QUIET)
 
 

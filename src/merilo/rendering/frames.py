@@ -1,4 +1,4 @@
-"""Rows as a pandas data frame, and columns as a data frame of the library that the user names."""
+"""Runs and rows as data frames of the library that the user names."""
 
 from __future__ import annotations
 
@@ -7,18 +7,46 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.extras import optional_module
+from merilo.results.sample_table import Kind, SampleTable, cell_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
+
+    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.run import Run
 
 TEXT: Final = "String"
 INTEGER: Final = "Int64"
 FLOAT: Final = "Float64"
 """Names of the types of columns, as narwhals calls them."""
 BACKENDS: Final = ("pandas", "polars", "pyarrow")
+_TYPES: Final = {Kind.COUNT: INTEGER, Kind.SCORE: FLOAT}
 _WANTED_BY: Final = "to_frame()"
+
+
+def run_frame(run: Run, *, backend: str = "pandas", rows: str = "samples") -> Any:  # Any: a frame of the backend
+    """Return the run as a data frame; see `Run.to_frame`."""
+    if rows == "samples":
+        table = SampleTable.of(run)
+        names = [column.name for column in table.columns]
+        types = {column.name: _TYPES.get(column.kind, TEXT) for column in table.columns}
+        cells: Iterable[Sequence[object]] = (
+            [cell_text(cell, column.kind) for cell, column in zip(row, table.columns, strict=True)]
+            for row in table.rows()
+        )
+    elif rows == "outcomes":
+        names = ["sample", "metric", "outcome", "value", "reason"]
+        types = {name: FLOAT if name == "value" else TEXT for name in names}
+        cells = map(_row, run.records())
+    else:
+        raise UsageError(f"rows must be samples or outcomes, got {rows!r}.")
+    columns: dict[str, list[object]] = {name: [] for name in names}
+    for row in cells:
+        for name, cell in zip(names, row, strict=True):
+            columns[name].append(cell)
+    return frame_of(columns, types, backend)
 
 
 def frame(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
@@ -48,3 +76,13 @@ def frame_of(
         for name, values in columns.items()
     }
     return narwhals.from_dict(inferred, backend=backend).to_native()
+
+
+def _row(record: OutcomeRecord) -> list[object]:
+    return [
+        record["sample"],
+        record["metric"],
+        record["outcome"],
+        record.get("value"),
+        record.get("reason") or record.get("error", {}).get("message", ""),
+    ]

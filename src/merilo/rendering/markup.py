@@ -10,13 +10,16 @@ import hashlib
 import html
 import json
 import zlib
-from typing import TYPE_CHECKING, cast
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final, cast
 
 from merilo.rendering.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
+"""Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
 _VOID = frozenset({"meta", "br", "input"})
 _CLOSED = frozenset({"line", "rect", "circle", "polyline"})
 """Elements of SVG without children."""
@@ -59,9 +62,27 @@ def raw_element(tag: str, text: str, **attributes: object) -> Markup:
     return Markup(f"<{tag}{given}>{text}</{tag}>")
 
 
-def digest(text: str) -> str:
+def _digest(text: str) -> str:
     """Return the source expression of a content security policy that allows a script or style with this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def asset(name: str) -> str:
+    """Return the text of a style sheet or script."""
+    return files("merilo.rendering").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def policy(style: str, scripts: Iterable[str], *, served: bool) -> str:
+    """Return the content security policy of a page with this style and these scripts, and no request.
+
+    `served`: a page of our own server, which may ask that server for more.
+    """
+    allowed = " ".join(map(_digest, scripts)) or "'none'"
+    own = "connect-src 'self'; form-action 'self'" if served else "form-action 'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_digest(style)}; base-uri 'none'; {own}; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
 
 
 def json_text(value: object) -> str:

@@ -6,46 +6,36 @@ import shlex
 import shutil
 import sys
 from itertools import chain
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.aggregate import aggregate_record, averaging, less_is_better, missing_text
-from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
-from merilo.rendering.early_stop_note import until_section
-from merilo.rendering.judge_noise import noise_section
+from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
+from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.sanitize import clean
-from merilo.rendering.spent import spent_text
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, unread_note
-from merilo.rendering.wording import (
-    HUMAN_LABELS,
-    NONE,
-    REMARKS,
-    STOPPED,
-    count,
-    covers,
-    covers_imported,
-    number,
-    percent,
-    span,
-)
+from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
 from merilo.results.basis import BY_JUDGE, judge_noise, noise_record
 from merilo.runs.weak import unread_metrics, weak_metrics
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
+    from merilo.stats.judge_noise import VarianceComponents
 
-_GAPS = (2, 2, 1, 1)  # the headings of the last three columns keep them apart already
+    Section = tuple[str, list[tuple[str, str]]]
+    """A heading, and named texts under it."""
+
 _SHOWN_SKIPPED = 3
-_NOT_DISTINGUISHED: Mapping[str, str] = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
+_TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
 
 
 def overview_record(
@@ -123,28 +113,22 @@ def overview_page(
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
     title(page, run, corrected)
     page.blank()
-    table(page, aggregates, marks=marks, corrections=known)
+    table(page, mean_rows(aggregates, marks, known), aggregates)
     page.blank()
-    by = run.manifest.cluster if cluster is None else cluster
-    covered = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
-    notes = (
-        less_is_better(run.manifest, aggregates),
-        averaging(aggregates),
-        marks.legend(each.metric for each in aggregates),
-        unread_note(run.manifest),
-        covered,
-    )
-    for text in filter(None, notes):
+    for text in means_notes(run.manifest, aggregates, corrected=corrected, cluster=cluster):
         page.text(text, tone=Tone.QUIET)
     if known:
         page.heading(HUMAN_LABELS)
         page.entries([(marks.name(metric), text) for metric, text in label_rows(known)])
-    until_section(page, run)
-    noise_section(page, run)
+    until_decided(page, run)
+    _noise(page, run)
     interpret_means(page, run)
-    _details(page, aggregates, counts_heading(known), marks)
-    _not_evaluated(page, run)
-    _made_by(page, run, kept=kept)
+    for heading, entries in sections(run, aggregates, known):
+        page.heading(heading)
+        _grouped(page, entries)
+    _skipped(page, run.manifest.skipped)
+    page.heading("This run")
+    page.entries([*origin_rows(run), *([("stored in", str(run.path))] if kept else [])])
     if kept:
         page.heading("Next")
         for text in _next(run, again):
@@ -152,76 +136,14 @@ def overview_page(
     return page
 
 
-def table(
-    page: Page,
-    aggregates: Sequence[Aggregate],
-    *,
-    marks: WeakMarks,
-    corrections: Mapping[str, Correction] | None = None,
-    bounds: bool = False,
-) -> None:
-    """Add one row per metric: mean, interval, and the numbers of scored, undefined and failed samples.
-
-    `marks`: marks the names of weak metrics; the page explains the marker below the table.
-    `bounds`: also add the bounds of each mean over unscored samples, if a row has any.
-    """
-    known = corrections or {}
-    headings = ("metric", "mean", interval_heading(aggregates), "scored", "undef", "failed")
-    tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
-    rows = [headings, *(_row(each, known.get(each.metric), marks) for each in aggregates)]
-    limits = [missing_bounds(each) for each in aggregates]
-    if bounds and any(limits):
-        column = ("bounds", *("" if each is None else span(each) for each in limits))
-        rows = [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
-        page.table(rows, tones, gaps=(_GAPS[0], 2, *_GAPS[1:]))
+def _skipped(page: Page, skipped: Sequence[str]) -> None:
+    if not skipped:
         return
-    page.table(rows, tones, gaps=_GAPS)
-
-
-def missing_bounds(aggregate: Aggregate) -> tuple[float | None, float | None] | None:
-    """Return the bounds of a mean over all its unscored samples; None if there are none, or the bounds are unknown."""
-    if aggregate.parts or not aggregate.scored or not (aggregate.undefined or aggregate.failed):
-        return None
-    return aggregate.bounds_with_undefined if aggregate.undefined else aggregate.bounds
-
-
-def interval_heading(aggregates: Sequence[Aggregate]) -> str:
-    """Return the heading of the column of their intervals."""
-    return f"{percent(aggregates[0].level if aggregates else 0.95)} interval"
-
-
-def intervals_text(
-    aggregates: Sequence[Aggregate],
-    cluster: str | None,
-    *,
-    corrected: Collection[str] = (),
-    origin: str | None = None,
-) -> str:
-    """Return a sentence on the errors that the intervals cover; empty if there are no intervals.
-
-    `corrected`: metrics whose means human labels correct. `origin`: the program that computed imported scores.
-    """
-    if all(each.interval is None for each in aggregates):
-        return ""
-    clusters = max((each.clusters for each in aggregates if each.clusters is not None), default=None)
-    sampled = "questions"
-    if clusters is not None:
-        sampled = f"{count(clusters, 'cluster')} of questions{f' by {cluster}' if cluster else ''}"
-    own = [clean(each.metric) for each in aggregates if each.interval is not None and each.metric in corrected]
-    if len(own) == sum(each.interval is not None for each in aggregates):
-        return f"Intervals cover sampling of {sampled} and, based on human labels, judge error."
-    if own:
-        return (
-            f"Intervals cover sampling of {sampled}. Only those of {', '.join(own)} also cover judge error, based on "
-            "human labels."
-        )
-    return f"Intervals {covers(sampled) if origin is None else covers_imported(clean(origin), sampled)}."
-
-
-def _row(aggregate: Aggregate, correction: Correction | None, marks: WeakMarks) -> tuple[str, ...]:
-    counted = (f"{amount:,}" for amount in (aggregate.scored, aggregate.undefined, aggregate.failed))
-    name = marks.name(aggregate.metric, row_name(aggregate.metric, correction))
-    return (name, number(aggregate.mean), span(aggregate.interval), *counted)
+    page.heading(f"Skipped: {count(len(skipped), 'invalid record')}")
+    for sentence in skipped[:_SHOWN_SKIPPED]:
+        page.text(sentence, indent=2)
+    if (more := len(skipped) - _SHOWN_SKIPPED) > 0:
+        page.text(f"... and {more:,} more", indent=2)
 
 
 def judge_name(run: Run) -> str:
@@ -249,14 +171,6 @@ def _program() -> str:
     return str(near.relative_to(Path.cwd())) if near.is_relative_to(Path.cwd()) else str(near)
 
 
-def counts_text(counts: Mapping[str, int | None]) -> str:
-    """Return named counts in one line; a missing count says that the judge or the definition does not provide it."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_NOT_DISTINGUISHED.get(name, 'not counted') if amount is None else f'{amount:,}'}"
-        for name, amount in counts.items()
-    )
-
-
 def _counted(aggregate: Aggregate) -> str:
     """Return the counts in one line, then one line with an interval for each count that is a fraction of another."""
     rest, lines = dict(aggregate.counts), list[str]()
@@ -267,60 +181,79 @@ def _counted(aggregate: Aggregate) -> str:
             continue
         rest.pop(part, None)
         rest.pop(whole, None)
-        interval = share.note if share.interval is None else span(share.interval)
         amounts = f"{some:,} of {every:,} {whole.replace('_', ' ')}"
-        lines.append(f"{part.replace('_', ' ')}: {amounts}, {number(share.value)} ({interval})")
+        lines.append(f"{part.replace('_', ' ')}: {amounts}, {share_text(share)}")
     return "\n".join([*([counts_text(rest)] if rest else []), *lines])
 
 
-def title(page: Page, run: Run, corrected: Collection[str] = ()) -> None:
-    """Add the title: data, number of samples and judge; and whether the run is incomplete or has no seal.
+def title_text(run: Run, corrected: Collection[str] = (), shown: Callable[[str], str] = str) -> str:
+    """Return the title of a run: data, number of samples and judge.
 
-    `corrected`: metrics whose means human labels correct.
+    `corrected`: metrics whose means human labels correct. `shown`: how the names of data and judge are written.
     """
     manifest = run.manifest
-    by = f"judged by {judge_name(run)}"
+    judge = shown(judge_name(run))
+    by = f"judged by {judge}"
     if manifest.origin:
-        by = f"scores of {manifest.origin}"
+        by = f"scores of {shown(manifest.origin)}"
     elif not corrected and any(asks_judge(text) for text in manifest.metrics):
-        by = f"{BY_JUDGE} ({judge_name(run)})"
-    what = f"{manifest.data}: {count(manifest.samples, 'sample')}, {by}"
-    page.text(what, tone=Tone.STRONG)
+        by = f"{BY_JUDGE} ({judge})"
+    return f"{shown(manifest.data)}: {count(manifest.samples, 'sample')}, {by}"
+
+
+def title(page: Page, run: Run, corrected: Collection[str] = ()) -> None:
+    """Add the title, as in `title_text`, and whether the run is incomplete."""
+    page.text(title_text(run, corrected), tone=Tone.STRONG)
     if not run.complete:
         page.text(f"This run was {STOPPED}.", tone=Tone.BAD)
 
 
-def _details(page: Page, aggregates: Sequence[Aggregate], heading: str, marks: WeakMarks) -> None:
-    counted = [(marks.name(each.metric), _counted(each)) for each in aggregates if each.counts]
-    if counted:
-        shares = " and shares with their intervals" * any(each.shares for each in aggregates)
-        page.heading(f"{heading}{shares}")
-        page.entries(counted)
+def sections(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[Section]:
+    """Return what the means are based on, under headings: labels, counts, missing samples, remarks on intervals."""
+    name = WeakMarks.of(run.manifest).name
+    shares = " and shares with their intervals" * any(each.shares for each in aggregates)
     own = [each for each in aggregates if not each.parts]  # samples that a composite lacks are listed at its parts
-    missing = [(marks.name(each.metric), missing_text(each)) for each in own if each.undefined or each.failed]
-    if missing:
-        page.heading("Not scored (excluded from the means above)")
-        _grouped(page, missing)
-    bounded = [(marks.name(each.metric), text) for each in own if (text := _bounded(each))]
-    if bounded:
-        page.heading("Bounds of the means, if unscored samples had the worst or the best value")
-        page.entries(bounded)
-    flagged = [(marks.name(each.metric), _flagged(each)) for each in aggregates if each.flagged]
-    if flagged:
-        page.heading("Scored anyway (included in the means above)")
-        _grouped(page, flagged)
-    valueless = [(each.metric, each.note) for each in aggregates if each.parts and each.mean is None]
-    if valueless:
-        page.heading("Composites without a value")
-        _grouped(page, valueless)
-    remarked = [(each.metric, each.remark) for each in aggregates if each.remark]
-    if remarked:
-        page.heading(REMARKS)
-        _grouped(page, remarked)
-    without = [(each.metric, each.note) for each in aggregates if each.note and each.scored and each.mean is not None]
-    if without:
-        page.heading("No interval")
-        _grouped(page, without)
+    groups = (
+        (f"{counts_heading(corrections)}{shares}", [(name(each.metric), _counted(each)) for each in aggregates]),
+        (
+            "Not scored (excluded from the means above)",
+            [(name(each.metric), missing_text(each)) for each in own if each.undefined or each.failed],
+        ),
+        (
+            "Bounds of the means, if unscored samples had the worst or the best value",
+            [(name(each.metric), _bounded(each)) for each in own],
+        ),
+        (
+            "Scored anyway (included in the means above)",
+            [(name(each.metric), _flagged(each)) for each in aggregates if each.flagged],
+        ),
+        (
+            "Composites without a value",
+            [(each.metric, each.note) for each in aggregates if each.parts and each.mean is None],
+        ),
+        (REMARKS, [(each.metric, each.remark) for each in aggregates]),
+        ("No interval", [(each.metric, each.note) for each in aggregates if each.scored and each.mean is not None]),
+        ("Left out", [*run.manifest.left_out.items()]),
+    )
+    return [(heading, filled) for heading, entries in groups if (filled := [each for each in entries if each[1]])]
+
+
+def origin_rows(run: Run) -> list[tuple[str, str]]:
+    """Return the origin of a run's numbers by name: judges, wording of requests, cost, and notes on the data."""
+    manifest = run.manifest
+    notes = [("data", note) for note in manifest.notes]
+    if manifest.origin:
+        return [("scores", f"imported from {manifest.origin}; no judge was asked"), *notes]
+    adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
+    return [
+        ("judge", f"{judge_name(run)}; {agreement(run) or 'agreement with human labels unknown'}"),
+        *((role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"),
+        *_wordings(manifest),
+        ("cost", spent_text(run.usage)),
+        *(("price", text) for text in unpriced(run)),
+        *notes,
+        *(("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()),
+    ]
 
 
 def _grouped(page: Page, rows: Sequence[tuple[str, str]]) -> None:
@@ -352,40 +285,62 @@ def _flagged(aggregate: Aggregate) -> str:
     return "; ".join(f"{flag} ({count(amount, 'sample')})" for flag, amount in aggregate.flags.items())
 
 
-def _not_evaluated(page: Page, run: Run) -> None:
-    manifest = run.manifest
-    if manifest.left_out:
-        page.heading("Left out")
-        page.entries(manifest.left_out.items())
-    if manifest.skipped:
-        page.heading(f"Skipped: {count(len(manifest.skipped), 'invalid record')}")
-        for sentence in manifest.skipped[:_SHOWN_SKIPPED]:
-            page.text(sentence, indent=2)
-        more = len(manifest.skipped) - _SHOWN_SKIPPED
-        if more > 0:
-            page.text(f"... and {more:,} more", indent=2)
-
-
-def _made_by(page: Page, run: Run, *, kept: bool) -> None:
-    manifest = run.manifest
-    page.heading("This run")
-    if manifest.origin:
-        rows = [
-            ("scores", f"imported from {manifest.origin}; no judge was asked"),
-            *(("data", note) for note in manifest.notes),
-        ]
-        page.entries([*rows, *([("stored in", str(run.path))] if kept else [])])
+def until_decided(page: Page, run: Run) -> None:
+    """Add the gates, when each was decided, and the samples saved; nothing if the run could not stop early."""
+    found = run.until_decided
+    if found is None:
         return
-    rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
-    rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
-    rows += _wordings(manifest)
-    rows += [("cost", spent_text(run.usage))]
-    rows += [("price", text) for text in unpriced(run)]
-    rows += [("data", note) for note in manifest.notes]
-    adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
-    rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
-    rows += [("stored in", str(run.path))] if kept else []
-    page.entries(rows)
+    taken, saved = int(found["samples"]), int(found["saved"])
+    page.heading(_decided(taken, saved, decided=bool(found["decided"])))
+    marks = WeakMarks.of(run.manifest)
+    for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
+        verdict = GateVerdict(gate["verdict"])
+        page.entry(verdict.value, _gate_text(gate, verdict, marks), column=15, indent=2, tone=_TONES[verdict])
+    rule = cast("Mapping[str, object]", run.manifest.until or {})
+    units = "Samples" if rule.get("cluster") is None else "Clusters"
+    order = f"{units} were taken in random order (seed {rule.get('seed')})."
+    page.text(f"{order} {found['note']}", indent=2, tone=Tone.QUIET)
+
+
+def _decided(taken: int, saved: int, *, decided: bool) -> str:
+    of = f"{count(taken, 'sample')} of {taken + saved:,}"
+    if decided:
+        return f"All gates decided after {of}: {count(saved, 'sample')} saved"
+    return f"Not all gates decided after {of}"
+
+
+def _gate_text(gate: dict[str, Any], verdict: GateVerdict, marks: WeakMarks) -> str:  # Any: JSON
+    drop = gate["kind"] == "drop"
+    bound = f"{'minimum' if gate['higher_is_better'] else 'maximum'} {gate['asked']:g}"
+    if drop:
+        bound = f"largest drop {gate['asked']:g}"
+    limits = "" if gate["lower"] is None else f"; limits {gate['lower']:.3f} to {gate['upper']:.3f}"
+    if drop and limits:
+        limits = f"; improvement {gate['lower']:+.3f} to {gate['upper']:+.3f}"
+    when = "" if verdict is GateVerdict.CANNOT_TELL else f", decided after {count(int(gate['samples']), 'sample')}"
+    return f"{marks.name(str(gate['metric']))}: {bound}{limits}{when}."
+
+
+def _noise(page: Page, run: Run) -> None:
+    """Add one line per metric with several draws; nothing if each question was asked once."""
+    noise = judge_noise(run)
+    if not noise:
+        return
+    marks = WeakMarks.of(run.manifest)
+    page.heading("Judge noise")
+    page.entries([(marks.name(text), _noise_text(each, run.manifest.draws[text])) for text, each in noise.items()])
+    page.text(
+        "Each score is the mean over the draws. Counts and evidence are those of the first draw.",
+        indent=2,
+        tone=Tone.QUIET,
+    )
+
+
+def _noise_text(found: VarianceComponents | None, draws: int) -> str:
+    if found is None:
+        return f"cannot tell: fewer than two scored samples; {draws} draws"
+    within, between = number(sqrt(found.within)), number(sqrt(found.between))
+    return f"standard deviation {within} within a sample, {between} between samples; {draws} draws"
 
 
 def _wordings(manifest: Manifest) -> list[tuple[str, str]]:
@@ -417,11 +372,6 @@ def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON
     """Return the name of an additional judge; for the embedded one also how its vectors are made."""
     vectors = judge.get("fingerprint", {}).get("vectors") if role in {"embedder", "similarity"} else None
     return f"{judge.get('name')} ({vectors})" if vectors else str(judge.get("name"))
-
-
-def _agreement_text(run: Run) -> str:
-    found = agreement(run)
-    return "agreement with human labels unknown" if found is None else found
 
 
 def _next(run: Run, again: str) -> list[str]:

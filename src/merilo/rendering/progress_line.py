@@ -1,6 +1,7 @@
 """Progress for the user, on standard error: one line that is redrawn on a terminal, otherwise a line every N seconds.
 
-In a Jupyter notebook it is one output below the cell, which is updated (`notebook_line.py`).
+In a Jupyter notebook it is one output below the cell, which is updated. IPython is never imported: in a notebook it is
+loaded already. The text is plain, so nothing in it can be markup.
 
 The line is drawn with a carriage return and blanks only (design/viewer-and-report.md): the cursor is never hidden, so a
 killed run cannot leave it hidden. There is no drawing thread, and no library to import.
@@ -12,10 +13,10 @@ import os
 import sys
 import time
 from contextlib import suppress
+from importlib import import_module
 from math import ceil
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from merilo.rendering.notebook_line import NotebookLine, in_notebook
 from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
 from merilo.rendering.terminal import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.rendering.translation import Translation, translation
@@ -73,7 +74,7 @@ class ProgressLine:
         self._over = self._quiet
         if not self._quiet and not self._plain and _takes_a_line(sys.stderr):
             self._line = TerminalLine(sys.stderr, self._translation)
-        elif not self._quiet and not self._plain and in_notebook():
+        elif not self._quiet and not self._plain and _in_notebook():
             self._notebook = NotebookLine()
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
@@ -170,6 +171,24 @@ class TerminalLine:
         return f"{_GREEN}{done}{_DIM}{rest}{_RESET} " if self._coloured else f"{done}{rest} "
 
 
+class NotebookLine:
+    """One output of a notebook cell that is replaced; it keeps its last text."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._handle: Any = None  # Any: a DisplayHandle of IPython, which has no types here
+
+    def show(self, text: str) -> None:
+        """Show this text in place of the one before."""
+        if text == self._shown:
+            return
+        self._shown, content = text, {"text/plain": text}
+        if self._handle is None:
+            self._handle = import_module("IPython.display").display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
 class _LineLayout(NamedTuple):
     bar: int
     facts: tuple[str, ...]
@@ -254,6 +273,14 @@ def _left(pace: ProgressStats) -> str:
 def _takes_a_line(stream: TextIO) -> bool:
     """Return True if a line can be overwritten: on a terminal that is not dumb, and not in CI, which logs output."""
     return stream.isatty() and os.environ.get("TERM") != "dumb" and os.environ.get("CI", "") in {"", "0", "false"}
+
+
+def _in_notebook() -> bool:
+    """Return True if the code runs in a kernel of Jupyter, whose front end can replace an output."""
+    if "IPython" not in sys.modules:
+        return False
+    shell: Any = sys.modules["IPython"].get_ipython()  # Any: no types
+    return getattr(shell, "kernel", None) is not None
 
 
 def _width(stream: TextIO) -> int:

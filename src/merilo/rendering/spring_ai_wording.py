@@ -141,12 +141,9 @@ def explain(page: Page, metric: str, outcome: Outcome, sample: Sample) -> None:
     if not _has_words(metric) or not isinstance(outcome, Score):
         return
     language = sample.resolved_language
-    known = words(language)
-    page.heading(f"{known.relevance} ({metric})")
-    page.text(result_line(outcome.value, language), indent=2)
-    page.text(f"{known.interpretation}: {band(outcome.value, language)}", indent=2)
+    _interpret(page, metric, outcome.value, language)
     contexts = _ratings(metric, outcome, len(sample.retrieved_contexts or ()))
-    page.entries([(known.user_input, sample.user_input or ""), *explain_contexts(contexts, language)])
+    page.entries([(words(language).user_input, sample.user_input or ""), *explain_contexts(contexts, language)])
 
 
 def interpret_means(page: Page, run: Run) -> None:
@@ -156,9 +153,14 @@ def interpret_means(page: Page, run: Run) -> None:
         return
     language = run.manifest.language or next((each.sample.resolved_language for each in run.samples), "en")
     for text, mean in found.items():
-        page.heading(f"{words(language).relevance} ({text})")
-        page.text(result_line(mean, language), indent=2)
-        page.text(f"{words(language).interpretation}: {band(mean, language)}", indent=2)
+        _interpret(page, text, mean, language)
+
+
+def _interpret(page: Page, metric: str, score: float, language: str) -> None:
+    known = words(language)
+    page.heading(f"{known.relevance} ({metric})")
+    page.text(result_line(score, language), indent=2)
+    page.text(f"{known.interpretation}: {band(score, language)}", indent=2)
 
 
 def _has_words(metric: str) -> bool:

@@ -1,4 +1,4 @@
-"""The short summary of a run: what `merilo run` and `print(run)` show, in at most 25 lines."""
+"""The short summary of a run: the text of `merilo run` and `print(run)` in at most 25 lines, Markdown, and HTML."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.sample import DOUBT
 from merilo.metrics.steps import NOTHING_TO_FIND
-from merilo.rendering.aggregate import averaging, less_is_better
-from merilo.rendering.early_stop_note import until_section
-from merilo.rendering.overview import command, intervals_text, missing_bounds, table, title, unpriced
+from merilo.rendering.aggregate import (
+    averaging,
+    intervals_text,
+    less_is_better,
+    mean_rows,
+    means_notes,
+    missing_bounds,
+    table,
+)
+from merilo.rendering.ci import blocks_within, code, details, markdown_table
+from merilo.rendering.correction import corrected_aggregates
+from merilo.rendering.html import table_html
+from merilo.rendering.overview import command, title, title_text, unpriced, until_decided
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
+from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
-from merilo.rendering.spent import spent_text
 from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
-from merilo.rendering.wording import count, number, span
+from merilo.rendering.wording import STOPPED, count, number, span, spent_text
+from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.run import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
+    from merilo.stats.correction import Correction
 
 MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4
@@ -27,6 +41,8 @@ _WORST: Final = 3
 _WIDEST_ID: Final = 33
 _TREC_EVAL: Final = "trec_eval counts samples without a relevant id as 0: see the lower bounds."
 _WIDTH: Final = 80
+_MARKDOWN_WIDTH: Final = 100
+_MARKDOWN_TEXT: Final = 200
 _BOUNDS_WIDTH: Final = 72
 """Minimum width of a page whose table has a column of bounds."""
 
@@ -34,6 +50,33 @@ _BOUNDS_WIDTH: Final = 72
 def run_text(run: Run) -> str:
     """Return the summary without the next commands, 80 columns wide."""
     return str(summary_page(run, _WIDTH, commands=False))
+
+
+def run_table(run: Run) -> str:
+    """Return the run's means as an HTML table for a notebook, everything in it escaped."""
+    aggregates = tuple(run.metrics.values())
+    head, *rows = mean_rows(aggregates, WeakMarks.of(run.manifest))
+    stopped = "" if run.complete else f"; {STOPPED}"
+    basis = " ".join(filter(None, (*means_notes(run.manifest, aggregates), left_out_note(run.manifest))))
+    return table_html(caption=f"{title_text(run)}{stopped}", head=head, rows=rows, basis=basis)
+
+
+def run_markdown(run: Run, corrections: Mapping[str, Correction] | None = None) -> str:
+    """Return the means with their intervals and the worst samples as Markdown, within 60,000 characters.
+
+    `corrections`: corrections by human labels, by metric; a corrected mean replaces the judge's own.
+    """
+    known, manifest = corrections or {}, run.manifest
+    aggregates = corrected_aggregates(tuple(run.metrics.values()), known)
+    corrected = {metric for metric, each in known.items() if each.estimate is not None}
+    blocks = [f"### {title_text(run, corrected, code)}"]
+    if not run.complete:
+        blocks.append(f"> **Warning:** This run was {STOPPED}.")
+    head, *rows = mean_rows(aggregates, WeakMarks.of(manifest), known)
+    blocks.append(markdown_table(head, ("---", *["---:"] * 5), [(code(name), *cells) for name, *cells in rows]))
+    notes = (*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest))
+    blocks += [code(note) for note in notes if note]
+    return blocks_within(blocks, _worst_blocks(run))
 
 
 def summary_page(run: Run, width: int, *, again: str = "", commands: bool = True) -> Page:
@@ -68,7 +111,7 @@ def _below_table(run: Run, aggregates: tuple[Aggregate, ...], width: int, *, wor
     """Return the lines between the table and the next commands."""
     page = Page(width, run.manifest.language)
     _cautions(page, run, aggregates, explained=explained)
-    until_section(page, run)
+    until_decided(page, run)
     _worst(page, run, worst)
     return page
 
@@ -78,7 +121,8 @@ def _page(run: Run, aggregates: tuple[Aggregate, ...], rows: int, rest: Page) ->
     page = Page(rest.width, run.manifest.language)
     title(page, run)
     page.blank()
-    table(page, aggregates[:rows], marks=WeakMarks.of(run.manifest), bounds=page.width >= _BOUNDS_WIDTH)
+    shown = aggregates[:rows]
+    table(page, mean_rows(shown, WeakMarks.of(run.manifest)), shown, bounds=page.width >= _BOUNDS_WIDTH)
     if rows < len(aggregates):
         page.text(f"and {count(len(aggregates) - rows, 'more metric')}: merilo show", tone=Tone.QUIET)
     page.blank()
@@ -144,23 +188,29 @@ def _remarks(aggregates: tuple[Aggregate, ...]) -> str:
 
 
 def _worst(page: Page, run: Run, size: int) -> None:
-    metric = metric_to_inspect(run.manifest, run.metrics)
-    if metric is None:
-        return
-    found = worst_scores(run.manifest, run.brief_records([metric]), metric, _WORST)
-    if len(found.samples) < 2:
+    metric, worst = _worst_samples(run)
+    if not worst:
         return
     page.heading(f"Worst samples by {WeakMarks.of(run.manifest).name(metric)}")
-    column = max(len(cut(clean(sample), _WIDEST_ID)) for sample, _ in found.samples)
+    column = max(len(cut(clean(sample), _WIDEST_ID)) for sample, _ in worst)
     store = open_store(run)
     try:
-        for name, value in found.samples[:size]:
+        for name, value in worst[:size]:
             sample = store.sample(name)
             text = "" if sample is None or sample.user_input is None else sample.user_input
             start = f"  {pad(number(value), 5, right=True)}  {pad(cut(clean(name), _WIDEST_ID), column)}"
             page.line(start, "  ", cut(text, page.width - len(start) - GAP))
     finally:
         store.close()
+
+
+def _worst_samples(run: Run) -> tuple[str, Sequence[tuple[str, float]]]:
+    """Return the metric that is farthest from its best value, and its worst samples, at least two or none."""
+    metric = metric_to_inspect(run.manifest, run.metrics)
+    if metric is None:
+        return "", ()
+    found = worst_scores(run.manifest, run.brief_records([metric]), metric, _WORST)
+    return metric, found.samples if len(found.samples) > 1 else ()
 
 
 def _next(page: Page, run: Run, again: str) -> None:
@@ -177,3 +227,18 @@ def _next(page: Page, run: Run, again: str) -> None:
         page.line(say(f"Worst samples: {command('show', path, '--worst', '5')}"))
     if again and any(each.failed for each in run.metrics.values()):
         page.line(say(f"Retry what failed: {again}"))
+
+
+def _worst_blocks(run: Run) -> list[str]:
+    """Return the worst samples of the metric that is farthest from its best value, with their evidence."""
+    metric, worst = _worst_samples(run)
+    if not worst:
+        return []
+    blocks = [f"**Worst samples** by {code(metric)}"]
+    for sample, value in worst:
+        page, case = Page(_MARKDOWN_WIDTH), SampleDetail.of(run, sample)
+        if text := case.result.sample.user_input:
+            page.entry("user input", cut(text, _MARKDOWN_TEXT), column=14, indent=2)
+        add_evidence(page, case, metric, indent=2)
+        blocks.append(details(f"{sample}: {number(value)}", str(page)))
+    return blocks

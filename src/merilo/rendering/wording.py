@@ -1,14 +1,18 @@
-"""Verdicts and numbers as text, the same in every report."""
+"""Verdicts, numbers and the cost of a run as text, the same in every report."""
 
 from __future__ import annotations
 
 from math import floor, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from merilo.judging.verdicts import Failure
+from merilo.metrics.base import Failed, Undefined
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.judging.ask import Answer
+    from merilo.results.sample_detail import Remark
 
 NONE = "-"
 """Shown in place of a number that is unknown or undefined."""
@@ -22,6 +26,8 @@ REMARKS = "Notes on intervals"
 """The heading of caveats on some intervals."""
 HUMAN_LABELS = "Human labels"
 """The heading of corrections by human labels."""
+AVERAGED = "average of the judge's probabilities"
+_NOT_DISTINGUISHED: Mapping[str, str] = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
 
 
 def covers(sampled: str) -> str:
@@ -52,6 +58,26 @@ def said(answer: Answer) -> str:
 def reason_of(answer: Answer) -> str:
     """Return the reason that a judge gave for its verdict; empty if it gave none."""
     return "" if isinstance(answer, Failure) else str(getattr(answer, "reason", ""))
+
+
+def remark_kind(remark: Remark) -> str:
+    """Return the kind of a verdict, with the text that a statement was checked against, if it is not the contexts."""
+    return f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
+
+
+def without_score(outcome: Undefined | Failed) -> str:
+    """Return why a sample has no score."""
+    if isinstance(outcome, Undefined):
+        return f"undefined: {outcome.reason}"
+    return f"failed ({outcome.error.kind.value}): {outcome.error.message}"
+
+
+def counts_text(counts: Mapping[str, int | None]) -> str:
+    """Return named counts in one line; a missing count says that the judge or the definition does not provide it."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_NOT_DISTINGUISHED.get(name, 'not counted') if amount is None else f'{amount:,}'}"
+        for name, amount in counts.items()
+    )
 
 
 def number(value: float | None) -> str:
@@ -93,3 +119,34 @@ def duration(seconds: float) -> str:
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def spent_so_far(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
+    """Return a sentence for a run that was stopped; empty if it has sent no request."""
+    return f"Spent so far: {spent_text(usage)}." if usage.get("requests") else ""
+
+
+def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
+    """Return requests, cached answers, tokens, money and time in one line."""
+    unanswered = usage.get("unanswered")
+    parts = [count(usage.get("requests") or 0, "request") + (f" ({unanswered:,} unanswered)" if unanswered else "")]
+    if cached := usage.get("cached"):
+        parts.append(f"{count(cached, 'answer')} from the cache")
+    given, made = usage.get("input_tokens"), usage.get("output_tokens")
+    if given is None or made is None:
+        parts.append("tokens unknown")
+    elif given or made:
+        parts.append(f"{given:,} tokens in, {made:,} out")
+    cost = usage.get("cost_usd")
+    if cached and not usage.get("requests"):
+        return ", ".join([*parts, "nothing spent now", f"{usage.get('seconds') or 0:.1f} s"])
+    parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
+    parts.append(f"{usage.get('seconds') or 0:.1f} s")
+    return ", ".join(parts)
+
+
+def cost_text(cost: float, usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
+    """Return a cost with its estimated part, and with what replies that were not received may cost in addition."""
+    estimated, more = usage.get("estimated_usd"), usage.get("unanswered_usd")
+    parts = [f"{cost:.4f} USD", f", of which {estimated:.4f} USD estimated" if estimated else ""]
+    return "".join(parts) + (f" (up to {more:.4f} USD more for unanswered requests)" if more else "")

@@ -10,8 +10,7 @@ import pytest
 
 import merilo
 from merilo.api import import_scores
-from merilo.commands.export.run import export_run
-from merilo.commands.export.text import export_page
+from merilo.commands.export.run import export_page, export_run
 from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
 from merilo.errors import DataError, UsageError
 

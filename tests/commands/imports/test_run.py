@@ -25,8 +25,8 @@ from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, RunError, UsageError
-from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.overview import overview_page
+from merilo.rendering.sample_evidence import evidence_groups
 from merilo.results.recomputed import summarise
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores

@@ -12,8 +12,7 @@ from asgi import ask
 from going_run import Going
 
 from merilo.commands.view.app import create_app
-from merilo.commands.view.progress import PartReader
-from merilo.commands.view.result import LiveProgress
+from merilo.commands.view.progress import LiveProgress, PartReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,14 +10,14 @@ import pytest
 from graded_runs import graded, many
 
 from merilo.commands.view.catalog import Catalog
-from merilo.commands.view.sparkline import sparkline
+from merilo.commands.view.html import sparkline
 from merilo.commands.view.trends import changes, trend_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.commands.view.result import TrendGroup
+    from merilo.commands.view.trends import TrendGroup
 
 WORSE = {**many(15, 0), **many(15, 1, start=15)}
 BETTER = many(30, 2)

@@ -12,8 +12,7 @@ from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
-from merilo.rendering.spent import spent_text
-from merilo.rendering.wording import NONE, count, said
+from merilo.rendering.wording import NONE, count, said, spent_text
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.wording import better, reading, why
-from merilo.rendering.evidence_summary import evidence_groups
 from merilo.rendering.frames import frame
-from merilo.rendering.html import rendered
+from merilo.rendering.html import table_html
+from merilo.rendering.sample_evidence import evidence_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +64,7 @@ def comparison_table(found: RunComparison) -> str:
     """Return one HTML table for each other run, everything in it escaped."""
     head = ("difference", f"{words.level_text(found)} interval", "pairs", "conclusion")
     return "\n".join(
-        rendered(
-            "table",
+        table_html(
             caption=f"{words.pair_title(found, other)}: means over the pairs, and their difference",
             head=("metric", found.names[0], found.names[other], *head),
             rows=[words.cells(found, row) for row in found.rows_of(other)],

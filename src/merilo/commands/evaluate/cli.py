@@ -95,9 +95,9 @@ def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.distributed import run_anywhere
     from merilo.rendering.progress_line import progress_line
-    from merilo.rendering.spent import spent_so_far
     from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
+    from merilo.rendering.wording import spent_so_far
 
     watch = progress_line(quiet=quiet, language=options.language)
     say = translation(options.language).lines
@@ -188,7 +188,7 @@ def _write_markdown(found: Run, markdown: str | None, most: float, *, github: bo
     if markdown is None and not github:
         return
     from merilo.rendering.ci import Annotation, publish_on_github, write_markdown
-    from merilo.rendering.run_markdown import run_markdown
+    from merilo.rendering.summary import run_markdown
 
     text = run_markdown(found)
     if markdown is not None:
@@ -228,9 +228,9 @@ def _check_whole(found: Run) -> None:
 
 
 def _check_failed(found: Run, most: float) -> None:
-    from merilo.rendering.spent import spent_so_far
     from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
+    from merilo.rendering.wording import spent_so_far
 
     failed, total = _failed(found)
     if failed > most * total:

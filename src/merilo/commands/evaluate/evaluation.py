@@ -16,8 +16,7 @@ from merilo.engine.event_loop import rare_collections
 from merilo.engine.rounds import Batches, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError
-from merilo.rendering.spent import spent_so_far
-from merilo.rendering.wording import count
+from merilo.rendering.wording import count, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory_usage import balance_in

@@ -60,14 +60,13 @@ def export(
     json: Json = False,
 ) -> None:
     """Export runs."""
-    from merilo.commands.export.text import export_page, export_record, qrels_page, qrels_record
     from merilo.errors import UsageError
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
     names = runs or []
     if documents is not None:
-        from merilo.commands.export.qrels import pool_qrels
+        from merilo.commands.export.qrels import pool_qrels, qrels_page, qrels_record
 
         pool = pool_qrels(names, documents, given(out), labels=labels or (), missing=missing, characters=characters)
         record, page = qrels_record(pool), qrels_page(pool, page_width())
@@ -76,7 +75,7 @@ def export(
     elif len(names) > 1:
         raise UsageError("A table holds one run. Export the runs one by one, or add --documents FILE to pool labels.")
     else:
-        from merilo.commands.export.run import export_run
+        from merilo.commands.export.run import export_page, export_record, export_run
 
         table = export_run(names[0], given(out))
         record, page = export_record(table), export_page(table, page_width())

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.data.documents import load_documents
@@ -33,6 +33,8 @@ from merilo.data.span_labels import (
 from merilo.data.spans import DenseSpan, dense
 from merilo.errors import RunError, UsageError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.rendering.page import Page
+from merilo.rendering.wording import count
 from merilo.runs.publish import write_file
 from merilo.runs.run import opened
 
@@ -252,3 +254,35 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         write_file(path, "".join(lines))
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
+
+
+def qrels_record(found: PooledQrels) -> dict[str, Any]:  # Any: JSON
+    """Return the pooled labels as a JSON-able object."""
+    return {
+        "file": str(found.path),
+        "spans": found.spans,
+        "samples": found.samples,
+        "documents": found.documents,
+        "by": dict(found.by),
+        "missing": found.missing,
+        "contexts_in_no_document": found.lost,
+    }
+
+
+def qrels_page(found: PooledQrels, width: int) -> Page:
+    """Return a page on the pooled labels: their number, their authors, and what has no label."""
+    page = Page(width)
+    judged = f"{count(found.spans, 'span')} of {count(found.samples, 'sample')} in {count(found.documents, 'document')}"
+    sentences = count(found.missing, "retrieved sentence")
+    if found.listed:
+        page.line(f"{sentences} to judge, saved in {found.path}")
+        page.text(f"Judged: {judged}.")
+    else:
+        page.line(f"{judged}, saved in {found.path}")
+        for author, spans in found.by.items():
+            page.text(f"by {author}: {spans:,}", indent=2)
+        if found.missing:
+            page.text(f"Not judged: {sentences}. List them with --missing.")
+    if found.lost:
+        page.text(f"In no document: {count(found.lost, 'retrieved context')}. Add the documents that they come from.")
+    return page

@@ -16,6 +16,8 @@ from merilo.adapters.conventions import conventions
 from merilo.data.csv_escaping import escaped
 from merilo.errors import RunError, UsageError
 from merilo.extras import optional_module
+from merilo.rendering.page import Page
+from merilo.rendering.wording import count
 from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
 from merilo.runs.publish import staged
 from merilo.runs.run import opened
@@ -263,3 +265,29 @@ FORMATS: Final = {
     ".otlp.jsonl": write_evaluations,
 }
 """Ending of the file name → function that writes the table to a binary file."""
+
+
+def export_record(found: Export) -> dict[str, Any]:  # Any: JSON
+    """Return what was written as a JSON-able object."""
+    return {
+        "file": str(found.path),
+        "samples": found.samples,
+        "columns": found.columns,
+        "truncated": found.truncated,
+        "complete": found.complete,
+    }
+
+
+def export_page(found: Export, width: int) -> Page:
+    """Return a line on what was written, and a note for each thing that is missing in it."""
+    page = Page(width)
+    parts = f"{count(found.events, 'event')}" if found.events else f"{count(found.columns, 'column')}"
+    page.line(f"{count(found.samples, 'sample')} and {parts}, saved in {found.path}")
+    if not found.complete:
+        page.text("The run was stopped before its last sample; samples without outcomes are not in the file.")
+    if found.truncated:
+        page.text(
+            f"{count(found.truncated, 'text')} longer than a cell of the sheet can hold: truncated. "
+            "A .csv or .parquet file holds them whole."
+        )
+    return page

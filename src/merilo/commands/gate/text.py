@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from merilo.commands.compare.needed import more_labels, more_questions
 from merilo.commands.gate.result import CannotTell, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
-from merilo.rendering.html import rendered
+from merilo.rendering.html import table_html
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sample_evidence import add_evidence
@@ -328,8 +328,7 @@ def _stops(found: Gates, verdict: GateVerdict) -> bool:
 def gates_table(found: Gates) -> str:
     """Return one row per gate, those that did not pass first, everything in it escaped."""
     baseline = "" if found.baseline is None else f" vs. {found.baseline}"
-    return rendered(
-        "table",
+    return table_html(
         caption=f"{found.run}{baseline}: {found.headline}",
         head=("metric", "verdict", "result"),
         rows=[(gate.metric, gate.verdict.value, gate.reading) for gate in found.ordered],

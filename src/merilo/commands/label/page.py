@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.commands.label.task_file import READ, Key, TaskFile, about, keys_of, meant, named, open_task, range_of
 from merilo.commands.label.tasks import COLUMNS, first_ticket
 from merilo.errors import DataError, RunError, UsageError
-from merilo.rendering.assets import MARK_SCRIPTS, asset, policy
 from merilo.rendering.html import write_page
-from merilo.rendering.markup import Markup, el, json_text, raw_element
+from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, json_text, policy, raw_element
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 

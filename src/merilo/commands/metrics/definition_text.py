@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.base import Score
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.rendering.aggregate import missing_text
-from merilo.rendering.overview import command, counts_text, judge_name
+from merilo.rendering.overview import command, judge_name
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.weak import MARK, weak_legend
-from merilo.rendering.wording import NONE, OWN_ERROR, count, number, span
+from merilo.rendering.wording import NONE, OWN_ERROR, count, counts_text, number, span, without_score
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -183,16 +183,12 @@ def _exceptions(aggregate: Aggregate) -> list[str]:
 
 def _way(row: DefinitionRow, outcome: Outcome) -> str:
     """Return one line on how an outcome was computed."""
-    match outcome:
-        case Undefined():
-            return f"undefined: {outcome.reason}"
-        case Failed():
-            return f"failed: {outcome.error.message}"
-        case Score():
-            form = FORMS.get(row.definition)
-            way = form.explain(outcome.counts) if form else counts_text(outcome.counts)
-            flags = f" ({'; '.join(outcome.flags)})" if outcome.flags else ""
-            return f"{way}{flags}" or "nothing was counted"
+    if not isinstance(outcome, Score):
+        return without_score(outcome)
+    form = FORMS.get(row.definition)
+    way = form.explain(outcome.counts) if form else counts_text(outcome.counts)
+    flags = f" ({'; '.join(outcome.flags)})" if outcome.flags else ""
+    return f"{way}{flags}" or "nothing was counted"
 
 
 def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.plan.text import amount_rows, expected_text, weak_note
-from merilo.rendering.html import rendered
+from merilo.rendering.html import table_html
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ def plan_table(found: Estimate) -> str:
     """Return the amounts as an HTML table, everything in it escaped."""
     head, *rows = amount_rows(found)
     left_out = f"Left out: {', '.join(found.left_out)}." if found.left_out else ""
-    return rendered(
-        "table",
+    return table_html(
         caption=f"{found.data}: {count(found.samples, 'sample')}, to be judged by {found.judge}",
         head=head,
         rows=rows,

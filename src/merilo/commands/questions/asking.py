@@ -1,24 +1,31 @@
-"""The questions to the judge about one passage: write a question, then check that only the passage answers it."""
+"""Questions about one passage: from the judge or from templates, then the checks that only the passage answers them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.data.identification import with_identified_language
 from merilo.data.sample import Sample
 from merilo.data.short_answers import stated
+from merilo.errors import UsageError
 from merilo.judging.ask import ask, both
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.passage_question import PassageQuestion, PassageQuestionVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.support import Support
+from merilo.judging.synthetic import chance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.data.corpus import SourceDocument
     from merilo.judging.ask import Plan
 
+TITLE: Final = "{title}"
+"""The field of a template: the title of the document."""
 _CLOSED_BOOK: Final = "en/closed_book.v1"
 _UNKNOWN: Final = "unknown"
 _MAX_QUESTIONS: Final = 6
@@ -32,6 +39,22 @@ class Dropped(StrEnum):
     WRONG_ANSWER = "the passage does not support the answer"
     ANSWERED_ELSEWHERE = "other passages answer the question, at least partly"
     KNOWN = "the judge knows the answer without any text"
+
+
+class KeptQuestion(NamedTuple):
+    """A question that passed all checks."""
+
+    id: str
+    question: str
+    answer: str
+    """Empty for a question from a template."""
+    passage: str
+    others: tuple[str, ...]
+    """Texts of the corpus that do not answer it; the contexts of its twin."""
+    document: str
+    start: int
+    end: int
+    probability: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +151,24 @@ def sample_of(name: str, passage: str, others: tuple[str, ...], *, title: str = 
         metadata={"title": title} if title else None,
     )
     return with_identified_language(sample)
+
+
+def load_templates(path: Path) -> tuple[str, ...]:
+    """Return the templates in a file. Raises UsageError if it cannot be read, is empty or names another field."""
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the templates in {path} ({error}).") from error
+    found = tuple(line.strip() for line in lines if line.strip())
+    if not found:
+        raise UsageError(f'{path} has no template. Write one question on each line, such as "What is {TITLE}?".')
+    for line in found:
+        if set("{}\0") & set(line.replace(TITLE, "")):
+            raise UsageError(f"{path}: the only field of a template is {TITLE}, got {line!r}.")
+    return found
+
+
+def question_of(templates: tuple[str, ...], document: SourceDocument, passage: str, seed: int) -> str:
+    """Return the question about a passage: one of the templates, filled in. Empty if it needs a title and has none."""
+    template = templates[int(len(templates) * chance(seed, "template", passage))]
+    return template.replace(TITLE, document.title) if document.title or TITLE not in template else ""

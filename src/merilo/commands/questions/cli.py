@@ -109,7 +109,7 @@ def _check_files(corpus: str, output: str, without: str | None) -> None:
 
 
 def _report(found: SampledQuestions, output: str, without: str | None, *, json: bool) -> None:
-    from merilo.commands.questions.text import questions_page, questions_record
+    from merilo.commands.questions.rows import questions_page, questions_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 

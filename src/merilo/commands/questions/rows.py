@@ -1,70 +1,50 @@
-"""The written records: an answerable question and its unanswerable twin."""
+"""The files and the report of a draw: each question with its unanswerable twin, the documents left, and a summary."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.wording import count, spent_text
 from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from merilo.commands.questions.asking import KeptQuestion
+    from merilo.commands.questions.run import SampledQuestions
     from merilo.data.corpus import SourceDocument
 
     Row = dict[str, Any]  # Any: JSON
 
-
-class KeptQuestion(NamedTuple):
-    """A question that passed all checks."""
-
-    id: str
-    question: str
-    answer: str
-    """Empty for a question from a template."""
-    passage: str
-    others: tuple[str, ...]
-    """Texts of the corpus that do not answer it; the contexts of its twin."""
-    document: str
-    start: int
-    end: int
-    probability: float
+_NOT_CLOSED_BOOK: Final = (
+    "The judge writes no free text, so merilo did not test if a model knows the answers without any text."
+)
 
 
 def rows_of(kept: KeptQuestion) -> Iterator[Row]:
     """Yield the question as a record of a data set, then its twin, whose passage is removed from the documents."""
-    twin = f"{kept.id}:without"
-    place = {"document": kept.document, "start": kept.start, "end": kept.end}
-    weights = {"probability": kept.probability, "weight": 1 / kept.probability}
-    expected = {"reference": kept.answer} if kept.answer else {}
+    common = {
+        "document": kept.document,
+        "start": kept.start,
+        "end": kept.end,
+        "probability": kept.probability,
+        "weight": 1 / kept.probability,
+    }
+    twin, contexts = f"{kept.id}:without", [*kept.others]
+    own = {"kind": "question", "answerable": True, "twin": twin, "contexts": [kept.passage, *contexts]}
     yield {
         "id": kept.id,
         "user_input": kept.question,
-        **expected,
+        **({"reference": kept.answer} if kept.answer else {}),
         "reference_contexts": [kept.passage],
-        "metadata": {
-            **place,
-            **weights,
-            "kind": "question",
-            "answerable": True,
-            "twin": twin,
-            "contexts": [kept.passage, *kept.others],
-        },
+        "metadata": {**common, **own},
     }
-    yield {
-        "id": twin,
-        "user_input": kept.question,
-        "metadata": {
-            **place,
-            **weights,
-            "kind": "twin",
-            "answerable": False,
-            "twin": kept.id,
-            "contexts": [*kept.others],
-        },
-    }
+    without = {"kind": "twin", "answerable": False, "twin": kept.id, "contexts": contexts}
+    yield {"id": twin, "user_input": kept.question, "metadata": {**common, **without}}
 
 
 def document_rows(documents: Iterable[SourceDocument]) -> Iterator[Row]:
@@ -94,3 +74,60 @@ def write_rows(path: Path, rows: Iterable[Row], *, replaces: bool = False) -> No
 def _lines(path: Path) -> list[str]:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         return list(file)
+
+
+def questions_page(found: SampledQuestions, output: str, without: str | None, width: int) -> Page:
+    """Return the number of questions, the draw, the dropped questions and the cost."""
+    page = Page(width)
+    page.text(
+        f"{count(len(found.kept), 'question')}, each with an unanswerable twin, in {output}.",
+        tone=Tone.STRONG,
+    )
+    if without is not None:
+        page.text(f"The documents without the passages of these questions are in {without}.")
+    page.text(f"{_drawn(found)}.")
+    if found.dropped:
+        page.heading("Dropped")
+        page.entries([(f"{number:,}", reason) for reason, number in found.dropped.items()])
+    if found.failures:
+        page.heading("Failed")
+        page.entries([(f"{number:,}", message) for message, number in found.failures.items()])
+    if found.not_asked:
+        page.blank()
+        page.text(f"{count(found.not_asked, 'passage')} not asked about: {found.stopped or 'the run was stopped.'}")
+    if not found.closed_book:
+        page.blank()
+        page.text(_NOT_CLOSED_BOOK, tone=Tone.QUIET)
+    page.heading("Requests, cost and time")
+    page.text(spent_text(found.usage), indent=2)
+    return page
+
+
+def _drawn(found: SampledQuestions) -> str:
+    settings, corpus = found.settings, found.corpus
+    how = "at random, at least one from each document" if settings.stratify else "uniformly"
+    of = f"{count(len(corpus.passages), 'passage')} in {count(len(corpus.documents), 'document')}"
+    return f"{found.drawn:,} of {of} were drawn {how} (seed {settings.seed})"
+
+
+def questions_record(found: SampledQuestions, output: str, without: str | None) -> dict[str, Any]:  # Any: JSON
+    """Return the same as a JSON-able object; equal input gives equal bytes, except under `usage`."""
+    settings = found.settings
+    return {
+        "file": output,
+        "without": without,
+        "judge": found.judge.name,
+        "documents": len(found.corpus.documents),
+        "passages": len(found.corpus.passages),
+        "drawn": found.drawn,
+        "kept": len(found.kept),
+        "dropped": dict(found.dropped),
+        "failures": dict(found.failures),
+        "not_asked": found.not_asked,
+        "sentences": settings.sentences,
+        "seed": settings.seed,
+        "stratified": settings.stratify,
+        "closed_book": found.closed_book,
+        "stopped": found.stopped,
+        "usage": dict(found.usage),
+    }

@@ -13,10 +13,8 @@ from merilo.commands.check.one_judge import for_one_judge, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.questions.asking import QuestionOfPassage, sample_of
+from merilo.commands.questions.asking import KeptQuestion, QuestionOfPassage, load_templates, question_of, sample_of
 from merilo.commands.questions.passages import Corpus
-from merilo.commands.questions.rows import KeptQuestion
-from merilo.commands.questions.templates import load_templates, question_of
 from merilo.data.corpus import load_corpus
 from merilo.data.sample import Dataset, Sample
 from merilo.errors import UsageError

@@ -29,7 +29,7 @@ def report(
     judge_only: JudgeOnly = False,
 ) -> None:
     """Write a report."""
-    from merilo.commands.report.write import write_report
+    from merilo.commands.report.run_page import write_report
     from merilo.rendering.terminal import write
 
     write_report(given_some(runs), Path(out), judge_only=judge_only)

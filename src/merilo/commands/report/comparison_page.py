@@ -8,9 +8,21 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes, too_few_labels
 from merilo.commands.report.charts import curves, forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
-from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
-from merilo.commands.report.page import cautions, chip, drawer, heading, notes, page, text
-from merilo.commands.report.plain_pairs import plain_pairs
+from merilo.commands.report.page import (
+    cautions,
+    chip,
+    drawer,
+    fault_fields,
+    heading,
+    metric_field,
+    notes,
+    page,
+    page_data,
+    rounded,
+    table,
+    text,
+)
+from merilo.commands.report.plain import plain_pairs
 from merilo.commands.report.result import Caution
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.weak import WEAK_LEGEND
@@ -120,16 +132,16 @@ def _tone(found: RunComparison, row: Row) -> str:
 def _pair(found: RunComparison, other: int) -> Markup:
     rows = [row for row in found.rows if row.other == other]
     reach = reach_of([row.comparison.interval.ends for row in rows], [row.comparison.difference for row in rows])
-    head = el("tr", [el("th", each, scope="col") for each in _HEAD])
-    table = el("table", el("thead", head), el("tbody", [_row(found, row, reach) for row in rows]), cls="forest")
+    differences = table(_HEAD, [_row(found, row, reach) for row in rows], cls="forest")
     note = f"{found.names[0]} minus {found.names[other]}, paired; right of the line: {found.names[0]} is higher"
-    return el("section", heading("Differences", note), table, cls="gap")
+    return el("section", heading("Differences", note), differences, cls="gap")
 
 
 def _row(found: RunComparison, row: Row, reach: float) -> Markup:
     each, tone = row.comparison, _tone(found, row)
     counts = each.counts
-    drawn = forest_row(each.difference, each.interval.ends, reach, "" if tone == "none" else tone, _label(row))
+    label = f"Difference {words.signed(each.difference)}, interval {words.interval(each)}"
+    drawn = forest_row(each.difference, each.interval.ends, reach, "" if tone == "none" else tone, label)
     amounts = (
         el("span", f"\u25b2 {counts.wins:,}", cls="up"),
         f" = {counts.ties:,} ",
@@ -152,13 +164,8 @@ def _row(found: RunComparison, row: Row, reach: float) -> Markup:
     )
 
 
-def _label(row: Row) -> str:
-    return f"Difference {words.signed(row.comparison.difference)}, interval {words.interval(row.comparison)}"
-
-
 def _statistics(found: RunComparison) -> Markup:
     """Return the statistics of each test, folded, with the meaning of the columns."""
-    head = el("tr", [el("th", each, scope="col") for each in ("metric", "runs", *words.MEASURES)])
     rows = [
         el(
             "tr",
@@ -168,11 +175,11 @@ def _statistics(found: RunComparison) -> Markup:
         )
         for row in found.rows
     ]
-    table = el("table", el("thead", head), el("tbody", rows), cls="plaintable")
+    measures = table(("metric", "runs", *words.MEASURES), rows, cls="plaintable")
     return el(
         "details",
         el("summary", "Statistics"),
-        el("div", table, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
+        el("div", measures, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
         el("p", words.legend(found), cls="small soft"),
         cls="fold",
     )

@@ -11,8 +11,7 @@ from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.overview import counts_text
-from merilo.rendering.wording import reason_of, said
+from merilo.rendering.wording import AVERAGED, counts_text, reason_of, remark_kind, said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,8 +118,7 @@ def _context(view: ContextView, passages: Passages) -> dict[str, Any]:  # Any: J
 
 
 def _remark(remark: Remark) -> list[str]:
-    kind = f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
-    return [kind, said(remark.answer), reason_of(remark.answer)]
+    return [remark_kind(remark), said(remark.answer), reason_of(remark.answer)]
 
 
 def _without_score(case: SampleDetail) -> dict[str, list[str]]:
@@ -137,7 +135,7 @@ def _basis(outcome: Outcome) -> str:
     """Return what a score is based on; empty for an outcome that is not a score."""
     if not isinstance(outcome, Score):
         return ""
-    averaged = "average of the judge's probabilities" if outcome.averaged else ""
+    averaged = AVERAGED if outcome.averaged else ""
     return "; ".join(filter(None, (averaged, counts_text(outcome.counts) if outcome.counts else "")))
 
 

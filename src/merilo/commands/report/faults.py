@@ -53,13 +53,16 @@ class Fault:
     answer: Answer
     tone: str
     """`bad`, `warn`, `good` or `none`: the colour of the cell."""
-    likely: bool
-    """True if it counts as a likely fault."""
     name: str
     cause: str
     """A sentence on the cause and where to look."""
     category: str = ""
     """The category of `answering`, or "cannot tell"; empty for a cell of the table."""
+
+    @property
+    def likely(self) -> bool:
+        """True if it counts as a likely fault."""
+        return self.tone in {"bad", "warn"}
 
     @property
     def glyph(self) -> str:
@@ -72,7 +75,6 @@ GRID: Final = (
         Held.SHORT,
         Answer.STRAYED,
         "bad",
-        True,  # noqa: FBT003  a table
         "No evidence, answered",
         "The contexts do not hold the answer, and the response claims what they do not say. Look at the "
         "retriever, then at the generator, which should have declined.",
@@ -81,7 +83,6 @@ GRID: Final = (
         Held.ENOUGH,
         Answer.STRAYED,
         "bad",
-        True,  # noqa: FBT003  as above
         "Strayed from evidence",
         "The contexts hold enough, but the response says what they do not support. Look at the generator.",
     ),
@@ -89,7 +90,6 @@ GRID: Final = (
         Held.UNKNOWN,
         Answer.STRAYED,
         "bad",
-        True,  # noqa: FBT003  as above
         "Not supported",
         "The contexts do not support all of the response. Whether they hold enough was not judged.",
     ),
@@ -97,7 +97,6 @@ GRID: Final = (
         Held.ENOUGH,
         Answer.DECLINED,
         "warn",
-        True,  # noqa: FBT003  as above
         "Over-refusal",
         "The contexts hold enough, but the response declines. The generator is too careful.",
     ),
@@ -105,7 +104,6 @@ GRID: Final = (
         Held.SHORT,
         Answer.SUPPORTED,
         "warn",
-        True,  # noqa: FBT003  as above
         "Retriever missed",
         "The contexts support the response but do not hold enough to answer. Look at the retriever.",
     ),
@@ -113,7 +111,6 @@ GRID: Final = (
         Held.SHORT,
         Answer.UNKNOWN,
         "warn",
-        True,  # noqa: FBT003  as above
         "Contexts not enough",
         "The contexts do not hold enough to answer. The response was not judged.",
     ),
@@ -121,7 +118,6 @@ GRID: Final = (
         Held.UNKNOWN,
         Answer.UNKNOWN,
         "none",
-        False,  # noqa: FBT003  as above
         "Not judged",
         "Neither the sufficiency of the contexts nor the support of the response has a verdict.",
     ),
@@ -129,7 +125,6 @@ GRID: Final = (
         Held.SHORT,
         Answer.DECLINED,
         "none",
-        False,  # noqa: FBT003  as above
         "Declined, no evidence",
         "The contexts do not hold enough, and the response declines. If the documents have an answer, the retriever "
         "missed it: the metric answering decides this with a reference.",
@@ -138,7 +133,6 @@ GRID: Final = (
         Held.UNKNOWN,
         Answer.DECLINED,
         "none",
-        False,  # noqa: FBT003  as above
         "Declined",
         "The response declines. Whether the contexts hold enough was not judged.",
     ),
@@ -146,7 +140,6 @@ GRID: Final = (
         Held.ENOUGH,
         Answer.UNKNOWN,
         "none",
-        False,  # noqa: FBT003  as above
         "Contexts sufficient",
         "The contexts hold enough. The support of the response was not judged.",
     ),
@@ -154,18 +147,10 @@ GRID: Final = (
         Held.UNKNOWN,
         Answer.SUPPORTED,
         "good",
-        False,  # noqa: FBT003  as above
         "Supported",
         "The contexts support the response. Whether they hold enough was not judged.",
     ),
-    Fault(
-        Held.ENOUGH,
-        Answer.SUPPORTED,
-        "good",
-        False,  # noqa: FBT003  as above
-        "Grounded",
-        "The contexts hold enough and support the response.",
-    ),
+    Fault(Held.ENOUGH, Answer.SUPPORTED, "good", "Grounded", "The contexts hold enough and support the response."),
 )
 """All cells, in the order in which samples are listed."""
 CELLS: Final = {(fault.held, fault.answer): place for place, fault in enumerate(GRID)}
@@ -176,7 +161,6 @@ JOINT: Final = (
         Held.SHORT,
         Answer.STRAYED,
         "bad",
-        True,  # noqa: FBT003  as above
         "Evidence missing, invented",
         "The contexts do not hold the answer, and the response claims what they do not say. Culprits: the retriever, "
         "and the generator, which should have declined.",
@@ -186,7 +170,6 @@ JOINT: Final = (
         Held.ENOUGH,
         Answer.STRAYED,
         "bad",
-        True,  # noqa: FBT003  as above
         "Wrong",
         "The contexts hold the answer, but the response does not agree with the reference. Culprit: the generator.",
         Category.WRONG,
@@ -195,7 +178,6 @@ JOINT: Final = (
         Held.ENOUGH,
         Answer.STRAYED,
         "bad",
-        True,  # noqa: FBT003  as above
         "Beyond the evidence",
         "The contexts hold the answer, but the response also claims what they do not say. Culprit: the generator.",
         Category.BEYOND_EVIDENCE,
@@ -204,7 +186,6 @@ JOINT: Final = (
         Held.ENOUGH,
         Answer.DECLINED,
         "warn",
-        True,  # noqa: FBT003  as above
         "Declined though the evidence was there",
         "The contexts hold the answer, but the response declines. Culprit: the generator.",
         Category.DECLINED_WRONGLY,
@@ -213,7 +194,6 @@ JOINT: Final = (
         Held.SHORT,
         Answer.SUPPORTED,
         "warn",
-        True,  # noqa: FBT003  as above
         "Evidence missing",
         "The contexts do not hold the answer; the response declines or adds nothing to them. Culprit: the retriever.",
         Category.EVIDENCE_MISSING,
@@ -222,7 +202,6 @@ JOINT: Final = (
         Held.UNKNOWN,
         Answer.UNKNOWN,
         "none",
-        False,  # noqa: FBT003  as above
         "Cannot tell",
         "The metric answering has no value for this sample.",
         CANNOT_TELL,
@@ -231,7 +210,6 @@ JOINT: Final = (
         Held.SHORT,
         Answer.DECLINED,
         "good",
-        False,  # noqa: FBT003  as above
         "Rightly declined",
         "There is no evidence, or no answer, and the response declines. Without a reference it is not known if the "
         "retriever could have found more.",
@@ -241,7 +219,6 @@ JOINT: Final = (
         Held.ENOUGH,
         Answer.SUPPORTED,
         "good",
-        False,  # noqa: FBT003  as above
         "Right",
         "The contexts hold the answer and support the response, and the reference, if there is one, agrees.",
         Category.RIGHT,

@@ -1,18 +1,24 @@
-"""The frame of a report page, and the parts that the report and the comparison share."""
+"""The frame of a report page, its embedded data, and the parts that the report and the comparison share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.rendering.assets import MARK_SCRIPTS, asset, policy
-from merilo.rendering.markup import Markup, el, joined, raw_element
+from merilo.commands.report.faults import FAULTS
+from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, joined, json_text, packed, policy, raw_element
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from merilo.commands.compare.notes import ComparisonNotes
-    from merilo.commands.report.result import Caution
+    from merilo.commands.report.result import Caution, Entry, Value
+    from merilo.runs.scales import Scale
+
+_Item = TypeVar("_Item")
+_BLOCK: Final = 50
+_LARGE: Final = 2_000
+_LARGE_BLOCK: Final = 200
 
 
 def page(
@@ -65,6 +71,12 @@ def cautions(found: Sequence[Caution]) -> Markup:
     )
 
 
+def table(head: Iterable[str | Markup], rows: Iterable[Markup], *, cls: str) -> Markup:
+    """Return a table; a text of `head` becomes the heading of a column."""
+    cells = [each if isinstance(each, Markup) else el("th", each, scope="col") for each in head]
+    return el("table", el("thead", el("tr", cells)), el("tbody", rows), cls=cls)
+
+
 def heading(title: str, note: str = "", *, anchor: str | None = None) -> Markup:
     """Return the heading of a section with a note next to it."""
     return el("div", el("h2", title, id=anchor), el("span", note) if note else None, cls="sec")
@@ -101,3 +113,47 @@ def _footer() -> Markup:
 
 def _spaced(parts: Iterable[Markup]) -> Markup:
     return Markup("\n" + "\n".join(part for part in parts if part) + "\n")
+
+
+# -- data of a page ------------------------------------------------------------------------------------
+
+
+def page_data(
+    columns: Mapping[str, Any],  # Any: JSON
+    details: Mapping[str, Sequence[Entry]],
+    passages: Sequence[tuple[str, Sequence[str]]],
+) -> list[Markup]:
+    """Return the columns as JSON, and details (by name) and passages in blocks that the page opens when needed."""
+    size = _BLOCK if max(map(len, details.values())) < _LARGE else _LARGE_BLOCK
+    blocks: dict[str, Any] = {"size": size}  # Any: JSON
+    for name, entries in details.items():
+        blocks[name] = [packed([each.detail for each in block]) for block in _blocks(entries, size)]
+    blocks["passages"] = [packed([[name, *texts] for name, texts in block]) for block in _blocks(passages, size)]
+    return [
+        raw_element("script", json_text(columns), type="application/json", id="rows"),
+        raw_element("script", json_text(blocks), type="application/json", id="blocks"),
+    ]
+
+
+def metric_field(metric: str, scale: Scale, *, weak: bool) -> dict[str, Any]:  # Any: JSON
+    """Return what the table knows of a metric; an infinite end of its range is None."""
+    span = [None if abs(end) == float("inf") else end for end in scale.span]
+    return {"id": metric, "weak": weak, "span": span, "up": scale.higher_is_better}
+
+
+def fault_fields() -> list[dict[str, Any]]:  # Any: JSON
+    """Return what the table knows of each fault."""
+    return [
+        {"tone": each.tone, "glyph": each.glyph, "name": each.name, "cause": each.cause, "likely": each.likely}
+        for each in FAULTS
+    ]
+
+
+def rounded(value: Value) -> Value:
+    """Return a score with four decimals; None and False unchanged."""
+    return value if value is None or value is False else round(value, 4)
+
+
+def _blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -12,16 +12,16 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.faults import FAULTS, JUDGED, fault_of
-from merilo.commands.report.notes import run_notes
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.correction import corrected_aggregates, row_name
-from merilo.rendering.overview import agreement, judge_name
-from merilo.rendering.spent import spent_text
-from merilo.rendering.weak import WEAK_LEGEND, unread_note
-from merilo.rendering.wording import NONE, STOPPED, count, percent
+from merilo.rendering.aggregate import means_notes
+from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
+from merilo.rendering.overview import agreement, judge_name, origin_rows, sections
+from merilo.rendering.weak import WEAK_LEGEND, left_out_note, unread_note
+from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
@@ -71,7 +71,7 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
         samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
-        notes=tuple(run_notes(this, corrections)),
+        notes=tuple(_notes(this, corrections)),
     )
 
 
@@ -127,11 +127,10 @@ def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
     """Return the mean of the scores on a scale from 0 (worst) to 1; above 1 if there are none."""
     found: list[float] = []
     for value, scale in zip(values, scales, strict=True):
-        low, high = scale.span
-        if value is None or value is FAILED or not isfinite(high - low) or high <= low:
-            continue
-        part = (value - low) / (high - low)
-        found.append(part if scale.higher_is_better else 1 - part)
+        ends = _finite(scale)
+        if ends is not None and value is not None and value is not FAILED:
+            part = (value - ends[0]) / (ends[1] - ends[0])
+            found.append(part if scale.higher_is_better else 1 - part)
     return sum(found) / len(found) if found else 2.0
 
 
@@ -177,19 +176,15 @@ def _facts(run: Run) -> tuple[str, ...]:
     manifest, judge = run.manifest, judge_name(run)
     levels = ", ".join(dict.fromkeys(percent(each.level) for each in run.metrics.values()))
     by = f"scores of {manifest.origin}" if manifest.origin is not None else "" if judge == NONE else f"judge {judge}"
-    return tuple(
-        filter(
-            None,
-            (
-                f"{manifest.data}: {count(run.done, 'sample')}",
-                by,
-                "" if manifest.origin is not None else spent_text(run.usage),
-                f"{levels} intervals" if levels else "",
-                f"clusters by {manifest.cluster}" if manifest.cluster else "",
-                f"merilo {manifest.merilo}",
-            ),
-        )
+    facts = (
+        f"{manifest.data}: {count(run.done, 'sample')}",
+        by,
+        "" if manifest.origin is not None else spent_text(run.usage),
+        f"{levels} intervals" if levels else "",
+        f"clusters by {manifest.cluster}" if manifest.cluster else "",
+        f"merilo {manifest.merilo}",
     )
+    return tuple(filter(None, facts))
 
 
 def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution, ...]:
@@ -215,3 +210,20 @@ def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution,
     if unread := unread_note(manifest):
         found.append(Caution("Languages.", unread))
     return tuple(found)
+
+
+def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
+    """Return the notes on the numbers of a run in groups; groups without an entry are left out."""
+    manifest = run.manifest
+    aggregates = corrected_aggregates(tuple(run.metrics.values()), corrections)
+    corrected = [metric for metric, each in corrections.items() if each.estimate is not None]
+    reading = " ".join(filter(None, (*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest))))
+    skipped = count(len(manifest.skipped), "invalid record") if manifest.skipped else ""
+    return with_entries(
+        [
+            ("How to read the numbers", [("means and intervals", reading)]),
+            (HUMAN_LABELS, label_rows(corrections)),
+            *sections(run, aggregates, corrections),
+            ("This run", [*origin_rows(run), ("skipped", skipped)]),
+        ]
+    )

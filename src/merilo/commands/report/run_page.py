@@ -5,19 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.charts import histogram
-from merilo.commands.report.embedded_data import fault_fields, metric_field, page_data, rounded
-from merilo.commands.report.faults import CATEGORIES, CELLS, FAULTS, Answer, Held
-from merilo.commands.report.joint_table import joint_table
-from merilo.commands.report.page import cautions, drawer, heading, notes, page, text
+from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.faults import CANNOT_TELL, CATEGORIES, CELLS, FAULTS, Answer, Held
+from merilo.commands.report.page import (
+    cautions,
+    drawer,
+    fault_fields,
+    heading,
+    metric_field,
+    notes,
+    page,
+    page_data,
+    rounded,
+    table,
+    text,
+)
 from merilo.commands.report.plain import plain_copy
+from merilo.commands.report.run import report_run
+from merilo.metrics.answering import RESPONSES, Answering
+from merilo.rendering.aggregate import share_text
+from merilo.rendering.html import write_page
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from os import PathLike
+    from pathlib import Path
 
     from merilo.commands.report.result import Card, RunReport
 
@@ -32,6 +50,21 @@ _ANSWER: Final = {
     Answer.DECLINED: "Declined",
     Answer.UNKNOWN: "Response not judged",
 }
+
+
+def write_report(runs: Sequence[str], out: Path, *, judge_only: bool = False) -> None:
+    """Write the page of `report_text` to a file. Raises its errors, and RunError if the file cannot be written."""
+    write_page(out, report_text(runs, judge_only=judge_only))
+
+
+def report_text(runs: Sequence[str | PathLike[str]], *, judge_only: bool = False) -> str:
+    """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
+
+    Raises the errors of `report_run` and `compare_runs`.
+    """
+    if len(runs) == 1:
+        return run_page(report_run(runs[0], judge_only=judge_only))
+    return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0)))
 
 
 def run_page(found: RunReport) -> str:
@@ -94,16 +127,34 @@ def _quoted(sample: str) -> str:
 def _fault_table(found: RunReport) -> Iterator[Markup]:
     yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
     if any(found.counts[at] for at in CATEGORIES.values()):
-        yield joint_table(found)
+        yield _joint_table(found)
         return
     held = [each for each in Held if each is not Held.UNKNOWN or _any(found, held=each)]
     answers = [each for each in Answer if each is not Answer.UNKNOWN or _any(found, answer=each)]
-    head = el("tr", el("td"), [el("th", _ANSWER[each], scope="col") for each in answers])
     rows = [
         el("tr", el("th", _HELD[row], scope="row"), [el("td", _cell(found, CELLS[row, each])) for each in answers])
         for row in held
     ]
-    yield el("table", el("thead", head), el("tbody", rows), cls="faults")
+    yield table([el("td"), *(_ANSWER[each] for each in answers)], rows, cls="faults")
+
+
+def _joint_table(found: RunReport) -> Markup:
+    """Return the table of a run with the metric `answering`: each category with its share and the probable culprit.
+
+    A click on a count filters the samples. "Cannot tell" is left out if no sample is in it.
+    """
+    shown = {category: at for category, at in CATEGORIES.items() if category != CANNOT_TELL or found.counts[at]}
+    runs = [each for metric, each in found.run.metrics.items() if metric.partition("(")[0] == Answering.name]
+    shares = {name: share_text(share) for each in runs for name, share in each.shares.items()}
+    rows = [
+        el(
+            "tr",
+            el("td", _count(found, at)),
+            el("td", FAULTS[at].cause, " ", el("span", shares.get(f"{category}/{RESPONSES}", ""), cls="soft")),
+        )
+        for category, at in shown.items()
+    ]
+    return el("table", el("tbody", rows), cls="faults joint")
 
 
 def _any(found: RunReport, *, held: Held | None = None, answer: Answer | None = None) -> bool:
@@ -116,15 +167,18 @@ def _any(found: RunReport, *, held: Held | None = None, answer: Answer | None = 
 
 def _cell(found: RunReport, at: int) -> Markup:
     """Return a cell; one that the run could not judge says so instead of 0."""
+    if not _unjudged(found, FAULTS[at].held, FAULTS[at].answer):
+        return _count(found, at)
+    zero = " zero" * (not found.counts[at])
+    label = [el("b", "\u2013"), el("i", "not judged")]
+    return el("a", label, cls=f"cell none{zero}", href="#samples", data_fault=at)
+
+
+def _count(found: RunReport, at: int) -> Markup:
+    """Return the number of samples with a fault, as a link that filters them."""
     fault, amount = FAULTS[at], found.counts[at]
-    unknown = _unjudged(found, fault.held, fault.answer)
-    label = (
-        [el("b", "\u2013"), el("i", "not judged")]
-        if unknown
-        else [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
-    )
-    tone = "none" if unknown else fault.tone
-    return el("a", label, cls=f"cell {tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
+    label = [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
+    return el("a", label, cls=f"cell {fault.tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
 
 
 def _unjudged(found: RunReport, held: Held, answer: Answer) -> bool:

@@ -169,7 +169,7 @@ def _check_parts(
 def _write_markdown(path: str, markdown: str, *, judge_only: bool) -> None:
     from merilo.commands.calibrate.correction import corrected_of
     from merilo.rendering.ci import write_markdown
-    from merilo.rendering.run_markdown import run_markdown
+    from merilo.rendering.summary import run_markdown
     from merilo.runs.run import Run
 
     run = Run.open(path)

@@ -16,14 +16,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from merilo.bounded_cache import BoundedCache
+from merilo.commands.label.page import label_page, store_answer
+from merilo.commands.label.task_file import TaskFile
+from merilo.commands.report.run_page import report_text
 from merilo.commands.runs.run import State
-from merilo.commands.view.catalog import Catalog
+from merilo.commands.view.catalog import Catalog, Stamps, stamps_of
 from merilo.commands.view.guard import Guard, own_hosts, policy_headers
-from merilo.commands.view.html import error_page, list_page, progress_page
-from merilo.commands.view.labels import ViewedTasks, attached_to, labelling_page, saved_answer, task_files
-from merilo.commands.view.pages import ReportPages
-from merilo.commands.view.progress import ProgressWatch
-from merilo.commands.view.result import LiveProgress
+from merilo.commands.view.html import back, error_page, list_page, progress_page
+from merilo.commands.view.labels import ViewedTasks, attached_to, task_files
+from merilo.commands.view.progress import LiveProgress, ProgressWatch
 from merilo.commands.view.trends import trend_groups
 from merilo.errors import MeriloError, RunError, UsageError
 
@@ -34,12 +36,39 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from merilo.commands.view.result import ViewedRun
+    from merilo.commands.view.catalog import ViewedRun
 
 MAX_BODY: Final = 2**20
 """Bytes of the largest request that is accepted."""
 _MAX_COMPARED: Final = 10
+_MAX_BYTES: Final = 64 * 2**20
+"""Size of all pages that are held: a report on 10,000 samples may have 20 MB."""
+_BODY: Final = "<body>"
 _log = logging.getLogger("merilo")
+_Key = tuple[tuple["Path", ...], tuple[Stamps, ...]]
+
+
+class ReportPages:
+    """Reports and comparisons with a link to the list, as bytes. The most recently used ones are held."""
+
+    def __init__(self) -> None:
+        self._pages: BoundedCache[_Key, bytes] = BoundedCache(
+            _report, size=lambda _, page: len(page), max_size=_MAX_BYTES
+        )
+
+    def page(self, runs: Sequence[Path]) -> bytes:
+        """Return the report on a run, or the comparison of each other run with the first.
+
+        It is made again if a file of a run changed. Raises the errors of `report_text`.
+        """
+        paths = tuple(runs)
+        return self._pages[paths, tuple(map(stamps_of, paths))]
+
+
+def _report(key: _Key) -> bytes:
+    paths, _ = key
+    before, body, after = report_text(paths).partition(_BODY)
+    return f"{before}{body}\n{back()}{after}".encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +125,12 @@ def comparison(site: Site, asked: Asked) -> Response:
 def labelling(site: Site, asked: Asked) -> Response:
     """Return the page that asks for the labels of a file of tasks."""
     tasks = _tasks(site, asked)
-    return html(labelling_page(tasks, f"/labels/{tasks.id}"))
+    return html(label_page(TaskFile(tasks.path).records, save=f"/labels/{tasks.id}"))
 
 
 def answer(site: Site, asked: Asked) -> Response:
     """Store an answer of a labelling page, and return all labels of its annotator."""
-    return _for_script(lambda: {"labels": saved_answer(_tasks(site, asked), asked.body)})
+    return _for_script(lambda: {"labels": store_answer(_tasks(site, asked).path, asked.body)})
 
 
 def attach(site: Site, asked: Asked) -> Response:

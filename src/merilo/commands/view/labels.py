@@ -1,4 +1,4 @@
-"""Labelling in the viewer: files of tasks in the directory, their pages, and the answers that the pages send.
+"""Labelling in the viewer: files of tasks in the directory, and the runs that their answers correct.
 
 A file of tasks is addressed by an id, which is looked up among the files that were found, like a run.
 """
@@ -10,8 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.human_labels import attach_files, read_people
-from merilo.commands.label.page import answer_files, label_page, store_answer
-from merilo.commands.label.task_file import TaskFile
+from merilo.commands.label.page import answer_files
 from merilo.commands.label.tasks import first_ticket
 from merilo.commands.runs.run import State
 from merilo.errors import UsageError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from merilo.commands.view.result import ViewedRun
+    from merilo.commands.view.catalog import ViewedRun
 
 _SUFFIX: Final = ".jsonl"
 _ID_BYTES: Final = 8
@@ -54,16 +53,6 @@ def task_files(directory: Path) -> tuple[ViewedTasks, ...]:
     found = [path for path in sorted(directory.glob(f"*{_SUFFIX}")) if path.is_file() and first_ticket(path)]
     answers = {each for path in found for each in answer_files(path)}
     return tuple(ViewedTasks(path) for path in found if path not in answers)
-
-
-def labelling_page(tasks: ViewedTasks, url: str) -> str:
-    """Return the page that asks for the labels and sends each answer to `url`. Raises DataError, RunError."""
-    return label_page(TaskFile(tasks.path).records, save=url)
-
-
-def saved_answer(tasks: ViewedTasks, body: bytes) -> dict[str, str]:
-    """Store one answer; see `store_answer`."""
-    return store_answer(tasks.path, body)
 
 
 def attached_to(tasks: ViewedTasks, runs: Sequence[ViewedRun]) -> tuple[ViewedRun, ...]:

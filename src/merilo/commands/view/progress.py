@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.view.result import LiveProgress
 from merilo.engine.budget import spent_record
 from merilo.errors import RunError
 from merilo.rendering.progress_stats import ProgressMeter
+from merilo.rendering.wording import count, duration, money
 from merilo.runs.directory_usage import balance_in
 from merilo.runs.files import LEDGER, OUTCOMES, bounded_lines
 from merilo.runs.publish import part_of
@@ -24,12 +24,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from merilo.commands.view.result import ViewedRun
+    from merilo.commands.view.catalog import ViewedRun
 
 _MIN_PAUSE_S: Final = 0.5
 """Seconds for which a progress is reused; longer if reading it takes long."""
 _LOAD: Final = 10
 """Reading takes at most one part in this many of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """The progress of a run that another process is writing; None for what is unknown, or not known yet."""
+
+    done: int
+    samples: int
+    failed: int
+    """Number of failed outcomes so far."""
+    requests: int = 0
+    cost_usd: float | None = None
+    seconds_left: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The progress in words."""
+        if not self.samples:  # the run is still reading its data
+            return "starting"
+        parts = [f"{self.done:,} of {count(self.samples, 'sample')} ({self.done / self.samples:.0%})"]
+        if self.failed:
+            parts.append(f"{self.failed:,} failed")
+        if self.requests:
+            parts.append(count(self.requests, "request"))
+        if self.cost_usd:
+            parts.append(f"${money(self.cost_usd)} so far")
+        if self.seconds_left is not None and self.done < self.samples:
+            parts.append(f"{duration(max(1.0, self.seconds_left))} left")
+        return ", ".join(parts)
+
+    def record(self) -> Mapping[str, Any]:  # Any: JSON
+        """Return the progress as a JSON-able object."""
+        return {**asdict(self), "text": self.text}
 
 
 @dataclass(slots=True)

@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.runs.run import State
-from merilo.commands.view.result import Change, Point, Trend, TrendGroup
 from merilo.results.comparability import score_affecting_differences
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.view.catalog import Catalog
-    from merilo.commands.view.result import ViewedRun
+    from merilo.commands.view.catalog import Catalog, ViewedRun
     from merilo.runs.manifest import Manifest
+    from merilo.runs.scales import Scale
 
 MOST: Final = 100
 """Number of finished runs, the newest ones, whose questions are read for trends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The mean of a metric in one run of a group."""
+
+    place: int
+    """The index of the run in its group."""
+    mean: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One metric over the runs of a group."""
+
+    metric: str
+    scale: Scale
+    weak: bool
+    lines: tuple[tuple[Point, ...], ...]
+    """Points that are comparable with each other, oldest first; the line with the newest run comes last."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendGroup:
+    """Runs over the same questions, oldest first."""
+
+    runs: tuple[ViewedRun, ...]
+    trends: tuple[Trend, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The difference of a mean from that of the comparable run before."""
+
+    difference: float
+    apart: bool
+    """True if the two intervals do not overlap."""
+    better: bool
 
 
 def trend_groups(catalog: Catalog, runs: Sequence[ViewedRun]) -> tuple[TrendGroup, ...]:
