@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from datetime import UTC, datetime
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from merilo.commands.report.run_page import report_text
 from merilo.commands.view import app as pages
 from merilo.commands.view import catalog
 from merilo.commands.view.app import create_app
+from merilo.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,6 +175,46 @@ def test_whatever_reading_raises_is_a_row(runs: Path, monkeypatch: pytest.Monkey
     page = ask(app_of(runs), "/")
     assert "ZeroDivisionError: &lt;b&gt;" in page.text
     assert sorted(links(page)) == ["first", "second"]
+
+
+def test_a_run_that_is_slow_to_read_hides_no_other(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that takes longer than the list waits is a row that says so, until it has been read."""
+    reading, released = catalog.listed_run, Event()
+
+    def slow(path: Path) -> object:
+        if path.name == "first":
+            released.wait()
+        return reading(path)
+
+    monkeypatch.setattr(catalog, "listed_run", slow)
+    monkeypatch.setattr(catalog, "_WAIT_S", 0.1)
+    app = app_of(runs)
+    page = ask(app, "/")
+    assert sorted(links(page)) == ["first", "second"]
+    assert ask(app, links(page)["second"]).status == 200
+    assert page.text.count("This run takes unusually long to read.") == 1
+    released.set()
+    monkeypatch.setattr(catalog, "_WAIT_S", 20.0)
+    assert "unusually long" not in ask(app, "/").text
+
+
+def test_few_slow_runs_are_read_at_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slow run takes memory, so the others wait until one of them has been read."""
+    released, begun = Event(), []
+
+    def slow(path: Path) -> object:
+        begun.append(path)
+        released.wait()
+        raise RunError("no run")
+
+    for number in range(20):
+        shutil.copytree(runs / "first", runs / f"copy{number}")
+    monkeypatch.setattr(catalog, "listed_run", slow)
+    monkeypatch.setattr(catalog, "_WAIT_S", 0.01)
+    page = ask(app_of(runs), "/")
+    released.set()
+    assert page.text.count("This run takes unusually long to read.") == 22
+    assert len(begun) == 4
 
 
 def test_whatever_a_page_raises_is_a_page(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

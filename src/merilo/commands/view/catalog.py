@@ -1,16 +1,20 @@
 """The runs below a directory: searched for each list, and read again only if their files changed.
 
 A run is addressed by an id, which is looked up among the runs that were found. So no address can name another path.
+Each run is read in its own thread, and the list waits for it for a limited time: a run that takes longer is a row that
+says so, and hides no other.
 """
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
-from threading import Lock
-from typing import TYPE_CHECKING, Final
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from merilo.commands.runs.run import ListedRun, State, listed_run, run_directories
 from merilo.errors import RunError
@@ -21,11 +25,20 @@ from merilo.runs.seal import stamp
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 Stamps = tuple[tuple[int, ...], ...]
 _FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, STORE)
 _ID_BYTES: Final = 8
+_WAIT_S: Final = 2.0
+"""Seconds to wait for one run. A real one takes 10 ms, and its questions a second for each 100,000 samples."""
+_TOTAL_WAIT_S: Final = 10.0
+"""Seconds to wait for all runs of a list together."""
+_MAX_UNFINISHED: Final = 4
+"""Maximum number of runs that are still being read; each may take some 300 MB."""
+_SLOW: Final = "This run takes unusually long to read. It is still being read."
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +64,13 @@ class Catalog:
         self._lock = Lock()
         self._listed: dict[str, tuple[Stamps, ListedRun]] = {}
         self._questions: dict[str, tuple[tuple[int, ...], bytes | None]] = {}
+        self._calls: dict[tuple[str, str], tuple[float, Future[object]]] = {}
+        self._until = 0.0
 
     def runs(self) -> tuple[ViewedRun, ...]:
         """Return all runs, the newest first."""
         with self._lock:
+            self._until = time.monotonic() + _TOTAL_WAIT_S
             found = [self._viewed(path) for path in run_directories(self.directory)]
             known = {each.id for each in found}
             for cache in (self._listed, self._questions):
@@ -68,11 +84,14 @@ class Catalog:
         now = stamp(store)
         with self._lock:
             was = self._questions.get(run.id)
-        if was is None or was[0] != now:
-            was = now, _questions_in(store)
-            with self._lock:
-                self._questions[run.id] = was
-        return was[1]
+        if was is not None and was[0] == now:
+            return was[1]
+        found = self._in_time(("questions", run.id), lambda: (now, _questions_in(store)))
+        if found is None:
+            return None
+        with self._lock:
+            self._questions[run.id] = found
+        return found[1]
 
     def _viewed(self, path: Path) -> ViewedRun:
         inside = path.relative_to(self.directory).as_posix()
@@ -85,10 +104,37 @@ class Catalog:
         was = self._listed.get(run_id)
         if was is not None and was[0] == now and not is_locked(path):
             return was[1]
-        found = _listed(path)
-        if found.state is not State.RUNNING:
-            self._listed[run_id] = now, found
-        return found
+        found = self._in_time(("run", run_id), lambda: (now, _listed(path)))
+        if found is None:
+            return ListedRun(path, State.UNREADABLE, datetime.fromtimestamp(0, UTC), _SLOW)
+        if found[1].state is not State.RUNNING:
+            self._listed[run_id] = found
+        return found[1]
+
+    def _in_time(self, key: tuple[str, str], read: Callable[[], T]) -> T | None:
+        """Return the result of a function that runs in its own thread; None if it, or several others, take too long.
+
+        It then continues, and the first call with its key after its end returns its result.
+        """
+        unfinished = sum(not call.done() for _, call in self._calls.values())
+        if key not in self._calls and unfinished >= _MAX_UNFINISHED:
+            return None
+        began, call = self._calls.get(key) or (time.monotonic(), Future[object]())
+        if key not in self._calls:
+            self._calls[key] = began, call
+            Thread(target=_call, args=(read, call), daemon=True).start()
+        wait([call], max(0.0, min(began + _WAIT_S, self._until) - time.monotonic()))
+        if not call.done():
+            return None
+        self._calls.pop(key, None)
+        return cast("T", call.result())  # what `read` returned
+
+
+def _call(read: Callable[[], object], call: Future[object]) -> None:
+    try:
+        call.set_result(read())
+    except BaseException as error:  # noqa: BLE001  raised where the result is taken
+        call.set_exception(error)
 
 
 def _listed(path: Path) -> ListedRun:
