@@ -15,6 +15,7 @@ from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.record import check_record
 from merilo.commands.check.run import JudgeCheck, run_check
+from merilo.commands.evaluate.options import Limits, Storage
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
@@ -246,7 +247,7 @@ JUDGE = CallableJudge(peeking, answers=frozenset({Sufficiency}), title="peeking"
 async def checked(wanted: CheckOptions, judge: object = JUDGE, **options: Any) -> JudgeCheck:
     """A check without a cache."""
     tasks = wanted.tasks or [*Task]
-    return await run_check(replace(wanted, judge=judge, tasks=tasks, cache=False, **options), QUICK)
+    return await run_check(replace(wanted, judge=judge, tasks=tasks, storage=Storage(cache=False), **options), QUICK)
 
 
 async def test_figures_of_a_check(tmp_path: Path) -> None:
@@ -303,7 +304,7 @@ async def test_a_check_with_a_directory_goes_on_where_it_was_stopped(tmp_path: P
 
     judge = CallableJudge(counting, answers=frozenset({Sufficiency}), title="counting")
     wanted = CheckOptions(labels=[written(tmp_path, RECORDS)])
-    first = await checked(wanted, judge, out=tmp_path / "out", max_seconds=0.0)
+    first = await checked(wanted, judge, out=tmp_path / "out", limits=Limits(max_seconds=0.0))
     assert first.stopped is not None
     assert first.tables == {}
     asked_for.clear()
@@ -413,7 +414,7 @@ def test_the_python_function_takes_limits(tmp_path: Path) -> None:
     assert found.tables["sufficiency"].labels + found.failed[0] == 30
     stopped = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], limits={"max_seconds": 0.0})
     assert stopped.stopped is not None
-    with pytest.raises(TypeError, match=r"no limit 'max_cost'; did you mean 'max_cost_usd'\?"):
+    with pytest.raises(merilo.UsageError, match=r"Limits has no 'max_cost'; did you mean 'max_cost_usd'\?"):
         merilo.judge_check(JUDGE, limits={"max_cost": 1.0})
 
 
