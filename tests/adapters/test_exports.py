@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
-from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pytest
 from each_case import each_case
 
+from merilo.adapters.base import Item
 from merilo.adapters.exports import RESULT_FILES, export_of
-from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import Sample
 from merilo.errors import DataError
@@ -51,7 +50,7 @@ def test_package_and_version(name: str, package: str, version: str) -> None:
     """A file is recognised with its package, and with the version if it states one."""
     found = export_of(FILES / name)
     assert found is not None
-    assert (found.package, found.version) == (package, version)
+    assert (found.kind.package, found.version) == (package, version)
 
 
 @pytest.mark.parametrize("name", ["promptfoo.json", "promptfoo.jsonl"])
@@ -131,10 +130,10 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
 
 
 def test_deepeval() -> None:
-    """`merilo run` reads a test run of DeepEval; a metric without a score is NaN."""
+    """`merilo run` reads a test run of DeepEval; a metric without a score has none."""
     (item,) = items(FILES / "deepeval.json")
     assert item.scores["Faithfulness"] == 1.0
-    assert isnan(item.scores["Bias"])
+    assert item.scores["Bias"] is None
     (sample,) = samples(FILES / "deepeval.json")
     assert [each.text for each in sample.contexts] == [DONE]
     assert (sample.id, sample.reference) == ("tower", "1889")

@@ -11,10 +11,9 @@ from each_case import each_case
 
 from merilo.adapters import spans, traces
 from merilo.adapters.attributes import find, tree_of
+from merilo.adapters.base import Item
 from merilo.adapters.contents import answer_in, documents_in, question_in
-from merilo.adapters.conventions import conventions
 from merilo.adapters.exports import export_of
-from merilo.adapters.items import Item
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
@@ -305,13 +304,6 @@ def test_dotted_names_and_objects_give_the_same_tree() -> None:
     """Flattened and nested attributes are equal once read."""
     assert find(tree_of({"a.b.0.c": 1}), "a.b") == find(tree_of({"a": {"b": {"0": {"c": 1}}}}), "a.b")
     assert find(tree_of({"a": 1, "a.b": 2}), "a.b") == 2
-
-
-def test_the_table_names_its_versions() -> None:
-    """Each convention states the package and version in which its names were checked."""
-    assert conventions().schema == 1
-    assert conventions().checked["openinference"] == "openinference-semantic-conventions 0.1.42"
-    assert len(conventions().checked) == 5
 
 
 def test_samples_are_not_taken_for_traces(tmp_path: Path) -> None:

@@ -82,13 +82,6 @@ def test_what_belongs_together(tmp_path: Path) -> None:
     assert other.same == ("cluster 7",)
 
 
-def test_votes_and_systems(tmp_path: Path) -> None:
-    """Single annotators and the model that answered are kept."""
-    (found,) = read(tmp_path, {**GROUNDED, "meta": {"scale": "1-4", "votes": [2, 3, 4], "model": "m"}})
-    assert found.votes == (2.0, 3.0, 4.0)
-    assert found.system == "m"
-
-
 @each_case(
     ("record", "says"),
     [

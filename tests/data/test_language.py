@@ -5,9 +5,8 @@ from __future__ import annotations
 from each_case import each_case
 
 from merilo.data.context import Context
-from merilo.data.identification import with_identified_language
 from merilo.data.language import identify_language
-from merilo.data.sample import Sample
+from merilo.data.sample import Sample, with_identified_language
 
 GERMAN = "Wann wurde der Turm in Paris fertiggestellt?"
 

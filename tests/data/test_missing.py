@@ -147,12 +147,12 @@ def test_what_pandas_writes_for_missing_texts_is_missing(tmp_path: Path) -> None
 def test_a_labelled_record_may_miss_what_is_optional(tmp_path: Path) -> None:
     """NaN in the optional fields of labels is absent; in a required one it is named."""
     record = {"task": "nli", "context": "c", "statement": "s", "label": 1, "query": nan, "lang": nan, "id": nan}
-    meta = {"constructed": nan, "votes": [1, nan, 0], "model": nan, "label01": nan, "scale": nan}
+    meta = {"constructed": nan, "label01": nan, "scale": nan}
     path = tmp_path / "labels.jsonl"
     path.write_text(json.dumps({**record, "meta": meta}))
     (found,) = read_labels([path])
     assert (found.id, found.query, found.language, found.constructed) == ("labels:1", "", None, False)
-    assert (found.votes, found.system, found.label01) == ((1.0, 0.0), None, 1.0)
+    assert found.label01 == 1.0
     path.write_text(json.dumps({**record, "statement": nan}))
     with pytest.raises(DataError, match="field 'statement': expected a text"):
         read_labels([path])

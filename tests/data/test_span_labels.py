@@ -12,10 +12,19 @@ from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merilo.data.documents import Documents, load_documents
+from merilo.data.corpus import Documents, load_documents
 from merilo.data.sample import Sample
-from merilo.data.span_evidence import load_judged, place_of
-from merilo.data.span_labels import SpanLabel, by_judge, label_line, pooled, read_span_labels, trec_lines, uncovered
+from merilo.data.span_labels import (
+    SpanLabel,
+    by_judge,
+    label_line,
+    load_judged,
+    place_of,
+    pooled,
+    read_span_labels,
+    trec_lines,
+    uncovered,
+)
 from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
 

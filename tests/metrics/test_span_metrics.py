@@ -11,10 +11,9 @@ from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merilo.data.documents import Documents
+from merilo.data.corpus import Documents
 from merilo.data.sample import BadRecord, Sample
-from merilo.data.span_evidence import located
-from merilo.data.span_labels import SpanLabel, by_sample
+from merilo.data.span_labels import SpanLabel, by_sample, located
 from merilo.data.spans import DenseSpan, dense
 from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined, drive

@@ -9,7 +9,7 @@ import pytest
 
 import merilo
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.data.span_evidence import load_judged
+from merilo.data.span_labels import load_judged
 from merilo.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -6,17 +6,18 @@ declares its own in the entry points `merilo.adapters`. `merilo.data.load` asks 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from merilo.data.foreign import ForeignRecords
+from merilo.data.lines import ForeignRecords
 from merilo.data.source import data_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from merilo.data.foreign import ForeignRecord
+    from merilo.data.lines import ForeignRecord
+    from merilo.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +45,25 @@ class Adapter:
         shown = source.name if isinstance(source, Path) else self.name
         is_once = hasattr(source, "__next__")
         return ForeignRecords(name, shown, self.unit, lambda: self.samples(source), is_once=is_once)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One trace, test case or row of a file, at a place (line or record, from 1).
+
+    - `record`: the sample as a record with merilo's field names; None if this is not a sample or cannot be read;
+    - `problems`: what is wrong with a line or record that cannot be read;
+    - `scores`: the scores as the file states them; NaN, or None, for one without a value;
+    - `reason`: why this is not a sample; blank if it is one, or cannot be read;
+    - `missing`: the parts that it does not state;
+    - `kinds`: the number of spans by kind; empty for a file without spans.
+    """
+
+    place: int
+    record: dict[str, Any] | None = None  # Any: JSON
+    problems: tuple[Problem, ...] = ()
+    scores: Mapping[str, object] = field(default_factory=dict[str, object])
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+    id: str = ""
+    kinds: Mapping[str, int] = field(default_factory=dict[str, int])

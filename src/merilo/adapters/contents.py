@@ -1,15 +1,132 @@
-"""Texts and documents in the inputs and outputs of spans, which may be text, JSON, messages or objects of a library."""
+"""Texts and documents in the inputs and outputs of spans, which may be text, JSON, messages or objects of a library.
+
+The names of attributes and keys are those of `spans.toml`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.attributes import decoded, finite, first, items_of
-from merilo.adapters.conventions import conventions
 from merilo.data import check
+from merilo.data.history import ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+_Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanNames:
+    """Names of a span's attributes in all conventions, in the order of the table."""
+
+    kind: _Names
+    kinds: Mapping[str, str]
+    """A kind in upper case → `retriever`, `reranker`, `llm`, `chain`, `agent`, or the kind itself in lower case."""
+    input: _Names
+    output: _Names
+    input_messages: _Names
+    output_messages: _Names
+    documents: _Names
+    reranked_from: _Names
+    reranked_to: _Names
+    query: _Names
+    session: _Names
+    response_id: _Names
+    detail_events: _Names
+    message_events: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanFile:
+    """One kind of file of spans: how it is recognised, and the keys of its spans. `spans.toml` describes the fields."""
+
+    name: str
+    title: str
+    package: str
+    has: tuple[_Names, ...]
+    trace: _Names
+    span: _Names
+    parent: _Names
+    start: _Names
+    end: _Names
+    spans: _Names = ()
+    root: _Names = ()
+    children: str = ""
+    kind: _Names = ()
+    input: _Names = ()
+    output: _Names = ()
+    session: _Names = ()
+    json_attributes: bool = False
+    record_scores: str = ""
+    span_scores: str = ""
+    score_name: _Names = ()
+    score_value: _Names = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKeys:
+    """Keys of a retrieved document."""
+
+    inside: _Names
+    text: _Names
+    id: _Names
+    score: _Names
+    metadata: _Names
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Keys of JSON objects in inputs and outputs."""
+
+    input: _Names
+    output: _Names
+    documents: _Names
+    document: DocumentKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """The whole table."""
+
+    names: SpanNames
+    files: tuple[SpanFile, ...]
+    keys: Keys
+    evaluation: Mapping[str, str]
+    """The event with which results are written, and its attributes."""
+
+
+@cache
+def conventions() -> Conventions:
+    """Return the table, read once."""
+    table = tomllib.loads(files("merilo.adapters").joinpath("spans.toml").read_text("utf-8"))
+    rows: list[dict[str, Any]] = list(table["conventions"].values())  # Any: values of TOML
+    lists = {each.name for each in fields(SpanNames)} - {"kinds", "message_events"}
+    joined = {name: tuple(each for row in rows for each in row.get(name, ())) for name in (*lists, "other_kinds")}
+    kinds = {kind.upper(): kind.lower() for kind in joined.pop("other_kinds")}
+    events: dict[str, str] = {}
+    for row in rows:
+        kinds.update({kind.upper(): ours for kind, ours in row.get("kinds", {}).items()})
+        events.update(row.get("message_events", {}))
+    keys = _frozen(table["keys"])
+    return Conventions(
+        names=SpanNames(kinds=kinds, message_events=events, **joined),
+        files=tuple(SpanFile(**_frozen(row)) for row in table["files"]),
+        keys=Keys(document=DocumentKeys(**keys.pop("document")), **keys),
+        evaluation=table["evaluation"],
+    )
+
+
+def _frozen(value: Any) -> Any:  # Any: a value of TOML
+    if check.is_record(value):
+        return {name: _frozen(each) for name, each in value.items()}
+    return tuple(map(_frozen, value)) if check.is_list(value) else value
+
 
 _MAX_DEPTH: Final = 8
 _PAIR: Final = 2  # a document and its score
@@ -83,7 +200,7 @@ def _role(message: object) -> str | None:
     if not check.is_record(message) or not ({"content", "parts", "contents"} & message.keys()):
         return None
     named = message.get("role") or message.get("type")
-    return conventions().keys.roles.get(named, named) if isinstance(named, str) else None
+    return ROLES.get(named.casefold(), named) if isinstance(named, str) else None
 
 
 def _content(message: object, depth: int) -> str | None:

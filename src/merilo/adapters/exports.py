@@ -7,14 +7,13 @@ import shlex
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.adapters.attributes import find, tree_of
-from merilo.adapters.conventions import conventions
-from merilo.adapters.items import Item
+from merilo.adapters.base import Item
+from merilo.adapters.contents import conventions
 from merilo.adapters.result_rows import (
     deepeval_item,
     deepeval_rows,
@@ -27,15 +26,14 @@ from merilo.adapters.result_rows import (
 )
 from merilo.adapters.traces import items_of_traces
 from merilo.data import check
-from merilo.data.foreign import ForeignRecords
-from merilo.data.lines import RawRecord
+from merilo.data.lines import ForeignRecords, RawRecord
 from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked, unreadable
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from merilo.adapters.conventions import SpanFile
+    from merilo.adapters.contents import SpanFile
 
 _SCANNED: Final = 20
 """Records that are read to recognise a file: the first ones may be damaged."""
@@ -53,7 +51,8 @@ class ResultFile:
     """A file of results: `has` is as in `spans.toml`; `item` reads a row. `rows`: the list of rows in a record, or
     None if the record is a row.
 
-    `version`: a dotted key of the record that states the version of the package.
+    `version`: a dotted key of the record that states the version of the package. `unit`: what the place of a nested row
+    counts. `if_empty`: advice for a file without rows.
     """
 
     name: str
@@ -63,6 +62,8 @@ class ResultFile:
     item: Callable[[Mapping[str, object], int], Item]
     rows: Callable[[Mapping[str, object]], list[Mapping[str, object]] | None] | None = None
     version: str = ""
+    unit: str = ""
+    if_empty: str = ""
 
 
 RESULT_FILES: Final = (
@@ -96,6 +97,8 @@ RESULT_FILES: Final = (
         has=(("testCases",), ("testRunData.testCases",), ("test_cases", "metrics_scores")),
         item=deepeval_item,
         rows=deepeval_rows,
+        unit="test case",
+        if_empty="conversations are not read",
     ),
     ResultFile(
         name="langsmith-examples",
@@ -119,21 +122,32 @@ class Export:
     """A file that another system wrote: its kind, and its items in order."""
 
     path: Path
-    name: str
-    """The kind of file, such as `otlp` or `promptfoo`."""
-    title: str
-    package: str
+    kind: SpanFile | ResultFile
+    raw: Callable[[], Iterator[RawRecord]]
+    """Return the records of the file."""
     version: str
     """The version of the package that the file states; blank if it states none."""
-    items: Callable[[], Iterator[Item]]
-    of_spans: bool
+    unit: str
+    """What a place counts: a line, a test case, a sample of an archive, or a record of a JSON file."""
 
-    @property
-    def unit(self) -> str:
-        """What a place counts: a line, a sample of an archive, or a record of a JSON file."""
-        if self.path.name.endswith(_ARCHIVE):
-            return "sample"
-        return "line" if format_of(self.path) is Format.JSONL else "record"
+    def items(self, id: str | None = None) -> Iterator[Item]:
+        """Yield the items; `id`: the key of a row that holds its id, None for the usual one."""
+        if isinstance(self.kind, ResultFile):
+            return _results(self.raw(), self.kind, id)
+        return items_of_traces(self.raw(), self.kind)
+
+    def records(self, id: str | None = None) -> ForeignRecords:
+        """Return the samples; `id`: the key of a row that holds its id, None for the usual one."""
+        found = Contents(self)
+
+        def read() -> Iterator[RawRecord]:
+            for item in found.items(id):
+                if item.problems or item.record is not None:
+                    yield RawRecord(item.place, item.record, item.problems)
+            if not found.samples and not found.problems:
+                raise DataError.of(found.none())
+
+        return ForeignRecords(data_name(self.path), self.path.name, self.unit, read, note=found.note)
 
 
 def export_of(source: object) -> Export | None:
@@ -235,74 +249,79 @@ def _export(path: Path, record: Mapping[str, object], read: Callable[[], Iterato
     file = _kind(record)
     if file is None:
         return None
-    if isinstance(file, ResultFile):
-        stated = find(record, file.version) if file.version else None
-        version = stated if isinstance(stated, str) else ""
-        return Export(path, file.name, file.title, file.package, version, partial(_results, read, file), of_spans=False)
-    return Export(path, file.name, file.title, file.package, "", partial(_traces, read, file), of_spans=True)
+    unit = "sample" if path.name.endswith(_ARCHIVE) else "line" if format_of(path) is Format.JSONL else "record"
+    if not isinstance(file, ResultFile):
+        return Export(path, file, read, "", unit)
+    stated = find(record, file.version) if file.version else None
+    return Export(path, file, read, stated if isinstance(stated, str) else "", file.unit or unit)
 
 
-def _traces(read: Callable[[], Iterator[RawRecord]], file: SpanFile) -> Iterator[Item]:
-    return items_of_traces(read(), file)
-
-
-def _results(read: Callable[[], Iterator[RawRecord]], file: ResultFile) -> Iterator[Item]:
+def _results(records: Iterator[RawRecord], file: ResultFile, id: str | None) -> Iterator[Item]:
     number = 0
-    for record in read():
+    for record in records:
         if record.value is None:
             yield Item(record.place, problems=record.problems)
             continue
         nested = None if file.rows is None else file.rows(record.value)
-        if nested is None:
-            yield file.item(record.value, record.place)
-        for row in nested or ():
+        for row in [record.value] if nested is None else nested:
             number += 1
-            yield file.item(row, number)
+            item = file.item(row, record.place if nested is None else number)
+            if id is not None and item.record is not None:
+                item.record["id"] = row.get(id)
+            yield item
 
 
 def _foreign(source: object) -> ForeignRecords | None:
     """Return the samples of an export, for `merilo.data.load`."""
     found = export_of(source)
-    if found is None:
-        return None
-    reading = _Reading(found)
-    return ForeignRecords(data_name(found.path), found.path.name, found.unit, reading.records, note=reading.note)
+    return None if found is None else found.records()
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The samples of an export, with the reasons why other traces are not samples."""
+class Contents:
+    """The number of samples in an export, of their parts, and of what is not a sample."""
 
     export: Export
-    left_out: Counter[str] = field(default_factory=Counter[str])
+    samples: int = 0
+    kinds: Counter[str] = field(default_factory=Counter[str])
     missing: Counter[str] = field(default_factory=Counter[str])
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    """Reasons why something is not a sample."""
+    scores: Counter[str] = field(default_factory=Counter[str])
+    problems: list[Problem] = field(default_factory=list[Problem])
 
-    def records(self) -> Iterator[RawRecord]:
-        self.left_out.clear()
-        self.missing.clear()
-        any_found = False
-        for item in self.export.items():
+    def items(self, id: str | None = None) -> Iterator[Item]:
+        """Yield the items, and count them from 0; `id`: the key of a row that holds its id."""
+        name, unit = self.export.path.name, self.export.unit
+        self.samples = 0
+        for count in (self.kinds, self.missing, self.left_out, self.scores, self.problems):
+            count.clear()
+        for item in self.export.items(id):
+            self.kinds.update(item.kinds)
             if item.problems:
-                any_found = True
-                yield RawRecord(item.place, None, item.problems)
+                self.problems += [replace(each, source=name, line=item.place, unit=unit) for each in item.problems]
             elif item.record is None:
                 self.left_out[item.reason] += 1
             else:
+                self.samples += 1
                 self.missing.update(item.missing)
-                yield RawRecord(item.place, item.record)
-                any_found = True
-        if self.left_out and not any_found:
-            reasons = "; ".join(f"{number:,} left out: {reason}" for reason, number in sorted(self.left_out.items()))
-            advice = f"list each: merilo import {shlex.quote(self.export.path.name)} --list"
-            raise DataError.of(
-                Problem("at least one sample", f"none ({reasons})", source=self.export.path.name, advice=advice)
-            )
+                self.scores.update(item.scores.keys())
+            yield item
+
+    def none(self) -> Problem:
+        """Return the problem of an export without a sample."""
+        path, kind = self.export.path, self.export.kind
+        got, advice = "none", kind.if_empty if isinstance(kind, ResultFile) else ""
+        if self.left_out:
+            reasons = "; ".join(f"{number:,} left out: {why}" for why, number in sorted(self.left_out.items()))
+            got, advice = f"none ({reasons})", f"list each: merilo import {shlex.quote(path.name)} --list"
+        return Problem("at least one sample", got, source=path.name, advice=advice)
 
     def note(self) -> str:
         """Return which traces were left out, and which parts of samples are missing."""
         parts = [f"{number:,} not a sample: {reason}." for reason, number in sorted(self.left_out.items())]
         parts += [f"{number:,} without {name}." for name, number in sorted(self.missing.items())]
-        return f"Read as {self.export.title}. {' '.join(parts)}".strip()
+        return f"Read as {self.export.kind.title}. {' '.join(parts)}".strip()
 
 
 ADAPTERS: Final = (_foreign,)

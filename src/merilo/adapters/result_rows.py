@@ -9,18 +9,18 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.attributes import decoded, find, finite, first
-from merilo.adapters.contents import answer_in, documents_in, question_in
-from merilo.adapters.conventions import conventions
-from merilo.adapters.items import Item
+from merilo.adapters.base import Item
+from merilo.adapters.contents import answer_in, conventions, documents_in, question_in
 from merilo.data import check
-from merilo.data.json_records import MAX_VALUES, has_too_many_values
-from merilo.data.lines import RawRecord
+from merilo.data.json_records import Decoder
 from merilo.data.source import MAX_LINE_BYTES, MAX_UNPACKED_BYTES
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from merilo.data.lines import RawRecord
 
 _REFERENCES: Final = ("reference", "ground_truth", "expected", "expected_answer", "target")
 _CONTEXTS: Final = ("retrieved_contexts", "contexts", "context", "documents", "retrieval_context")
@@ -127,7 +127,7 @@ def inspect_archive(path: Path) -> Iterator[RawRecord]:
 
     Raises DataError if the archive cannot be read, or unpacks to more than other packed files may.
     """
-    number, unpacked = 0, 0
+    number, unpacked, decode = 0, 0, Decoder().line
     try:
         with zipfile.ZipFile(path) as archive:
             names = [each for each in archive.namelist() if each.startswith(_ENTRY) and each.endswith(".json")]
@@ -137,7 +137,7 @@ def inspect_archive(path: Path) -> Iterator[RawRecord]:
                 unpacked += len(content)
                 if len(content) > MAX_LINE_BYTES or unpacked > MAX_UNPACKED_BYTES:
                     raise DataError.of(Problem("a smaller sample", "a longer one", source=path.name, line=number))
-                yield _archived(content, number)
+                yield decode(content, number)
     except NotImplementedError as error:  # zipfile does not know the compression, which is zstd
         advice = "convert it: inspect log convert --to json --output-dir DIR"
         got = "one that Python reads only from version 3.14 on"
@@ -152,20 +152,7 @@ def inspect_archive(path: Path) -> Iterator[RawRecord]:
         raise DataError.of(problem) from error
 
 
-def _archived(content: bytes, number: int) -> RawRecord:
-    try:
-        text = content.decode()
-        found: object = None if has_too_many_values(text) else json.loads(text)
-    except (ValueError, RecursionError):
-        return RawRecord(number, None, (Problem("a JSON object", "invalid JSON"),))
-    if found is None:
-        return RawRecord(number, None, (Problem(f"a sample of at most {MAX_VALUES:,} values", "more"),))
-    if not check.is_record(found):
-        return RawRecord(number, None, (Problem("an object", check.shown(found)),))
-    return RawRecord(number, dict(found))
-
-
-DEEPEVAL_FIELDS: Final = {
+_DEEPEVAL_FIELDS: Final = {
     "user_input": ("input",),
     "response": ("actualOutput", "actual_output"),
     "reference": ("expectedOutput", "expected_output"),
@@ -181,24 +168,24 @@ def deepeval_rows(record: Mapping[str, Any]) -> list[Any] | None:  # Any: JSON o
     return _objects(first(held if check.is_record(held) else record, ("testCases", "test_cases"))) or []
 
 
-def deepeval_metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: JSON of DeepEval
+def _metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: JSON of DeepEval
     """Return the results of the metrics of a test case."""
     found = case.get("metricsData") or case.get("metrics_data")
     return [dict(each) for each in found if check.is_record(each)] if check.is_list(found) else []
 
 
-def deepeval_record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # Any: JSON of DeepEval
+def _deepeval_record(case: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON of DeepEval
     """Return a test case as a record; reasons and errors of its metrics go into the metadata."""
     record: dict[str, object] = {}
-    for field, names in DEEPEVAL_FIELDS.items():
+    for field, names in _DEEPEVAL_FIELDS.items():
         value = next((case[name] for name in names if case.get(name) is not None), None)
         if value is not None:
             record[field] = value
-    record["id"] = case.get("name" if id is None else id)
+    record["id"] = case.get("name")
     held = case.get("metadata")
     metadata: dict[str, object] = dict(held) if check.is_record(held) else {}
     for what in ("reason", "error"):
-        texts = {str(each.get("name")): each[what] for each in deepeval_metrics(case) if each.get(what)}
+        texts = {str(each.get("name")): each[what] for each in _metrics(case) if each.get(what)}
         if texts:
             metadata[f"deepeval_{what}s"] = texts
     if case.get("tags"):
@@ -210,8 +197,8 @@ def deepeval_record(case: Mapping[str, Any], id: str | None) -> dict[str, object
 
 def deepeval_item(case: Mapping[str, Any], place: int) -> Item:  # Any: JSON of DeepEval
     """Return one test case of DeepEval."""
-    scores = {str(each.get("name")): _number(each.get("score")) for each in deepeval_metrics(case)}
-    return Item(place, record=deepeval_record(case, None), scores=scores, id=str(case.get("name") or ""))
+    scores = {str(each.get("name")): each.get("score") for each in _metrics(case)}
+    return Item(place, record=_deepeval_record(case), scores=scores, id=str(case.get("name") or ""))
 
 
 def example_item(row: Mapping[str, Any], place: int) -> Item:  # Any: JSON of LangSmith or Langfuse

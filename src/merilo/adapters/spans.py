@@ -20,15 +20,14 @@ from merilo.adapters.attributes import (
     otlp_attributes,
     tree_of,
 )
-from merilo.adapters.contents import answer_in, documents_in, question_in
-from merilo.adapters.conventions import conventions
+from merilo.adapters.contents import answer_in, conventions, documents_in, question_in
 from merilo.data import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from merilo.adapters.attributes import Tree
-    from merilo.adapters.conventions import SpanFile
+    from merilo.adapters.contents import SpanFile
 
 _ID_BYTES: Final = (8, 16)
 _HEX: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
@@ -36,6 +35,7 @@ _MAX_CHILDREN: Final = 64
 """Levels of runs within runs that are read."""
 _NANOSECONDS: Final = 1_000_000_000
 UNKNOWN: Final = "unknown"
+RETRIEVAL: Final = frozenset({"retriever", "reranker"})
 
 
 @dataclass(slots=True)
@@ -140,7 +140,8 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object) -> Span | No
     trace_id, span_id = _id(first(tree, file.trace) or trace), _id(first(tree, file.span))
     if trace_id is None or span_id is None:
         return None
-    attributes = _with_events(tree_of(own), raw.get("events"))
+    attributes = tree_of(own)
+    asked, replied = _messages_in(raw.get("events"), attributes)
     names = conventions().names
     stated = first(attributes, names.kind) or first(tree, file.kind)
     span = Span(
@@ -158,6 +159,9 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object) -> Span | No
     if span.parent == span.id:  # a damaged span is not inside itself
         span.parent = None
     _fill(span, attributes, first(tree, file.input), first(tree, file.output))
+    if span.kind not in RETRIEVAL:
+        messages, replies = first(attributes, names.input_messages), first(attributes, names.output_messages)
+        span.asked, span.replied = question_in(messages or asked), answer_in(replies or replied)
     return span
 
 
@@ -168,15 +172,11 @@ def _fill(span: Span, attributes: Tree, own_input: object, own_output: object) -
     span.input, span.output = question_in(given), answer_in(made)
     query = first(attributes, names.query)
     span.query = query if isinstance(query, str) else None
-    if span.kind in ("retriever", "reranker"):
+    if span.kind in RETRIEVAL:
         stated = first(attributes, names.documents if span.kind == "retriever" else names.reranked_to)
         span.documents = _documents(stated) if stated is not None else _documents(made)
         span.reranked = _documents(first(attributes, names.reranked_from))
         span.query = span.query or span.input
-    else:
-        messages, replies = first(attributes, names.input_messages), first(attributes, names.output_messages)
-        span.asked = question_in(messages) if messages is not None else None
-        span.replied = answer_in(replies) if replies is not None else None
 
 
 def _documents(value: object) -> list[dict[str, object]] | None:
@@ -185,8 +185,8 @@ def _documents(value: object) -> list[dict[str, object]] | None:
     return found if found or decoded(value) == [] else None
 
 
-def _with_events(attributes: Tree, events: object) -> Tree:
-    """Return the attributes with those of a span's events that state messages."""
+def _messages_in(events: object, attributes: Tree) -> tuple[list[object], list[object]]:
+    """Return the messages to an LLM and from it that events state; other events add to the attributes."""
     names = conventions().names
     asked: list[object] = []
     replied: list[object] = []
@@ -200,20 +200,7 @@ def _with_events(attributes: Tree, events: object) -> Tree:
             message = decoded(own.get("message")) or own
             content = first(message, ("content", "message"))
             (replied if role == "assistant" else asked).append({"role": role, "content": content})
-    if asked and first(attributes, names.input_messages) is None:
-        attributes[names.input_messages[0].partition(".")[0]] = _at(attributes, names.input_messages[0], asked)
-    if replied and first(attributes, names.output_messages) is None:
-        attributes[names.output_messages[0].partition(".")[0]] = _at(attributes, names.output_messages[0], replied)
-    return attributes
-
-
-def _at(attributes: Tree, name: str, value: object) -> object:
-    """Return the subtree of the name's first part with a value at the name."""
-    beginning, _, rest = name.partition(".")
-    below = attributes.get(beginning)
-    node: Tree = dict(below) if check.is_record(below) else {}
-    node[rest] = value
-    return node
+    return asked, replied
 
 
 def _scores(found: object, file: SpanFile) -> dict[str, float]:

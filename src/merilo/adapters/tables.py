@@ -1,17 +1,19 @@
-"""Tables in memory: pandas and polars frames, pyarrow tables and batches, data sets of the `datasets` library.
+"""Objects in memory: frames of pandas and polars, tables of pyarrow and `datasets`, results of frameworks.
 
 Rows are read in blocks, so that a table never exists twice in memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.adapters.base import Adapter
+from merilo.data.objects import Role, plain, role_of
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _ROWS: Final = 1000
 """Rows of one block."""
@@ -35,7 +37,7 @@ def _pandas(frame: Any) -> Iterator[dict[str, object]]:  # Any: a pandas.DataFra
         names = [str(name) for name in block.columns]
         check_once(names)
         columns = [block.iloc[:, place].tolist() for place in range(len(names))]
-        yield from _rows(names, columns)
+        yield from (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def check_once(names: list[str]) -> None:
@@ -45,42 +47,23 @@ def check_once(names: list[str]) -> None:
         raise DataError.of(Problem("each column once", f"the column {repeated!r} again"))
 
 
-def _rows(names: list[str], columns: list[list[object]]) -> Iterator[dict[str, object]]:
-    for values in zip(*columns, strict=True):
-        yield dict(zip(names, values, strict=True))
-
-
-def _polars(frame: Any) -> Iterator[dict[str, object]]:  # Any: a polars.DataFrame
-    yield from frame.iter_rows(named=True)
-
-
-def _polars_lazy(frame: Any) -> Iterator[dict[str, object]]:  # Any: a polars.LazyFrame
-    yield from _polars(frame.collect())
-
-
 def arrow_rows(table: Any) -> Iterator[dict[str, object]]:  # Any: a pyarrow Table, RecordBatch or RecordBatchReader
     """Yield the rows of a table, of a batch, or of each batch of a reader."""
-    batches = table.to_batches(max_chunksize=_ROWS) if hasattr(table, "to_batches") else [table]
+    one = [table] if hasattr(table, "num_rows") else table
+    batches = table.to_batches(max_chunksize=_ROWS) if hasattr(table, "to_batches") else one
     for batch in batches:
         check_once(batch.schema.names)
         for start in range(0, batch.num_rows, _ROWS):
             yield from batch.slice(start, _ROWS).to_pylist()
 
 
-def _arrow_reader(reader: Any) -> Iterator[dict[str, object]]:  # Any: a pyarrow.RecordBatchReader
-    for batch in reader:
-        yield from arrow_rows(batch)
-
-
-def _datasets(dataset: Any) -> Iterator[dict[str, object]]:  # Any: a datasets.Dataset
-    yield from dataset.with_format(None)  # a format such as "pandas" would give whole frames
-
-
 ADAPTERS: Final = (
     Adapter("DataFrame", is_of("pandas", "DataFrame"), _pandas, unit="row"),
-    Adapter("DataFrame", is_of("polars", "DataFrame"), _polars, unit="row"),
-    Adapter("LazyFrame", is_of("polars", "LazyFrame"), _polars_lazy, unit="row"),
+    Adapter("DataFrame", is_of("polars", "DataFrame"), lambda it: it.iter_rows(named=True), unit="row"),
+    Adapter("LazyFrame", is_of("polars", "LazyFrame"), lambda it: it.collect().iter_rows(named=True), unit="row"),
     Adapter("Table", is_of("pyarrow", "Table", "RecordBatch"), arrow_rows, unit="row"),
-    Adapter("RecordBatchReader", is_of("pyarrow", "RecordBatchReader"), _arrow_reader, unit="row"),
-    Adapter("Dataset", is_of("datasets", "Dataset", "IterableDataset"), _datasets, unit="row"),
+    Adapter("RecordBatchReader", is_of("pyarrow", "RecordBatchReader"), arrow_rows, unit="row"),
+    # a format such as "pandas" would give whole frames
+    Adapter("Dataset", is_of("datasets", "Dataset", "IterableDataset"), lambda it: it.with_format(None), unit="row"),
+    Adapter("result", lambda it: role_of(it) is Role.RESULT, lambda it: [cast("dict[str, object]", plain(it))]),
 )

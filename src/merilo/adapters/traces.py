@@ -14,77 +14,48 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.items import Item
-from merilo.adapters.spans import Span, spans_in
+from merilo.adapters.base import Item
+from merilo.adapters.spans import RETRIEVAL, Span, spans_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from merilo.adapters.conventions import SpanFile
+    from merilo.adapters.contents import SpanFile
     from merilo.data.lines import RawRecord
 
 MAX_SPANS: Final = 10_000
 """Maximum spans of one trace; a longer trace is reported and left out, and its other spans are only counted."""
 _NOT_READ: Final = "not read"
-_RETRIEVAL: Final = frozenset({"retriever", "reranker"})
-_SCHEMA: Final = """
-    CREATE TABLE traces (number INTEGER PRIMARY KEY, trace TEXT UNIQUE, line INTEGER);
-    CREATE TABLE spans (number INTEGER, body TEXT);
-"""
 
 
 def items_of_traces(records: Iterable[RawRecord], file: SpanFile) -> Iterator[Item]:
     """Yield the unreadable records as problems, then each trace in the order in which the traces begin in the file."""
     with closing(sqlite3.connect("")) as store:  # a temporary file that only this connection sees
-        store.executescript(_SCHEMA)
-        recent: dict[str, _Stored] = {}
+        store.execute("CREATE TABLE spans (trace TEXT, line INTEGER, body TEXT)")
+        recent: Counter[str] = Counter()
         full: dict[str, int] = {}
         for record in records:
             if record.value is None:
                 yield Item(record.place, problems=record.problems)
                 continue
             for span in spans_in(record.value, file, full):
-                stored = _store(store, span, record.place, recent)
-                if stored.spans >= MAX_SPANS:
+                body = {name: value for name, value in asdict(span).items() if value not in (None, "", 0, {})}
+                store.execute("INSERT INTO spans VALUES (?, ?, ?)", (span.trace, record.place, json.dumps(body)))
+                if len(recent) > MAX_SPANS:  # traces end: only recent ones get more spans
+                    recent.clear()
+                recent[span.trace] += 1
+                if recent[span.trace] >= MAX_SPANS:
                     full.setdefault(span.trace, 0)
-        store.execute("CREATE INDEX by_number ON spans (number)")
         rows = store.execute(
-            "SELECT traces.number, traces.line, spans.body FROM traces JOIN spans ON spans.number = traces.number "
-            "ORDER BY traces.number, spans.rowid"
+            "SELECT min(rowid) OVER own AS began, min(line) OVER own, body FROM spans "
+            "WINDOW own AS (PARTITION BY trace) ORDER BY began, rowid"
         )
         for (_, line), group in groupby(rows, key=lambda row: (row[0], row[1])):
             yield _item(line, (row[2] for row in group), full)
-
-
-@dataclass(slots=True)
-class _Stored:
-    """A trace in the database."""
-
-    number: int
-    spans: int = 0
-    """Its spans since it became recent."""
-
-
-def _store(store: sqlite3.Connection, span: Span, line: int, recent: dict[str, _Stored]) -> _Stored:
-    trace = recent.get(span.trace)
-    if trace is None:
-        found = store.execute("SELECT number FROM traces WHERE trace = ?", (span.trace,)).fetchone()
-        if found is None:
-            added = store.execute("INSERT INTO traces (trace, line) VALUES (?, ?)", (span.trace, line))
-            number = added.lastrowid or 0
-        else:
-            number = int(found[0])
-        if len(recent) > MAX_SPANS:  # traces end: only recent ones get more spans
-            recent.clear()
-        trace = recent[span.trace] = _Stored(number)
-    body = {name: value for name, value in asdict(span).items() if value not in (None, "", 0, {})}
-    store.execute("INSERT INTO spans VALUES (?, ?)", (trace.number, json.dumps(body)))
-    trace.spans += 1
-    return trace
 
 
 def _item(line: int, bodies: Iterator[str], full: Mapping[str, int]) -> Item:
@@ -111,7 +82,7 @@ def sample_item(spans: Sequence[Span], line: int) -> Item:
     base = Item(line, id=spans[0].trace, kinds=_kinds(spans), missing=tuple(missing))
     reason = _why_not(question, documents, response)
     if reason:
-        return _with(base, reason=reason)
+        return replace(base, reason=reason)
     record: dict[str, Any] = {"id": spans[0].trace, "user_input": question}
     if documents is not None and (contexts or not documents):
         record["retrieved_contexts"] = contexts
@@ -121,11 +92,7 @@ def sample_item(spans: Sequence[Span], line: int) -> Item:
         record["response"] = response
     record["metadata"] = _metadata(spans, answered or roots[0] if roots else spans[0], question_from)
     scores = {name: value for span in spans for name, value in span.scores.items()}
-    return _with(base, record=record, scores=scores)
-
-
-def _with(item: Item, **changes: Any) -> Item:  # Any: fields of an item
-    return Item(**{**{name: getattr(item, name) for name in Item.__slots__}, **changes})
+    return replace(base, record=record, scores=scores)
 
 
 def _why_not(question: str | None, documents: object, response: str | None) -> str:
@@ -147,10 +114,10 @@ def _question(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[str | None,
     and an LLM's last message may contain the contexts, so both are read only if nothing else states the question.
     """
     for span in (*roots, *(each for each in spans if each.kind in ("agent", "chain"))):
-        if span.kind not in _RETRIEVAL and span.kind != "llm" and (text := span.input or span.asked):
+        if span.kind not in RETRIEVAL and span.kind != "llm" and (text := span.input or span.asked):
             return text, span.kind
     for span in spans:
-        if span.kind in _RETRIEVAL and span.query:
+        if span.kind in RETRIEVAL and span.query:
             return span.query, span.kind
     for span in spans:
         if span.kind == "llm" and (text := span.asked or span.input):
@@ -168,7 +135,7 @@ def _response(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[str | None,
     generating = [span for span in spans if span.kind == "llm" and span.id not in inside]
     last = max(generating, key=lambda span: (span.end, span.start), default=None)
     for root in roots:
-        if root.kind not in _RETRIEVAL and (text := root.output or root.replied):
+        if root.kind not in RETRIEVAL and (text := root.output or root.replied):
             return (root.replied or text) if root.kind == "llm" else text, last or root
     if last is not None and (text := last.replied or last.output):
         return text, last
@@ -182,7 +149,7 @@ def _inside_retrieval(spans: Sequence[Span]) -> set[str]:
     for span in spans:
         below.setdefault(span.parent, []).append(span)
     found: set[str] = set()
-    waiting = [span for span in spans if span.kind in _RETRIEVAL]
+    waiting = [span for span in spans if span.kind in RETRIEVAL]
     while waiting:
         for child in below.get(waiting.pop().id, ()):
             if child.id not in found:
@@ -200,7 +167,7 @@ def _documents(spans: Sequence[Span]) -> list[dict[str, Any]] | None:  # Any: JS
     inside = _inside_retrieval([span for span in spans if span.documents is not None])
     found: dict[str, dict[str, Any]] | None = None
     for span in spans:
-        if span.documents is None or span.kind not in _RETRIEVAL or span.id in inside:
+        if span.documents is None or span.kind not in RETRIEVAL or span.id in inside:
             continue
         found = {} if found is None else found
         if span.kind == "reranker":
@@ -224,6 +191,6 @@ def _metadata(spans: Sequence[Span], answered: Span, question_from: str) -> dict
         "span_end_unix_nano": str(answered.end) if answered.end else None,
         "response_id": answered.response_id,
         "session": session,
-        "question_from": question_from if question_from in ("llm", *_RETRIEVAL) else None,
+        "question_from": question_from if question_from in ("llm", *RETRIEVAL) else None,
     }
     return {name: value for name, value in found.items() if value is not None}

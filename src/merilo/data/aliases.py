@@ -1,19 +1,23 @@
 """Mapping of a record's columns to a sample's fields, decided once per set of columns."""
 
+from __future__ import annotations
+
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.fit import fitting
+from merilo.data.history import SPEAKERS
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TARGETS: Final = ("id", *FIELDS, "history", "language", "metadata")
 """The fields that a column may fill."""
@@ -203,7 +207,7 @@ class Planner:
         self._doubt(plan)
         return plan
 
-    def _match(self, name: str, base: str | None, aliased: Mapping[str, int], value: object) -> "_Match | None":
+    def _match(self, name: str, base: str | None, aliased: Mapping[str, int], value: object) -> _Match | None:
         """Return the field of a column, or of the numbered columns that it belongs to; None for an unknown one."""
         column = name if base is None else base
         if column in self.mapping:
@@ -228,7 +232,7 @@ class Planner:
             return True
         if isinstance(value, str) and target in LIST_FIELDS and not (self.cells or alias in aliases().one_text):
             return False
-        return target in fitting(value, aliases().text_keys)
+        return target in fitting(value)
 
     def _parts(self, names: tuple[str, ...]) -> dict[str, list[str]]:
         """Return the columns that form a list together, by their common name, in the order of their numbers."""
@@ -253,7 +257,7 @@ class Planner:
             self.columns.unseen.pop(name, None)
         for name in plan.kept:
             if len(self.columns.kept) < _MAX_PLANS or name in self.columns.kept:
-                self.columns.kept[name] = self.columns.kept.get(name) or fitting(record[name], aliases().text_keys)
+                self.columns.kept[name] = self.columns.kept.get(name) or fitting(record[name])
         for name, sources in plan.fields:
             self.columns.recognised.update((column, name) for found in sources for column in found.columns)
 
@@ -297,3 +301,88 @@ def _form(column: str, target: str, *, is_mapped: bool) -> ColumnFormat:
     if is_mapped:
         return ColumnFormat.MAPPED
     return ColumnFormat.LIST if target == "reference" or column in aliases().lists else ColumnFormat.PLAIN
+
+
+_CONTEXTS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
+_IDS: Final = frozenset({"retrieved_context_ids", "reference_context_ids"})
+_MAX_ID: Final = 200
+_ADDRESS: Final = re.compile(r"\s*(?:https?|file|s3)://\S*\s*")
+_LISTED: Final = re.compile(r"\s*(?:\[|array\(|\()")
+_ENVELOPES: Final = ("kwargs", "node", "id_", "blob")
+"""Keys of a serialised document of LangChain, LlamaIndex or Haystack."""
+
+
+def fitting(value: object) -> frozenset[str]:
+    """Return the fields whose form a value has; empty for a missing value."""
+    text_keys = aliases().text_keys
+    if isinstance(value, str):
+        return _of_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return frozenset({"id"})
+    if check.is_record(value):
+        listed = columns_of(value) or [{}]
+        return _CONTEXTS if not listed[0].keys().isdisjoint(text_keys) else frozenset()
+    if not check.is_list(value) or not value:
+        return frozenset()
+    first = value[0]
+    if are_messages(value):
+        return frozenset({"user_input", "history"} | ({"reference"} if len(value) == 1 else set()))
+    if isinstance(first, str):
+        own = _IDS if all(isinstance(each, str) and _is_id(each) for each in value) else frozenset[str]()
+        texts = {"reference", "history"} | (
+            _CONTEXTS if any(isinstance(each, str) and _is_prose(each) for each in value) else frozenset[str]()
+        )
+        return own | texts
+    if isinstance(first, int):
+        return _IDS
+    if check.is_record(first):
+        is_context = not first.keys().isdisjoint((*text_keys, *_ENVELOPES))
+    else:
+        is_context = check.is_list(first) and len(first) == 2 and isinstance(first[0], str)
+    return _CONTEXTS if is_context else frozenset()
+
+
+def are_messages(value: object) -> bool:
+    """Return True for a list of turns of a conversation: objects that name a speaker, with a text each."""
+    return (
+        check.is_list(value)
+        and bool(value)
+        and all(
+            check.is_record(each)
+            and any(isinstance(each.get(name), str) for name in SPEAKERS)
+            and any(name in each for name in ("content", "text", "value", "data"))
+            for each in value
+        )
+    )
+
+
+def columns_of(value: Mapping[str, object]) -> list[dict[str, object]] | None:
+    """Return an object of lists of equal length, one for each key, as a list of objects; None for any other object."""
+    lists = [item for item in value.values() if check.is_list(item)]
+    if not lists or len(lists) < len(value) or len({len(each) for each in lists}) != 1:
+        return None
+    return [dict(zip(value, items, strict=True)) for items in zip(*lists, strict=True)]
+
+
+def _of_text(text: str) -> frozenset[str]:
+    found: set[str] = set()
+    if not text.strip() or _ADDRESS.fullmatch(text):
+        return frozenset()
+    if _LISTED.match(text):
+        found |= {"reference", "history", *_CONTEXTS, *_IDS}
+    if _is_prose(text):
+        found |= {"user_input", *_CONTEXTS}
+    if _is_prose(text) or not _is_id(text) or text.strip(".,;:!?'\"").isalpha():
+        found |= {"response", "reference"}
+    if _is_id(text):
+        found.add("id")
+    return frozenset(found)
+
+
+def _is_prose(text: str) -> bool:
+    """Return True for several words, or for text in a script that need not divide words by spaces."""
+    return len(text.split()) > 1 or any(ord(char) >= 0x0E00 for char in text[:_MAX_ID])
+
+
+def _is_id(text: str) -> bool:
+    return 0 < len(text) <= _MAX_ID and not any(char.isspace() for char in text)

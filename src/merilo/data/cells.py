@@ -57,7 +57,7 @@ def list_in_cell(cell: str) -> list[object] | None:
     if has_too_many_values(cell):
         raise CellError(f"{check.shown(cell)}, with more than {MAX_VALUES:,} values")
     try:
-        value: object = json.loads(cell, object_pairs_hook=_unique)
+        value: object = json.loads(cell, object_pairs_hook=check.without_repeated_keys)
     except (ValueError, RecursionError):
         value = _Reader(cell).whole()
     if not check.is_list(value):
@@ -81,13 +81,6 @@ def _texts_in_other_brackets(cell: str) -> list[object] | None:
     if isinstance(value, _Set):
         raise CellError(f"{check.shown(cell)}, a set, which has no order")
     return [*items]
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key twice")
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,15 @@ def is_ordered(value: object) -> TypeGuard[Iterable[object]]:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, AbstractSet))
 
 
+def without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the pairs of a JSON object as a dict. Raises ValueError if a key is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"duplicate key {next(name for name in names if names.count(name) > 1)!r}")
+    return found
+
+
 def text_fault(text: str) -> str | None:
     """Return the problem that makes the text unusable, with its position in characters from 1; None if clean."""
     if "\0" in text:
@@ -178,51 +187,43 @@ def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str,
         problems.append(Problem("an object", shown(value), field))
         return None
     count = len(problems)
-    plain = dict(value)
-    gaps: list[str] = []
-    _check_json(plain, field, problems, gaps, 1)
-    if len(problems) > count:
-        return None
-    return cast("dict[str, JSON]", _with_nulls(plain) if gaps else plain)  # checked just above
+    plain = _json_value(dict(value), field, problems, 1)
+    return cast("dict[str, JSON]", plain) if len(problems) == count else None
 
 
-def _check_json(value: object, field: str, problems: list[Problem], gaps: list[str], depth: int) -> None:
-    """Add to `problems` each value that JSON cannot represent, and to `gaps` the places of NaN, which null replaces."""
+def _json_value(value: object, field: str, problems: list[Problem], depth: int) -> object:
+    """Return a value with null instead of each NaN, or record a problem for each part that JSON cannot represent."""
     if depth > MAX_DEPTH:
         problems.append(Problem(f"at most {MAX_DEPTH} levels of nesting", "more", field[:_SHOWN_CHARS]))
-        return
+        return None
     match value:
         case str():
-            text(value, field, problems)
+            return text(value, field, problems)
         case int() if _is_short(value):  # a bool too
-            pass
+            return value
         case _ if is_missing(value):
-            gaps += [] if value is None else [field]
+            return None
         case int() | float():
-            number(value, field, problems)
-        case _ if is_mapping(value) and isinstance(value, dict):  # no other mapping can be written as JSON
-            for key, item in _until_many(value.items(), problems):
-                _check_json(item, _checked_key(key, field, problems), problems, gaps, depth + 1)
+            return number(value, field, problems)
+        case dict():  # no other mapping can be written as JSON
+            pairs = _until_many(cast("dict[object, object]", value).items(), problems)
+            return {
+                key: _json_value(item, _checked_key(key, field, problems), problems, depth + 1) for key, item in pairs
+            }
         case _ if is_list(value):
-            for place, item in _until_many(enumerate(value), problems):
-                _check_json(item, f"{field}[{place}]", problems, gaps, depth + 1)
+            items = [
+                _json_value(item, f"{field}[{place}]", problems, depth + 1)
+                for place, item in _until_many(enumerate(value), problems)
+            ]
+            return tuple(items) if isinstance(value, tuple) else items
         case _:
             problems.append(Problem("a JSON value", shown(value), field))
+            return None
 
 
 def _until_many(items: Iterable[_T], problems: list[Problem]) -> Iterator[_T]:
     """Yield items until there are too many problems."""
     return takewhile(lambda _: len(problems) <= MAX_PROBLEMS, items)
-
-
-def _with_nulls(value: object) -> object:
-    """Return a copy of a JSON value with null instead of each NaN."""
-    if is_mapping(value):
-        return {key: _with_nulls(item) for key, item in value.items()}
-    if is_list(value):
-        items = map(_with_nulls, value)
-        return tuple(items) if isinstance(value, tuple) else [*items]
-    return None if is_missing(value) else value
 
 
 def _checked_key(key: object, field: str, problems: list[Problem]) -> str:

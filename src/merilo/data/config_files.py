@@ -11,7 +11,7 @@ from merilo.data import check
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
     from os import PathLike
 
     from yaml import MappingNode, SafeLoader
@@ -26,15 +26,17 @@ def read_document(source: str | PathLike[str]) -> Mapping[str, object]:
     """Return the object in a file, as text keys and plain values. Raises UsageError that names file and line."""
     path = Path(source)
     text = _text(path)
-    match path.suffix.lower():
-        case ".yaml" | ".yml":
-            value = _yaml(text, path.name)
-        case ".toml":
-            value = _toml(text, path.name)
-        case ".json":
-            value = _json(text, path.name)
-        case suffix:
-            raise UsageError(f"{path.name}: expected a file name with {_FORMS}, got {suffix or 'no suffix'!r}.")
+    suffix = path.suffix.lower()
+    if suffix not in _PARSERS:
+        raise UsageError(f"{path.name}: expected a file name with {_FORMS}, got {suffix or 'no suffix'!r}.")
+    name, parse = _PARSERS[suffix]
+    try:
+        value = parse(text)
+    except ValueError as error:  # also a date such as 2024-13-40, or a number of thousands of digits
+        line = f", line {error.line}" if isinstance(error, _FaultInLine) else ""
+        raise UsageError(f"{path.name}{line}: not valid {name} ({error}).") from error
+    except RecursionError:
+        raise UsageError(f"{path.name} is nested too deeply.") from None
     if not check.is_record(value):
         raise UsageError(f"{path.name} must contain one object with text keys, got {check.shown(value)}.")
     return value
@@ -56,51 +58,38 @@ def _text(path: Path) -> str:
     return text
 
 
-def _json(text: str, name: str) -> object:
+class _FaultInLine(ValueError):
+    """A fault of a text with its line."""
+
+    def __init__(self, fault: str, line: int) -> None:
+        super().__init__(fault)
+        self.line = line
+
+
+def _json(text: str) -> object:
     try:
-        value: object = json.loads(text, object_pairs_hook=_no_key_twice)
+        return json.loads(text, object_pairs_hook=check.without_repeated_keys)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{name}, line {error.lineno}: not valid JSON ({error.msg}).") from error
-    except ValueError as error:  # a duplicate key, or a number of thousands of digits
-        raise UsageError(f"{name}: not valid JSON ({error}).") from error
-    except RecursionError:
-        raise UsageError(f"{name} is nested too deeply.") from None
-    return value
+        raise _FaultInLine(error.msg, error.lineno) from error
 
 
-def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"duplicate key {next(name for name in names if names.count(name) > 1)!r}")
-    return fields
-
-
-def _toml(text: str, name: str) -> object:
+def _toml(text: str) -> object:
     if any(line.split("=", 1)[0].count(".") > _MAX_DOTS for line in text.splitlines()):
-        raise UsageError(f"{name} is nested too deeply.")  # tomllib would take minutes for a key with this many parts
-    try:
-        return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        raise UsageError(f"{name}: not valid TOML ({error}).") from error
-    except RecursionError:
-        raise UsageError(f"{name} is nested too deeply.") from None
+        raise RecursionError  # tomllib would take minutes for a key with this many parts
+    return tomllib.loads(text)
 
 
-def _yaml(text: str, name: str) -> object:
+def _yaml(text: str) -> object:
     """Return the value of a YAML text, read by the safe loader: no Python objects and no duplicate keys."""
     import yaml
 
     try:
-        value: object = yaml.load(text, Loader=_loader())  # noqa: S506  a safe loader
+        return yaml.load(text, Loader=_loader())  # noqa: S506  a safe loader
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise UsageError(f"{name}{line}: not valid YAML ({error.problem}).") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-40
-        raise UsageError(f"{name}: not valid YAML ({error}).") from error
-    except RecursionError:
-        raise UsageError(f"{name} is nested too deeply.") from None
-    return value
+        mark = error.problem_mark
+        raise ValueError(error.problem) if mark is None else _FaultInLine(error.problem or "", mark.line + 1) from error
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def _loader() -> type[SafeLoader]:
@@ -126,3 +115,11 @@ def _loader() -> type[SafeLoader]:
                 raise yaml.MarkedYAMLError(problem="too many keys are merged", problem_mark=node.start_mark)
 
     return NoKeyTwice
+
+
+_PARSERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    ".yaml": ("YAML", _yaml),
+    ".yml": ("YAML", _yaml),
+    ".toml": ("TOML", _toml),
+    ".json": ("JSON", _json),
+}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, cast
+from unicodedata import normalize
 
 from merilo.data import check, sentences
 from merilo.data.check import JSON
@@ -136,3 +137,17 @@ def _within(problems: tuple[Problem, ...], place: str) -> Iterator[Problem]:
 
 def _optional(keys: frozenset[str], needed: str) -> str:
     return ", ".join(repr(key) for key in sorted(keys - {needed}))
+
+
+_INVISIBLE: Final[dict[int, str | int | None]] = dict.fromkeys((0x200B, 0x2060, 0xFEFF))
+"""Zero-width space, word joiner and byte order mark: characters that no reader sees, and that join nothing."""
+
+
+def matching_id(text: str) -> str:
+    """Return the id in composed Unicode (NFC), without invisible characters, with single spaces and none at its ends.
+
+    Two ids are the same if these are equal.
+    """
+    if not text.isascii():
+        text = normalize("NFC", text.translate(_INVISIBLE))
+    return " ".join(text.split())

@@ -128,21 +128,16 @@ def _read(reader: _Reader, message: object, place: int) -> dict[str, object] | N
         reader.columns |= {name: value for name, value in message.items() if name not in _CONTENT}
     if turn is None:
         return None
-    if turn.role == USER:
-        text = turn.text if reader.question is None else f"{reader.question}\n{turn.text}"
-        reader.question = text
-        reader.tools.clear()
-        return None
     if turn.role == TOOL:
         reader.tools.append(turn.text)
-        return None
-    if turn.role == SYSTEM:
+    elif turn.role == USER:
+        reader.question = turn.text if reader.question is None else f"{reader.question}\n{turn.text}"
+        reader.tools.clear()
+    elif turn.role == SYSTEM or reader.question is None:  # also a greeting, or a second part of the answer
         reader.turns.append(turn)
-        return None
-    if reader.question is None:  # a greeting, or a second part of the answer
-        reader.turns.append(turn)
-        return None
-    return _finished(reader, turn)
+    else:
+        return _finished(reader, turn)
+    return None
 
 
 def _finished(reader: _Reader, answer: Turn) -> dict[str, object]:

@@ -1,4 +1,7 @@
-"""Records of CSV and TSV files: rows with the header's names, with blank cells as None."""
+"""Records of CSV and TSV files: rows with the header's names, with blank cells as None.
+
+Texts in cells are escaped, so that a spreadsheet does not run them as formulas.
+"""
 
 import csv
 import re
@@ -122,3 +125,22 @@ def _csv_record(header: list[str], row: list[str], place: int, problems: tuple[P
             problems += (Problem("UTF-8 text", got, column, advice="save the file as UTF-8"),)
     value: dict[str, object] = {column: cell or None for column, cell in zip(header, row, strict=True)}
     return RawRecord(place, None if problems else value, problems)
+
+
+_FORMULA: Final = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_ESCAPED: Final = re.compile("'+[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+
+
+def escaped(text: str) -> str:
+    """Return the text, with an apostrophe before it if a spreadsheet would run it as a formula.
+
+    `plain` removes the apostrophe.
+
+    Source: OWASP, "CSV Injection": cells that begin with = + - @, a tab or a line end. Also their full-width forms.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def plain(cell: str) -> str:
+    """Undo `escaped`; return a cell that was not escaped unchanged."""
+    return cell[1:] if _ESCAPED.match(cell) else cell

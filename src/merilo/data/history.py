@@ -24,7 +24,7 @@ USER: Final = "user"
 ASSISTANT: Final = "assistant"
 SYSTEM: Final = "system"
 TOOL: Final = "tool"
-_ROLES: Final[Mapping[str, str]] = {
+ROLES: Final[Mapping[str, str]] = {
     **{each: each for each in (USER, ASSISTANT, SYSTEM, TOOL)},
     "human": USER,
     "ai": ASSISTANT,
@@ -35,10 +35,14 @@ _ROLES: Final[Mapping[str, str]] = {
     "gpt": ASSISTANT,
     "developer": SYSTEM,
     "function": TOOL,
+    "humanmessage": USER,
+    "humanmessagechunk": USER,
+    "aimessage": ASSISTANT,
+    "aimessagechunk": ASSISTANT,
 }
 """Role as chat systems write it, in lower case → role."""
 
-_SPEAKERS: Final = ("role", "type", "speaker", "from")
+SPEAKERS: Final = ("role", "type", "speaker", "from")
 _TEXTS: Final = ("content", "text", "value")
 
 MAX_TURNS: Final = 1_000
@@ -116,8 +120,8 @@ def turn_of(item: object, place: int, field: str, problems: list[Problem]) -> Tu
         return None
     inner = item.get("data")
     message = {**item, **inner} if check.is_mapping(inner) else item  # LangChain stores a message inside `data`
-    named = next((item[name] for name in _SPEAKERS if name in item), None)
-    role = _ROLES.get(named.casefold()) if isinstance(named, str) else None
+    named = next((item[name] for name in SPEAKERS if name in item), None)
+    role = ROLES.get(named.casefold()) if isinstance(named, str) else None
     if role is None:
         needed = "a role: user, assistant, system or tool"
         problems.append(Problem(needed, check.shown(named), f"{field}.role"))
@@ -149,12 +153,12 @@ def shown_history(turns: Sequence[Turn] | None) -> str | None:
 
 def _turn(role: str, content: object, field: str, problems: list[Problem]) -> Turn | None:
     if check.is_list(content):
-        content = "\n".join(_parts(content))
+        content = "\n".join(texts_in(content))
     text = check.text(content, field, problems)
     return Turn(role, text) if text is not None and text.strip() else None
 
 
-def _parts(content: Iterable[object]) -> list[str]:
+def texts_in(content: Iterable[object]) -> list[str]:
     """Return the texts among the parts of a message; images and calls have none."""
     found = [part.get("text") if check.is_mapping(part) else part for part in content]
     return [each for each in found if isinstance(each, str)]

@@ -10,8 +10,8 @@ from sys import getsizeof
 from typing import Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.layouts import NEEDED, WRAPPERS, records_in
 from merilo.data.lines import BOM, BUFFER_BYTES, Lines, Peekable, RawRecord, encoding_fault
+from merilo.data.shapes import NEEDED, WRAPPERS, records_in
 from merilo.errors import DataError, Problem
 
 MAX_JSON_BYTES: Final = 192 * 2**20
@@ -27,17 +27,12 @@ _NEAR_END: Final = 16
 
 def json_lines(lines: Lines) -> Iterator[RawRecord]:
     """Yield the records of JSON Lines; blank lines are skipped."""
-    decode = _Decoder().line
+    decode = Decoder().line
     for line in lines:
         if isinstance(line, Problem):
             yield RawRecord(lines.number, None, (line,))
         elif not line.isspace():
-            try:
-                text = line.rstrip().decode()
-            except UnicodeDecodeError as error:
-                yield RawRecord(lines.number, None, (encoding_fault(error),))
-            else:
-                yield decode(text, lines.number)
+            yield decode(line, lines.number)
 
 
 def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
@@ -122,7 +117,7 @@ class JsonText:
 
     def __init__(self, stream: Peekable, name: str) -> None:
         self.name = name
-        self.decoder = _Decoder()
+        self.decoder = Decoder()
         self._stream = stream
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
@@ -171,10 +166,8 @@ class JsonText:
             if is_whole:
                 return found
             if getsizeof(self._text) > MAX_JSON_BYTES:
-                needed, advice = (
-                    f"a record of at most {MAX_JSON_BYTES:,} bytes",
-                    "write large data as JSON Lines (.jsonl)",
-                )
+                needed = f"a record of at most {MAX_JSON_BYTES:,} bytes"
+                advice = "write large data as JSON Lines (.jsonl)"
                 raise DataError.of(Problem(needed, "a longer one", source=self.name, advice=advice))
             self._more(max(BUFFER_BYTES, held))
 
@@ -244,7 +237,7 @@ class _Value(NamedTuple):
     end: int
 
 
-class _Decoder:
+class Decoder:
     """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys.
 
     `repeated`: keys that the last value has twice. `may_be_cut`: True if its error may be due to the end of the text.
@@ -280,8 +273,12 @@ class _Decoder:
         problems = tuple(Problem("each key once", f"the key {key!r} again") for key in self.repeated)
         return RawRecord(place, value, problems)
 
-    def line(self, text: str, place: int) -> RawRecord:
-        """Return the record in a whole line."""
+    def line(self, content: bytes, place: int) -> RawRecord:
+        """Return the record in a whole line, or in a whole small file."""
+        try:
+            text = content.rstrip().decode()
+        except UnicodeDecodeError as error:
+            return RawRecord(place, None, (encoding_fault(error),))
         found = self.read(text, _skip_space(text, 0))
         if isinstance(found, Problem):
             return RawRecord(place, None, (found,))

@@ -13,21 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from merilo.data import check
+from merilo.data.lines import refusal
 from merilo.data.source import Format, RecordFile, format_of
-from merilo.errors import DataError, Problem, UsageError
+from merilo.errors import Problem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from os import PathLike
-
-    from merilo.data.lines import RawRecord
 
 _MAX_APART: Final = 0.5
 """Largest difference between a label and meta.label01, which may be a mean of several annotators."""
 YES_FROM: Final = 0.75
 """The lowest label, on a scale from 0 to 1, that counts as yes."""
 _SCALE: Final = re.compile(r"\s*(\d+)\s*-\s*(\d+)")
-_MAX_PROBLEMS: Final = 20
 
 
 class Task(StrEnum):
@@ -80,10 +78,6 @@ class Labelled:
     """The labels of `sentence_relevance`, one per sentence; empty otherwise."""
     constructed: bool
     """True if the label, or the edit that makes it 0, comes from a rule and not from an annotator."""
-    votes: tuple[float, ...] = ()
-    """The answer of each annotator, on their own scale, if known."""
-    system: str | None = None
-    """The model that wrote the response, if known."""
     same: tuple[str, ...] = ()
     """Keys of dependent records: records that share one of these keys belong to one cluster."""
     origin: str | None = None
@@ -107,45 +101,26 @@ def read_labels(paths: Iterable[str | PathLike[str]]) -> tuple[Labelled, ...]:
     for path in map(Path, paths):
         if format_of(path) is not Format.JSONL:
             raise UsageError(f"Labels must be JSON Lines (labels.jsonl, labels.jsonl.gz), got {path.name!r}.")
+        file, stem = RecordFile(path, Format.JSONL), path.name.removesuffix(".gz").rpartition(".")[0]
         before = len(found) + len(problems)
-        for place, each in _read(path):
-            if isinstance(each, Labelled):
-                problems += _repeated(each, places, path.name, place)
+        for raw in file.records():
+            own = list(raw.problems)
+            each = _Reader(raw.value, own).labelled(raw.place, stem) if raw.value is not None and not own else None
+            if each is not None and not own:
+                own += _repeated(each, places, f"{file.name}, line {raw.place}")
                 found.append(each)
-            else:
-                problems += each
+            problems += file.placed(raw, own)
         if len(found) + len(problems) == before:
             problems.append(Problem("labelled records", "none", source=path.name))
     if problems:
-        shown = problems[:_MAX_PROBLEMS]
-        more = f" And {len(problems) - len(shown)} more." if len(problems) > len(shown) else ""
-        raise DataError(" ".join(each.message for each in shown) + more, problems=tuple(problems))
+        raise refusal(problems)
     return tuple(found)
 
 
-def _read(path: Path) -> Iterator[tuple[int, Labelled | list[Problem]]]:
-    file = RecordFile(path, Format.JSONL)
-    stem = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".ndjson")
-    for raw in file.records():
-        yield raw.place, _labelled(raw, path.name, stem)
-
-
-def _repeated(each: Labelled, places: dict[tuple[Task, str], str], name: str, line: int) -> Iterator[Problem]:
-    first = places.setdefault((each.task, each.id), f"{name}, line {line}")
-    if first != f"{name}, line {line}":
-        got = f"{each.id!r} as in {first}"
-        yield Problem(f"a unique id among records of {each.task}", got, "id", name, line)
-
-
-def _labelled(raw: RawRecord, name: str, stem: str) -> Labelled | list[Problem]:
-    """Return the record of one line, or all its problems."""
-    problems = list(raw.problems)
-    if raw.value is not None and not problems:
-        reader = _Reader(raw.value, problems)
-        found = reader.labelled(raw.place, stem)
-        if found is not None and not problems:
-            return found
-    return [Problem(each.expected, each.got, each.field, name, raw.place, each.unit, each.advice) for each in problems]
+def _repeated(each: Labelled, places: dict[tuple[Task, str], str], place: str) -> Iterator[Problem]:
+    first = places.setdefault((each.task, each.id), place)
+    if first != place:
+        yield Problem(f"a unique id among records of {each.task}", f"{each.id!r} as in {first}", "id")
 
 
 class _Reader:
@@ -188,10 +163,8 @@ class _Reader:
             grade=self._grade(label01) if task is Task.CHUNK_RELEVANCE else None,
             sentence_labels=labels,
             constructed=bool(self._meta.get("constructed")),
-            votes=self._votes(),
-            system=self._name("model"),
             same=self._same(query, texts),
-            origin=self._name("source"),
+            origin=name if isinstance(name := self._meta.get("source"), str) and name else None,
         )
 
     def _wrong(self, expected: str, got: object, field: str, advice: str = "") -> None:
@@ -260,18 +233,6 @@ class _Reader:
         if isinstance(scale, str) and scale.startswith("0-1"):
             return None if label01 >= YES_FROM else 0
         return round(2 * label01)
-
-    def _votes(self) -> tuple[float, ...]:
-        votes = self._meta.get("votes")
-        if not check.is_list(votes):
-            return ()
-        numbers = (each for each in votes if isinstance(each, int | float) and not isinstance(each, bool))
-        return tuple(float(each) for each in numbers if not check.is_missing(each))
-
-    def _name(self, field: str) -> str | None:
-        """Return a name in `meta`; None if it is missing or not a text."""
-        name = self._meta.get(field)
-        return name if isinstance(name, str) and name else None
 
     def _same(self, query: str, texts: tuple[str, ...]) -> tuple[str, ...]:
         group, asked = self._meta.get("cluster"), self._meta.get("qid")

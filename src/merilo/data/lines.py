@@ -1,11 +1,23 @@
-"""Bytes as lines, and the raw records that readers make from them."""
+"""Bytes as lines, and the records that readers make from them and adapters from other sources."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from merilo.errors import DataError, Problem
+from merilo.plugins import Group, plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+
+    ForeignRecord: TypeAlias = "Mapping[str, object] | Sample | RawRecord"
+
 
 BUFFER_BYTES: Final = 2**18
+SHOWN_PROBLEMS: Final = 20
 BOM: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_LINES: Final = 100_000
 """Maximum blank lines in a row. More are not data, and skipping them would ignore Ctrl-C for minutes."""
@@ -65,9 +77,45 @@ class Lines:
             yield Problem(f"a line of at most {self._limit:,} bytes", "a longer one")
 
 
+def refusal(problems: Sequence[Problem]) -> DataError:
+    """Return the error for a source with problems, whose message has the first 20 of them."""
+    more = f" And {len(problems) - SHOWN_PROBLEMS:,} more." if len(problems) > SHOWN_PROBLEMS else ""
+    shown = " ".join(each.message for each in problems[:SHOWN_PROBLEMS])
+    return DataError(shown + more, problems=tuple(problems))
+
+
 def encoding_fault(error: UnicodeDecodeError, before: int = 0) -> Problem:
     """Return the problem of a byte that is not valid UTF-8; `before`: the bytes before those that were decoded."""
     advice = "save the file as UTF-8"
     return Problem(
         "UTF-8 text", f"byte 0x{error.object[error.start]:02X} at byte {before + error.start + 1}", advice=advice
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRecords:
+    """The records of one source: the name of the data set, the source's name in messages, and the unit of a place."""
+
+    name: str
+    shown: str
+    unit: str
+    make: Callable[[], Iterable[ForeignRecord]]
+    is_once: bool = False
+    """True if the source can be read only once."""
+    note: Callable[[], str] | None = None
+    """Return what the user must know about the records, such as what was left out; asked after they were read."""
+
+    def __iter__(self) -> Iterator[ForeignRecord]:
+        return iter(self.make())
+
+
+def adapted(source: object) -> object | None:
+    """Return the records that an adapter makes of an object or a path; None if no adapter knows it."""
+    for each in plugins(Group.ADAPTERS):
+        loaded = each.load()
+        adapters = cast("tuple[Callable[[object], object], ...]", loaded if isinstance(loaded, tuple) else (loaded,))
+        for adapter in adapters:
+            found = adapter(source)
+            if found is not None:
+                return found
+    return None

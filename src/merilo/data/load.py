@@ -7,24 +7,31 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Final, TypeAlias, cast
 
 from merilo.data import check
-from merilo.data.aliases import LIST_FIELDS, TEXT_FIELDS, ColumnFormat, ColumnPlan, FieldSource, Planner, aliases
+from merilo.data.aliases import (
+    LIST_FIELDS,
+    TEXT_FIELDS,
+    ColumnFormat,
+    ColumnPlan,
+    FieldSource,
+    Planner,
+    aliases,
+    are_messages,
+    columns_of,
+)
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
 from merilo.data.conversations import unfolded
 from merilo.data.csv_records import MAX_COLUMNS
-from merilo.data.fit import are_messages, columns_of
-from merilo.data.foreign import ForeignRecords, adapted
 from merilo.data.history import USER, history_of, text_of_message
-from merilo.data.layouts import records_in
-from merilo.data.lines import RawRecord
+from merilo.data.lines import ForeignRecords, RawRecord, adapted
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
-from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
-from merilo.data.shapes import plain_record, unwrapped
+from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample, in_language
+from merilo.data.shapes import plain_record, records_in, unwrapped
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
@@ -38,11 +45,11 @@ _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"
 """Missing values as Python, numpy, pandas and JSON print them; in a cell of a text field these are texts."""
 
 _JSON_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, list, dict})
-"""Types of nearly all values, which need no check for numpy's and pandas' types."""
+"""Types of nearly all values, which are never missing."""
 
 
 def load(
-    source: "str | PathLike[str] | Records",
+    source: "str | PathLike[str] | Records | ForeignRecords",
     *,
     mapping: Mapping[str, str] | None = None,
     language: str | None = None,
@@ -80,12 +87,11 @@ def load(
             return _of_records(found, rules, limit, columns)
         file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
         file.check_head()
-        cells = file.format in (Format.CSV, Format.TSV)
-        rules = replace(rules, planner=replace(rules.planner, cells=cells))
-        reader = _Reader(file.name, file.unit, file.records, rules, limit, cells=cells)
+        rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
+        reader = _Reader(file.name, file.unit, file.records, rules, limit)
         name = file.name if path is None else data_name(path)
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
-    if not isinstance(source, (list, tuple, Dataset)) and (found := adapted(source)) is not None:
+    if not isinstance(source, (list, tuple, Dataset, ForeignRecords)) and (found := adapted(source)) is not None:
         return _of_records(found, rules, limit, columns)
     if check.is_record(source) and not isinstance(source, (Dataset, Sample)):
         return _of_records(_records_in_memory(source), rules, limit, columns)
@@ -110,7 +116,7 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
         is_once = iter(records) is records
         if isinstance(records, Dataset):
             name = shown = records.name
-    reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit, cells=False)
+    reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit)
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
 
@@ -186,15 +192,6 @@ _ASKED_BY: Final = ("invoke", "query", "retrieve", "run")
 """Methods by which the pipelines of frameworks are asked."""
 
 
-@runtime_checkable
-class _Array(Protocol):
-    """The common interface of numpy's arrays and numbers and pandas' arrays; neither library is imported for it."""
-
-    def tolist(self) -> object:
-        """Return the values as lists of Python's own values, or as one such value."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Rules:
     planner: Planner
@@ -204,20 +201,25 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A reader that turns raw records into samples; `cells`: every value is the text of a table's cell."""
+    """A reader that turns raw records into samples."""
 
     name: str
     unit: str
     records: Callable[[], Iterator[RawRecord | Sample]]
     rules: _Rules
     limit: int | None
-    cells: bool
+
+    @property
+    def cells(self) -> bool:
+        """True if every value is the text of a table's cell."""
+        return self.rules.planner.cells
 
     def read(self) -> Iterator[Sample | BadRecord]:
         number = 0
         for number, raw in enumerate(unfolded(self.records()), start=1):
             if isinstance(raw, Sample):
-                yield raw if self.rules.language is None else _in_language(raw, self.rules.language)
+                language = self.rules.language
+                yield raw if language is None else in_language(raw, language, lambda _: self.rules.language)
             else:
                 problems = list(raw.problems)
                 sample = self._sample(raw.value, number, problems) if raw.value is not None else None
@@ -240,7 +242,11 @@ class _Reader:
         return replace(problem, got=f"{problem.got} in the column {columns[0]!r}")
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
-        record = {name: _plain(value) for name, value in record.items() if name not in self.rules.ignored}
+        record = {
+            name: None if type(value) not in _JSON_TYPES and check.is_missing(value) else value
+            for name, value in record.items()
+            if name not in self.rules.ignored
+        }
         if len(record) > MAX_COLUMNS:
             problems.append(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(record):,}"))
             return None
@@ -339,7 +345,10 @@ class _Reader:
         column = source.columns[0]
         if self.cells and isinstance(value, str):
             if column not in aliases().lists:
-                value = _texts_in(value) or value
+                texts = _printed(value, field, [])  # anything but a list of texts is a text itself
+                value = (
+                    texts if check.is_list(texts) and texts and all(isinstance(each, str) for each in texts) else value
+                )
             elif value.strip() in _PRINTED_MISSING:
                 return None
             else:
@@ -377,15 +386,6 @@ class _Reader:
         return [value]
 
 
-def _plain(value: object) -> object:
-    """Return a value of a record without numpy's and pandas' own types: None for NaN, lists for arrays."""
-    if type(value) in _JSON_TYPES:
-        return value
-    if check.is_missing(value):
-        return None
-    return value.tolist() if isinstance(value, _Array) else value
-
-
 def _printed(cell: str, field: str, problems: list[Problem]) -> object:
     """Return the list printed in a cell, the cell itself if it is plain text, or None after noting a problem."""
     try:
@@ -394,15 +394,6 @@ def _printed(cell: str, field: str, problems: list[Problem]) -> object:
         problems.append(Problem("a list", error.got, field, advice=error.advice))
         return None
     return cell if found is None else found
-
-
-def _texts_in(cell: str) -> list[object] | None:
-    """Return the texts of a printed list; None for anything else, which is then read as text."""
-    try:
-        found = list_in_cell(cell)
-    except CellError:
-        return None
-    return found if found and all(isinstance(item, str) for item in found) else None
 
 
 def _context(item: object, language: str | None) -> object:
@@ -460,18 +451,6 @@ def _question_in(messages: object, problems: list[Problem], *, has_history: bool
     if len(problems) > faults or not turns:
         return {"user_input": None}
     return {"user_input": turns[-1].text, **({} if has_history else {"history": turns[:-1]})}
-
-
-def _in_language(sample: Sample, language: str) -> Sample:
-    def contexts(given: tuple[Context, ...] | None) -> tuple[Context, ...] | None:
-        return None if given is None else tuple(replace(context, language=language) for context in given)
-
-    return replace(
-        sample,
-        language=language,
-        retrieved_contexts=contexts(sample.retrieved_contexts),
-        reference_contexts=contexts(sample.reference_contexts),
-    )
 
 
 def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, cells: bool) -> object:

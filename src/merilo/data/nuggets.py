@@ -42,7 +42,10 @@ def nuggets_in(metadata: Mapping[str, JSON]) -> tuple[Nugget, ...]:
     if given is None:
         raise NuggetError(NO_NUGGETS)
     if isinstance(given, str):
-        given = _from_cell(given)
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            raise NuggetError(INVALID_NUGGETS) from None
     if not check.is_list(given):
         raise NuggetError(INVALID_NUGGETS)
     found: dict[str, bool] = {}
@@ -50,14 +53,6 @@ def nuggets_in(metadata: Mapping[str, JSON]) -> tuple[Nugget, ...]:
         nugget = _nugget(item)
         found[nugget.text] = found.get(nugget.text, False) or nugget.vital
     return tuple(Nugget(text, vital) for text, vital in found.items())
-
-
-def _from_cell(cell: str) -> object:
-    try:
-        loaded: object = json.loads(cell)
-    except (ValueError, RecursionError):
-        raise NuggetError(INVALID_NUGGETS) from None
-    return loaded
 
 
 def _nugget(item: object) -> Nugget:

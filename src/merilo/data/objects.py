@@ -17,6 +17,7 @@ from uuid import UUID
 
 from merilo.data import check
 from merilo.data.context import Context
+from merilo.data.history import texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -108,7 +109,7 @@ def _array_or_fields(value: object) -> object:
 
 
 def _is_array(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] in {"numpy", "pandas", "polars", "pyarrow"} or (
+    return type(value).__module__.partition(".")[0] in {"array", "numpy", "pandas", "polars", "pyarrow"} or (
         not isinstance(value, type) and hasattr(value, "__array__")
     )
 
@@ -147,11 +148,7 @@ def _langchain_document(value: Any) -> object:
 
 
 def _langchain_message(value: Any) -> object:
-    content = value.content
-    if isinstance(content, str):
-        return content
-    parts = [part if isinstance(part, str) else part.get("text", "") for part in content]
-    return "".join(parts)
+    return value.content if isinstance(value.content, str) else "".join(texts_in(value.content))
 
 
 def _llamaindex_node(value: Any) -> object:

@@ -9,14 +9,14 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, cast, overload
 
 from merilo.data import check, sentences
 from merilo.data.check import JSON
 from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
 from merilo.data.history import Turn, TurnLike, history_of, read_turns
-from merilo.data.language import detect_language
+from merilo.data.language import detect_language, identify_language
 from merilo.data.nuggets import NUGGETS
 from merilo.errors import DataError, MissingField, Problem, UsageError
 from merilo.renderers import render
@@ -198,7 +198,10 @@ class Sample:
             if isinstance(value, str):
                 record[name] = value
             elif value is not None:
-                record[name] = [_item(one, self.language) for one in value]
+                record[name] = [
+                    each if isinstance(each, str) else each.to_record(inherited_language=self.language)
+                    for each in value
+                ]
         if self.history is not None:
             record["history"] = [turn.to_record() for turn in self.history]
         if self.language is not None:
@@ -216,23 +219,16 @@ class Sample:
         return cls(**cast("dict[str, Any]", {"id": None, **record}))  # the constructor checks each value
 
     def _value(self, name: str) -> str | tuple[Context, ...] | tuple[str, ...] | None:
-        match name:
-            case "user_input":
-                return self.user_input
-            case "retrieved_contexts":
-                return self.retrieved_contexts
-            case "response":
-                return self.response
-            case "reference":
-                return self.reference
-            case "reference_contexts":
-                return self.reference_contexts
-            case "retrieved_context_ids":
-                return _ids_of(self.retrieved_context_ids, self.retrieved_contexts)
-            case "reference_context_ids":
-                return _ids_of(self.reference_context_ids, self.reference_contexts)
-            case _:
-                raise UsageError(f"A sample has no field {name!r}; its fields are {', '.join(FIELDS)}.")
+        if name not in FIELDS:
+            raise UsageError(f"A sample has no field {name!r}; its fields are {', '.join(FIELDS)}.")
+        value: str | tuple[Context, ...] | tuple[str, ...] | None = getattr(self, name)
+        if value is not None or not name.endswith("_ids"):
+            return value
+        contexts: tuple[Context, ...] | None = getattr(self, name.removesuffix("_context_ids") + "_contexts")
+        if contexts is None:
+            return None
+        found = tuple(context.id for context in contexts if context.id is not None)
+        return found if len(found) == len(contexts) else None
 
 
 def first_text(sample: Sample) -> str:
@@ -242,6 +238,33 @@ def first_text(sample: Sample) -> str:
             return value
     contexts = sample.retrieved_contexts or sample.reference_contexts
     return contexts[0].text if contexts else ""
+
+
+def in_language(sample: Sample, language: str | None, of_context: Callable[[Context], str | None]) -> Sample:
+    """Return the sample in a language, and each of its contexts in the one that `of_context` returns."""
+
+    def contexts(given: tuple[Context, ...] | None) -> tuple[Context, ...] | None:
+        return None if given is None else tuple(replace(each, language=of_context(each)) for each in given)
+
+    return replace(
+        sample,
+        language=language,
+        retrieved_contexts=contexts(sample.retrieved_contexts),
+        reference_contexts=contexts(sample.reference_contexts),
+    )
+
+
+def with_identified_language(sample: Sample) -> Sample:
+    """Return the sample with the language of its first text, unless it names one or the script shows it.
+
+    Each context without a language gets its own, since it would have that of the sample.
+    """
+    if sample.language is not None:
+        return sample
+    language = identify_language(first_text(sample))
+    if language in {None, sample.resolved_language}:
+        return sample
+    return in_language(sample, language, lambda each: each.language or identify_language(each.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,14 +382,3 @@ def _sample_id(value: object, problems: list[Problem]) -> str:
     if found is None and check.is_missing(value):
         problems.append(Problem(check.ID, "none" if value is None else check.shown(value), "id"))
     return found or ""
-
-
-def _item(one: Context | str, language: str | None) -> JSON:
-    return one if isinstance(one, str) else one.to_record(inherited_language=language)
-
-
-def _ids_of(ids: tuple[str, ...] | None, contexts: tuple[Context, ...] | None) -> tuple[str, ...] | None:
-    if ids is not None or contexts is None:
-        return ids
-    found = tuple(context.id for context in contexts if context.id is not None)
-    return found if len(found) == len(contexts) else None

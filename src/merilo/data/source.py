@@ -9,7 +9,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -111,6 +111,11 @@ class RecordFile:
         """The unit in which a record's place is counted: "line" or, in JSON, "record"."""
         return "record" if self.format is Format.JSON else "line"
 
+    def placed(self, raw: RawRecord, problems: Iterable[Problem] | None = None) -> list[Problem]:
+        """Return the problems of a record, otherwise its own, with the file and its place there."""
+        own = raw.problems if problems is None else problems
+        return [replace(each, source=each.source or self.name, line=raw.place, unit=self.unit) for each in own]
+
     def check_head(self) -> None:
         """Raise DataError if the file does not open or its first bytes are not text.
 
@@ -210,15 +215,15 @@ class _Unpacked(io.RawIOBase):
             memoryview(buffer)[:BUFFER_BYTES]
         )  # GzipFile copies each chunk, so the chunk is bounded
         self._given += count
+        needed, got = "", "more"
         if self._given > RATIO_BYTES and self._given > MAX_RATIO * self._packed.count:
-            advice = "unpack the file first (gunzip) if it is meant to be this large"
-            got = f"{self._packed.count:,} bytes that became {self._given:,}"
             needed = f"a file that becomes at most {MAX_RATIO} times larger when it is unpacked"
-            raise DataError.of(Problem(needed, got, source=self._name, advice=advice))
-        if self._given > self._limit:
+            got = f"{self._packed.count:,} bytes that became {self._given:,}"
+        elif self._given > self._limit:
+            needed = f"at most {self._limit:,} bytes when it is unpacked"
+        if needed:
             advice = "unpack the file first (gunzip) if it is meant to be this large"
-            got = f"at most {self._limit:,} bytes when it is unpacked"
-            raise DataError.of(Problem(got, "more", source=self._name, advice=advice))
+            raise DataError.of(Problem(needed, got, source=self._name, advice=advice))
         return count
 
 

@@ -1,6 +1,6 @@
 """The retrieved text of a sample, compared with its gold evidence character by character.
 
-A sample alone holds everything that a metric reads (`data/span_evidence.py` writes it):
+A sample alone holds everything that a metric reads (`data/span_labels.py` writes it):
 
 - `retrieved_contexts[i].metadata["located"]`: [document, start, end], absent if the text is in no document;
 - `reference_contexts`: the relevant text, each with `located`;

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.aliases import letters
-from merilo.data.ids import matching_id
+from merilo.data.context import matching_id
 from merilo.data.json_records import JsonText
-from merilo.data.lines import BOM, Lines
+from merilo.data.lines import BOM, SHOWN_PROBLEMS, Lines, refusal
 from merilo.data.sample import Dataset, Sample
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
-from merilo.errors import DataError, Problem
+from merilo.errors import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from merilo.data.check import JSON
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
-_MAX_PROBLEMS: Final = 20
 _MAX_LINE_BYTES: Final = 2**20
 _HEAD_BYTES: Final = 256
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
@@ -64,80 +63,51 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
     fields, an invalid score or grade, a document twice under one topic, an empty file. Also raises DataError for a
     gzip file that unpacks to more than `MAX_UNPACKED_BYTES`.
     """
-    retrieved, judged = _Run(Path(run).name), _Qrels(Path(qrels).name)
+    retrieved, judged = _Table(Path(run).name, of_run=True), _Table(Path(qrels).name, of_run=False)
     problems: list[Problem] = []
     for source, table in ((run, retrieved), (qrels, judged)):
         _read(Path(source), table, problems)
     if problems:
-        raise DataError.of(*problems[:_MAX_PROBLEMS])
-    topics = dict.fromkeys((*judged.grades, *retrieved.scores))
+        raise refusal(problems)
+    topics = dict.fromkeys((*judged.values, *retrieved.values))
     samples = tuple(_sample(topic, retrieved, judged) for topic in topics)
     return Dataset(data_name(Path(run)), lambda: iter(samples))
 
 
-class _Retrieved(NamedTuple):
-    """The sort key of a retrieved document."""
-
-    score: float
-    document: bytes
-
-
 @dataclass(slots=True)
-class _Run:
-    """The scores of a run by topic and document."""
+class _Table:
+    """The scores of a run, or the grades of qrels, by topic and document."""
 
     name: str
-    scores: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    of_run: bool
+    values: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     tag: str = ""
 
     def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
-        if len(fields) != 6:
-            problem(_RUN_FIELDS, f"{len(fields)}")
+        expected = _RUN_FIELDS if self.of_run else _QRELS_FIELDS
+        if len(fields) != (6 if self.of_run else 4):
+            problem(expected, f"{len(fields)}")
             return
-        topic, _, document, _, written, self.tag = fields
-        self.add(topic, document, written, problem)
+        topic, _, document, *_, self.tag = fields
+        self.add(topic, document, fields[4 if self.of_run else 3], problem)
 
     def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
-        score = _number(written)
-        if score is None:
-            problem("a finite number as the score", repr(written))
-        elif document in self.scores.setdefault(topic, {}):
+        value = _number(written) if self.of_run else _whole(written)
+        if value is None:
+            problem("a finite number as the score" if self.of_run else "a whole number as the grade", repr(written))
+        elif document in self.values.setdefault(topic, {}):
             problem("each document once in a topic", f"{document!r} again in topic {topic!r}")
         else:
-            self.scores[topic][document] = score
+            self.values[topic][document] = value
 
     def ranked(self, topic: str) -> list[str]:
-        """Return the documents of a topic, best first, as trec_eval orders them."""
-        scores = self.scores.get(topic, {})
-        return sorted(scores, key=lambda document: _Retrieved(scores[document], document.encode()), reverse=True)
+        """Return the documents of a topic of a run, best first, as trec_eval orders them."""
+        scores = self.values.get(topic, {})
+        return sorted(scores, key=lambda document: (scores[document], document.encode()), reverse=True)
 
 
-@dataclass(slots=True)
-class _Qrels:
-    """The grades by topic and document."""
-
-    name: str
-    grades: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
-
-    def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
-        if len(fields) != 4:
-            problem(_QRELS_FIELDS, f"{len(fields)}")
-            return
-        topic, _, document, written = fields
-        self.add(topic, document, written, problem)
-
-    def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
-        grade = _whole(written)
-        if grade is None:
-            problem("a whole number as the grade", repr(written))
-        elif document in self.grades.setdefault(topic, {}):
-            problem("each document once in a topic", f"{document!r} again in topic {topic!r}")
-        else:
-            self.grades[topic][document] = grade
-
-
-def _sample(topic: str, run: _Run, qrels: _Qrels) -> Sample:
-    grades = qrels.grades.get(topic)
+def _sample(topic: str, run: _Table, qrels: _Table) -> Sample:
+    grades = qrels.values.get(topic)
     metadata: dict[str, JSON] = {"run": run.tag}
     relevant: list[str] | None = None
     if grades is not None:
@@ -146,7 +116,7 @@ def _sample(topic: str, run: _Run, qrels: _Qrels) -> Sample:
     return Sample(topic, retrieved_context_ids=run.ranked(topic), reference_context_ids=relevant, metadata=metadata)
 
 
-def _read(path: Path, table: _Run | _Qrels, problems: list[Problem]) -> None:
+def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
     name = table.name
     try:
         with open_unpacked(path) as stream:
@@ -165,12 +135,12 @@ def _read(path: Path, table: _Run | _Qrels, problems: list[Problem]) -> None:
             problems.append(Problem("at least one line", "an empty file", source=name))
 
 
-def _read_lines(lines: Lines, table: _Run | _Qrels, problems: list[Problem]) -> bool:
+def _read_lines(lines: Lines, table: _Table, problems: list[Problem]) -> bool:
     """Read lines until there are enough problems; return True if any line was not blank."""
     has_lines = False
     header: _Header | None = None
     for line in lines:
-        if len(problems) >= _MAX_PROBLEMS:
+        if len(problems) >= SHOWN_PROBLEMS:
             return True
 
         def problem(expected: str, got: str, number: int = lines.number) -> None:
@@ -213,7 +183,7 @@ def _header(line: str) -> _Header | None:
     return _Header(separator, tuple(each[0] for each in places)) if all(len(each) == 1 for each in places) else None
 
 
-def _read_json(text: JsonText, table: _Run | _Qrels, problems: list[Problem]) -> bool:
+def _read_json(text: JsonText, table: _Table, problems: list[Problem]) -> bool:
     """Read `{topic: {document: value}}`, `{topic: [relevant documents]}` in qrels, or an object for each document.
 
     Returns True if there was any. Raises DataError for invalid JSON.
@@ -223,11 +193,11 @@ def _read_json(text: JsonText, table: _Run | _Qrels, problems: list[Problem]) ->
         problems.append(Problem(expected, got, source=table.name))
 
     any_found = False
-    while text.take("{") and len(problems) < _MAX_PROBLEMS:
+    while text.take("{") and len(problems) < SHOWN_PROBLEMS:
         row: dict[str, object] = {}
         for name in text.keys():  # noqa: SIM118  not a mapping
             value = text.needed()
-            if check.is_list(value) and isinstance(table, _Qrels):
+            if check.is_list(value) and not table.of_run:
                 value = dict.fromkeys(map(str, value), 1)
             if check.is_record(value):
                 any_found = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.ids import matching_id
+from merilo.data.context import matching_id
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from merilo.data.identification import with_identified_language
 from merilo.data.problem_report import grouped_messages, unread_columns
-from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint
+from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, with_identified_language
 from merilo.errors import DataError, Problem
 from merilo.runs.shards import ShardTally
 from merilo.runs.weak import Unread

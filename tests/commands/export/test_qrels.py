@@ -15,7 +15,7 @@ from merilo.cli import app
 from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.export.qrels import pool_qrels
 from merilo.commands.label.run import label_run
-from merilo.data.span_evidence import load_judged
+from merilo.data.span_labels import load_judged
 from merilo.errors import DataError, RunError, UsageError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import merilo
 from merilo.commands.export.run import MAX_CHARACTERS, export_run, fitting, legal
-from merilo.data.csv_escaping import escaped, plain
+from merilo.data.csv_records import escaped, plain
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.results.sample_table import SampleTable

@@ -20,8 +20,8 @@ TRACES = FILES / "openinference.otlp.jsonl"
 
 def test_the_list_names_traces_spans_and_what_is_no_sample() -> None:
     """The page and the record state the same counts."""
-    found = contents_of(TRACES)
-    page = str(contents_page(found, 100, None))
+    found, first = contents_of(TRACES)
+    page = str(contents_page(found, first, 100, None))
     assert "openinference.otlp.jsonl: OTLP JSON, 3 traces" in page
     assert "1 chain, 1 embedding, 2 llm, 1 reranker, 2 retriever" in page
     assert "1: no span states the question" in page
@@ -38,7 +38,7 @@ def test_retrieved_text_cannot_control_the_terminal(tmp_path: Path) -> None:
     attributes = {"input.value": "\x1b[2Jevil", "output.value": "A"}
     context = {"trace_id": "\x1b]0;t", "span_id": "s"}
     path.write_text(json.dumps({"context": context, "span_kind": "CHAIN", "attributes": attributes}) + "\n")
-    assert "\x1b" not in str(contents_page(contents_of(path), 100, None))
+    assert "\x1b" not in str(contents_page(*contents_of(path), 100, None))
 
 
 def test_samples_are_written(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_broken_line_does_not_prevent_writing(tmp_path: Path) -> None:
     found = write_samples(path, out)
     assert found.samples == 2
     assert [each.line for each in found.problems] == [2]
-    assert "line 2" in str(contents_page(found, 100, str(out)))
+    assert "line 2" in str(contents_page(found, [], 100, str(out)))
 
 
 def test_nothing_is_written_without_a_sample(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_read_is_not_called_unknown(
         ("inspect.json", "foreign:includes", 0.5, "Inspect log, inspect.json"),
         ("langsmith.jsonl", "foreign:correctness", 0.5, "LangSmith runs, langsmith.jsonl"),
         ("mlflow.json", "foreign:relevance", 1.0, "MLflow traces, mlflow.json"),
-        ("deepeval.json", "foreign:Faithfulness", 1.0, "DeepEval, deepeval.json"),
+        ("deepeval.json", "foreign:Faithfulness", 1.0, "DeepEval test run, deepeval.json"),
     ],
 )
 def test_scores_become_a_run(tmp_path: Path, name: str, metric: str, mean: float, origin: str) -> None:

@@ -19,7 +19,7 @@ from merilo.api import import_scores
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
-from merilo.commands.imports.tables import number_of
+from merilo.commands.imports.rows import number_of
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
@@ -252,7 +252,7 @@ def test_a_test_run_of_deepeval_is_read(here: Path, wrapped: bool) -> None:
     record = json.loads((FILES / "deepeval-4.1.json").read_text(encoding="utf-8"))
     file = written("run.json", json.dumps({"testRunData": record} if wrapped else record))
     run = import_scores(file, out=here / "run")
-    assert run.manifest.origin == "DeepEval, run.json"
+    assert run.manifest.origin == "DeepEval test run, run.json"
     assert values(run, "foreign:Answer_Relevancy") == [1.0, 0.25, "not scored there", 0.5]
     assert values(run, "foreign:Correctness_GEval") == [0.8] * 4
     columns = read_scores(run, cluster="document").columns
@@ -273,7 +273,7 @@ def test_samples_of_deepeval_may_go_by_another_field(here: Path) -> None:
     """Names of test cases need not be telling; an unknown metric is refused."""
     run = import_scores(FILES / "deepeval-4.1.json", id="input", scores=["Hallucination"], out=here / "run")
     assert run.sample("How long is river 3?").outcomes["foreign:Hallucination"] == merilo.Score(0.5)
-    with pytest.raises(UsageError, match=r"No metric 'Bias' in .*; it has Answer Relevancy, Correctness"):
+    with pytest.raises(UsageError, match=r"No scores 'Bias' in .*; it has Answer Relevancy, Correctness"):
         import_scores(FILES / "deepeval-4.1.json", scores=["Bias"], out=here / "more")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.label.tasks import SETTLED, Ticket, Unit, unsealed
 from merilo.data import check
-from merilo.data.csv_escaping import plain
+from merilo.data.csv_records import plain
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem, RunError, UsageError

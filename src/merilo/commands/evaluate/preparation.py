@@ -49,7 +49,7 @@ def dataset_of(data: str | PathLike[str] | Records, options: Options) -> Dataset
     """Return the data, with its judgements if the options name files of them. Raises what `load` raises."""
     reading, mapping, language = options.reading, options.mapping, options.language
     if reading.qrels is not None or reading.documents is not None:
-        from merilo.data.span_evidence import load_judged
+        from merilo.data.span_labels import load_judged
 
         data = load_judged(data, reading.qrels, reading.documents, mapping=mapping, language=language)
     return load(data, mapping=mapping, language=language, limit=options.limit)

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.human_labels import read_people
-from merilo.data.documents import load_documents
+from merilo.data.corpus import load_documents
 from merilo.data.sentences import split
-from merilo.data.span_evidence import place_of
 from merilo.data.span_labels import (
     PEOPLE,
     SpanLabel,
     by_judge,
     by_sample,
     label_line,
+    place_of,
     pooled,
     read_span_labels,
     trec_lines,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.data.documents import Documents
+    from merilo.data.corpus import Documents
     from merilo.data.sample import Context, Sample
     from merilo.runs.run import Run
 

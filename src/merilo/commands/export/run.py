@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from merilo.adapters.conventions import conventions
-from merilo.data.csv_escaping import escaped
+from merilo.adapters.contents import conventions
+from merilo.data.csv_records import escaped
 from merilo.errors import RunError, UsageError
 from merilo.extras import optional_module
 from merilo.rendering.page import Page

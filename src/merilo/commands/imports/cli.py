@@ -99,11 +99,11 @@ def _show_contents(file: str, out: str | None, *, json: bool) -> None:
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    found = contents_of(file) if out is None else write_samples(file, out)
+    found, first = contents_of(file) if out is None else (write_samples(file, out), [])
     if json:
         write(json_text(contents_record(found, out)) + "\n")
     else:
-        show(contents_page(found, page_width(), out))
+        show(contents_page(found, first, page_width(), out))
 
 
 def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.conventions import conventions
-from merilo.adapters.exports import RESULT_FILES, damage_of, export_of
+from merilo.adapters.contents import SpanFile, conventions
+from merilo.adapters.exports import RESULT_FILES, Contents, damage_of, export_of
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
 from merilo.errors import DataError, UsageError
@@ -19,61 +18,25 @@ from merilo.rendering.wording import count
 from merilo.runs.publish import staged
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
+    from merilo.adapters.base import Item
     from merilo.adapters.exports import Export
-    from merilo.adapters.items import Item
-    from merilo.errors import Problem
 
 SHOWN: Final = 20
 """Maximum samples that a page lists."""
 _ID_WIDTH: Final = 36
 
 
-@dataclass(slots=True)
-class Contents:
-    """What a file of another system contains."""
-
-    path: Path
-    name: str
-    title: str
-    package: str
-    version: str
-    of_spans: bool
-    samples: int = 0
-    kinds: Counter[str] = field(default_factory=Counter[str])
-    missing: Counter[str] = field(default_factory=Counter[str])
-    left_out: Counter[str] = field(default_factory=Counter[str])
-    scores: Counter[str] = field(default_factory=Counter[str])
-    problems: list[Problem] = field(default_factory=list["Problem"])
-    first: list[Item] = field(default_factory=list["Item"])
-    """The first items that are not broken records."""
-
-    def add(self, item: Item, unit: str) -> None:
-        """Count one item."""
-        if item.problems:
-            self.problems += [
-                replace(each, source=self.path.name, line=item.place, unit=unit) for each in item.problems
-            ]
-            return
-        self.kinds.update(item.kinds)
-        if item.record is None:
-            self.left_out[item.reason] += 1
-        else:
-            self.samples += 1
-            self.missing.update(item.missing)
-            self.scores.update(item.scores.keys())
-        if len(self.first) < SHOWN:
-            self.first.append(item)
-
-
-def contents_of(source: str | PathLike[str]) -> Contents:
-    """Return what the file contains. Raises UsageError if merilo does not know the kind of file, DataError."""
-    found = _known(source)
-    contents = Contents(found.path, found.name, found.title, found.package, found.version, found.of_spans)
+def contents_of(source: str | PathLike[str]) -> tuple[Contents, list[Item]]:
+    """Return what the file contains, and its first items. Raises UsageError for an unknown kind of file, DataError."""
+    found = Contents(_known(source))
+    first: list[Item] = []
     for item in found.items():
-        contents.add(item, found.unit)
-    return contents
+        if not item.problems and len(first) < SHOWN:
+            first.append(item)
+    return found, first
 
 
 def write_samples(source: str | PathLike[str], out: str | PathLike[str]) -> Contents:
@@ -81,31 +44,24 @@ def write_samples(source: str | PathLike[str], out: str | PathLike[str]) -> Cont
 
     A broken record is reported and the others are written. Raises DataError if no sample can be read.
     """
-    found = _known(source)
-    contents = Contents(found.path, found.name, found.title, found.package, found.version, found.of_spans)
+    found = Contents(_known(source))
+    name, unit = found.export.path.name, found.export.unit
     with staged(Path(out)) as file:
         for number, item in enumerate(found.items(), start=1):
-            contents.add(item, found.unit)
-            _write(item, file, number, found, contents)
-        if not contents.samples:
-            problems = "\n".join(_problem_lines(contents)) or "No trace in it is a sample (--list shows why)."
-            raise DataError(f"{found.path.name}: no sample was written.\n{problems}")
-    return contents
-
-
-def _write(item: Item, file: IO[bytes], number: int, found: Export, contents: Contents) -> None:
-    if item.record is None:
-        return
-    record = {"id": str(number), **{name: value for name, value in item.record.items() if value is not None}}
-    try:
-        sample = Sample.from_record(record)
-    except DataError as error:
-        contents.samples -= 1
-        contents.problems += [
-            replace(each, source=found.path.name, line=item.place, unit=found.unit) for each in error.problems
-        ]
-        return
-    file.write(json.dumps(sample.to_record(), ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            if item.record is None:
+                continue
+            record = {"id": str(number), **{key: value for key, value in item.record.items() if value is not None}}
+            try:
+                text = json.dumps(Sample.from_record(record).to_record(), ensure_ascii=False)
+            except DataError as error:
+                found.samples -= 1
+                found.problems += [replace(each, source=name, line=item.place, unit=unit) for each in error.problems]
+            else:
+                file.write(text.encode("utf-8", "replace") + b"\n")
+        if not found.samples:
+            problems = "\n".join(_problem_lines(found)) or "No trace in it is a sample (--list shows why)."
+            raise DataError(f"{name}: no sample was written.\n{problems}")
+    return found
 
 
 def _known(source: str | PathLike[str]) -> Export:
@@ -124,10 +80,10 @@ def _known(source: str | PathLike[str]) -> Export:
 def contents_record(found: Contents, out: str | None) -> dict[str, Any]:  # Any: JSON
     """Return the contents as a JSON-able object."""
     return {
-        "file": str(found.path),
-        "kind": found.name,
-        "package": found.package,
-        "version": found.version or None,
+        "file": str(found.export.path),
+        "kind": found.export.kind.name,
+        "package": found.export.kind.package,
+        "version": found.export.version or None,
         "samples": found.samples,
         "spans": dict(sorted(found.kinds.items())),
         "not_samples": dict(sorted(found.left_out.items())),
@@ -138,13 +94,14 @@ def contents_record(found: Contents, out: str | None) -> dict[str, Any]:  # Any:
     }
 
 
-def contents_page(found: Contents, width: int, out: str | None) -> Page:
+def contents_page(found: Contents, first: Sequence[Item], width: int, out: str | None) -> Page:
     """Return the contents as a page: counts, then the first items."""
     page = Page(width)
-    version = f" {found.version}" if found.version else ""
-    unit = "trace" if found.of_spans else "row"
+    version = f" {found.export.version}" if found.export.version else ""
+    unit = "trace" if isinstance(found.export.kind, SpanFile) else "row"
     total = found.samples + sum(found.left_out.values())
-    page.text(f"{clean(found.path.name)}: {found.title}{version}, {count(total, unit)}", tone=Tone.STRONG)
+    title = f"{clean(found.export.path.name)}: {found.export.kind.title}{version}"
+    page.text(f"{title}, {count(total, unit)}", tone=Tone.STRONG)
     rows = [("samples", f"{found.samples:,}")]
     if found.kinds:
         rows.append(("spans", ", ".join(f"{number:,} {kind}" for kind, number in sorted(found.kinds.items()))))
@@ -159,9 +116,9 @@ def contents_page(found: Contents, width: int, out: str | None) -> Page:
         page.text(f"{count(found.samples, 'sample')} written to {clean(out)}. Evaluate them: merilo run {clean(out)}")
         return page
     page.blank()
-    for item in found.first:
+    for item in first:
         page.line(cut(f"  {_line(item)}", page.width))
-    if (more := total - len(found.first)) > 0:
+    if (more := total - len(first)) > 0:
         page.text(f"... and {more:,} more.", indent=2)
     return page
 

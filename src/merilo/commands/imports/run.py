@@ -10,9 +10,9 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.imports.problems import refused
-from merilo.commands.imports.rows import score_rows
+from merilo.commands.imports.rows import refused
 from merilo.commands.imports.source import matched, stated_source
+from merilo.commands.imports.tools import score_rows
 from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, UsageError
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    from merilo.commands.imports.rows import Rows
     from merilo.commands.imports.source import Source
-    from merilo.commands.imports.tables import Rows
     from merilo.runs.ingest import Intake
 
 NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first
@@ -96,12 +96,12 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
     except DataError as error:
         if not error.problems:
             raise
-        raise _refused([*error.problems, *rows.problems], rows) from error
-    if rows.problems:
-        raise _refused(rows.problems, rows)
+        raise _refused([*error.problems, *rows.scores.problems], rows) from error
+    if rows.scores.problems:
+        raise _refused(rows.scores.problems, rows)
     foreign = [
         each
-        for column, values in rows.scores().items()
+        for column, values in rows.scores.values.items()
         if (each := _foreign(column, values, rows, wanted, stated)) is not None
     ]
     if not foreign:
@@ -124,7 +124,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
 
 
 def _refused(problems: Sequence[Problem], rows: Rows) -> DataError:
-    return refused(problems, name=rows.dataset.name, records=max(map(len, rows.scores().values()), default=0))
+    return refused(problems, name=rows.dataset.name, records=len(rows.scores.places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _foreign(
                 f"The scores in {column!r} go from {low:g} to {high:g}, so their range is needed: "
                 f"--score '{column}=LOW..HIGH', such as 1..5 (scores={{{column!r}: (1, 5)}})."
             )
-        raise DataError.of(rows.outside(column, span))
+        raise DataError.of(rows.scores.outside(column, span))
     lower = column in wanted.lower_is_better or column in rows.lower_is_better
     lower = lower or (known is not None and not known.higher_is_better)
     return _Foreign(column, FOREIGN + _name(column), values, Scale(span, higher_is_better=not lower), definition)

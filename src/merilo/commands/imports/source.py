@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_definition, metric_text, systems
@@ -38,7 +38,7 @@ class Source:
     @property
     def title(self) -> str:
         """The package's name with its releases, for users."""
-        return f"{package_title(self.package)} {self.releases}".rstrip()
+        return f"{_facts()[self.package]['title']} {self.releases}".rstrip()
 
     @property
     def caveat(self) -> str:
@@ -53,26 +53,11 @@ class Source:
         return f"merilo has no definitions of {self.title}; {self.system} has the nearest ones."
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The definition that matches a metric of another package; without one, the reason."""
+class Match(NamedTuple):
+    """The canonical text of the definition here that matches a metric of another package; without one, the reason."""
 
-    name: str
-    """The metric's name there: a column, a class or a display name."""
     definition: str | None
-    """The canonical text of the metric here."""
     reason: str = ""
-    """Why there is no definition, or how the metric differs from it."""
-
-
-def package_title(package: str) -> str:
-    """Return a package's name for users."""
-    return str(_facts()[package]["title"])
-
-
-def packages() -> tuple[str, ...]:
-    """Return the packages that are recognised."""
-    return tuple(name for name, facts in _facts().items() if "releases" in facts)
 
 
 def stated_source(text: str) -> Source:
@@ -82,11 +67,11 @@ def stated_source(text: str) -> Source:
     """
     found = _STATED.fullmatch(text.strip())
     name = "" if found is None else found["package"].lower()
-    if found is None or name not in packages():
-        raise UsageError(f"No known source {text!r}; write {', '.join(packages())}, with a release: ragas-0.4.3.")
+    if found is None or name not in _facts():
+        raise UsageError(f"No known source {text!r}; write {', '.join(_facts())}, with a release: ragas-0.4.3.")
     release: str = found["release"] or ""
     if not release and len(_facts()[name]["releases"]) > 1:
-        raise UsageError(f"Name the release of {package_title(name)}, such as {name}-{_newest(name)}.")
+        raise UsageError(f"Name the release of {_facts()[name]['title']}, such as {name}-{_newest(name)}.")
     system = str(_row_of(name, _numbers(release))["system"])
     return Source(name, system, release)
 
@@ -95,16 +80,16 @@ def matched(name: str, source: Source) -> Match:
     """Return the definition of a metric of this source."""
     facts = _facts()[source.package]
     base, bracket, rest = name.partition("(")
-    plain = snake_case(_SUFFIX.sub("", name) if source.package == "deepeval" else base)
+    plain = _snake_case(_SUFFIX.sub("", name) if source.package == "deepeval" else base)
     if source.package == "deepeval" and _SUFFIX.search(name):
-        return Match(name, None, facts["missing"]["g_eval"])
+        return Match(None, facts["missing"]["g_eval"])
     known: str = facts["names"].get(base, facts["names"].get(plain, plain))
     parameters = f"{bracket}{rest}" if source.package == "ragas" else ""
     for candidate in (known, plain):
         found = known_definition(f"{source.system}:{candidate}{parameters}")
         if found is not None:
-            return Match(name, metric_text(found), facts["notes"].get(plain, ""))
-    return Match(name, None, facts["missing"].get(plain) or _no_definition(known, source))
+            return Match(metric_text(found))
+    return Match(None, facts["missing"].get(plain) or _no_definition(known, source))
 
 
 def _no_definition(known: str, source: Source) -> str:
@@ -118,7 +103,7 @@ def _no_definition(known: str, source: Source) -> str:
     return f"merilo has no definition of it among those of {source.system}{also}"
 
 
-def snake_case(name: str) -> str:
+def _snake_case(name: str) -> str:
     """Return a class or display name in snake case, without `Metric` at its end."""
     return _WORD_END.sub("_", name.strip()).replace(" ", "_").replace("-", "_").lower().removesuffix("_metric")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
-from math import isinf, isnan, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.imports.problems import refused
-from merilo.commands.imports.ragas import order_unknown, unscored_at_the_front
+from merilo.commands.imports.rows import Rows, Scores, read_cell, refused
 from merilo.data import check
 from merilo.data.aliases import Planner
 from merilo.data.load import MAX_LINE_BYTES, load
@@ -20,13 +18,11 @@ from merilo.data.source import RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.lines import RawRecord
 
-_MISSING: Final = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>"})
-_TRUTH: Final = {"true": 1.0, "false": 0.0}
 _RAGAS: Final = (
     frozenset({"user_input", "response"}),
     frozenset({"user_input", "retrieved_contexts"}),
@@ -35,38 +31,20 @@ _RAGAS: Final = (
     frozenset({"question", "contexts"}),
 )
 """Columns of which a ragas result has at least one set: three sets from 0.2 on, two before."""
+_RAGAS_FIELDS: Final = frozenset({"question", "contexts", "answer", "ground_truth"})
+"""The names that ragas before 0.2 gives to fields; a result has at least two of them."""
+_RAGAS_METRICS: Final = (
+    *("faithfulness", "answer_relevancy", "context_precision", "context_utilization", "context_recall"),
+    *("context_relevancy", "context_entity_recall", "answer_similarity", "answer_correctness"),
+    *("harmfulness", "maliciousness", "coherence", "correctness", "conciseness"),
+)
+"""The names that the affected versions give to metrics; users name their own critiques."""
 _RAGAS_LOWER: Final = ("noise_sensitivity",)
 _INDEX: Final = frozenset({"", "Unnamed: 0", "index", "level_0"})
 """Names that pandas gives to the column of row numbers."""
 _SCANNED: Final = 1_000
 """Number of records that are scanned for columns."""
 _SHOWN: Final = 8
-
-
-@dataclass(slots=True)
-class Rows:
-    """Samples with their scores; the scores are available once the samples were read."""
-
-    dataset: Dataset
-    origin: str
-    offered: tuple[str, ...]
-    """The columns of scores."""
-    scores: Callable[[], Mapping[str, array[float]]]
-    """Return the scores by column, one per sample in order, NaN for none."""
-    problems: list[Problem]
-    """Cells that are not numbers; filled while the samples are read."""
-    outside: Callable[[str, tuple[float, float]], Problem]
-    """Return the first value of a column outside a range, with its line."""
-    lower_is_better: frozenset[str] = frozenset()
-    left_out: dict[str, str] = field(default_factory=dict[str, str])
-    note: str = ""
-    """A caveat on the file's scores; empty if there is none."""
-    columns: tuple[str, ...] = ()
-    """All columns of a table; empty for the files that name their package."""
-    package: str = ""
-    """The package that wrote the file, if its layout shows that: `deepeval` or `trulens`."""
-    judges: dict[str, str] = field(default_factory=dict[str, str])
-    """Column of scores → the model that judged, if the file names it."""
 
 
 def table_rows(
@@ -95,56 +73,24 @@ def table_rows(
             raise _no_column(column, names, file)
     found = _found(names, numeric, mapping)
     offered = tuple(scores) or (found if of_ragas else ())
-    unscored = unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
+    unscored = _unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
     if unscored is not None and not in_order:
-        raise DataError(order_unknown(file.name, unscored))
+        raise DataError(_order_unknown(file.name, unscored))
     if not offered:
         raise UsageError(
             f"{path.name} has the columns {', '.join(list(names)[:_SHOWN])}{' ...' * (len(names) > _SHOWN)}; "
             "name the columns of scores (--score COL, optionally with a range: COL=0..1)."
         )
     renamed = {**(mapping or {}), **({id: "id"} if id is not None else {})}
-    table = _Table(path, file, offered, renamed, [name for name in names if name not in offered])
+    table = _Table(path, file, offered, renamed, Scores(file.name, file.unit))
     return Rows(
-        dataset=table.dataset(data_name(path)),
+        dataset=table.dataset(data_name(path), [name for name in names if name not in offered]),
         origin=f"ragas, {path.name}" if of_ragas and not scores else path.name,
         offered=offered,
-        scores=lambda: table.values,
-        problems=table.problems,
-        outside=table.outside,
+        scores=table.scores,
         lower_is_better=frozenset(each for each in offered if of_ragas and each.startswith(_RAGAS_LOWER)),
-        columns=tuple(names),
         note="" if unscored is None else f"The first row has no score in {unscored}; the order of the rows is trusted.",
     )
-
-
-def number_of(value: object) -> float | None:
-    """Return the finite number in a cell, NaN for an empty cell, None for anything else."""
-    found = _read(value)
-    return None if found is None or isinf(found) else found
-
-
-def _read(value: object) -> float | None:
-    if value is None:
-        return nan
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, int | float):
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    if not isinstance(value, str):
-        return None
-    text = value.strip().lower()
-    if text in _MISSING:
-        return nan
-    if text in _TRUTH:
-        return _TRUTH[text]
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
 
 
 @dataclass(slots=True)
@@ -164,7 +110,7 @@ def _columns(file: RecordFile) -> _Scanned:
     for record in islice(file.records(), _SCANNED):
         is_first = not scanned.names
         for column, value in (record.value or {}).items():
-            found = _read(value)  # also infinity, so that a column with it is refused with its row, not overlooked
+            found = read_cell(value)  # also infinity, so that a column with it is refused with its row, not overlooked
             if column not in scanned.names:
                 scanned.names[column] = None
                 if is_first:
@@ -183,25 +129,57 @@ def _found(
     return tuple(name for name in planned.kept if numeric.get(name) and name not in _INDEX)
 
 
+def _unscored_at_the_front(
+    columns: Sequence[str], numeric: Sequence[str], first: Mapping[str, float], *, found: bool
+) -> str | None:
+    """Return the column of scores that shows that scores may be in the wrong rows, or None if they are in order.
+
+    ragas 0.1.0 to 0.1.9 runs one job for each row and metric, row by row, and sorts the results by the number of the
+    job. A job that raises an exception gets the number -1 (if `raise_exceptions=False`), so its NaN moves to the front
+    and the scores before it move back by one job: to the next metric, and from the last metric to the first one of the
+    next row. 0.1.10 keeps the order. The file does not say which version wrote it.
+
+    If any job failed, the first result of all is NaN: that of the first row and the first metric. The columns of the
+    data come first, then the metrics in their order, so the first metric is at or before the first known name. If the
+    first row lacks a metric's column altogether, someone dropped missing values, and that metric may be the first.
+
+    Args:
+        columns: all columns in their order.
+        numeric: those of them, in order, that may hold scores.
+        first: the numbers in the first row, by column; NaN for a value that is not a number.
+        found: True if the table is known to be a result of ragas; otherwise a column must have the name of a metric.
+    """
+    known = [place for place, name in enumerate(numeric) if name in _RAGAS_METRICS]
+    if len(_RAGAS_FIELDS.intersection(columns)) < 2 or not (known or found):
+        return None
+    candidates = numeric[: known[0] + 1] if known else numeric
+    dropped = (name for name in numeric if name in _RAGAS_METRICS and name not in first)
+    return next((name for name in candidates if isnan(first.get(name, nan))), None) or next(dropped, None)
+
+
+def _order_unknown(file: str, column: str) -> str:
+    """Return the message that refuses a result whose scores may be in the wrong rows."""
+    return (
+        f"{file}: the first row has no score in {column!r}. ragas 0.1.0 to 0.1.9 moves the scores that failed to the "
+        "front, so the other scores may be in the wrong rows. Run ragas again with raise_exceptions=True, or with "
+        "ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, add --in-order (in_order=True)."
+    )
+
+
 def _unreadable(file: RecordFile) -> DataError:
     """Return the error for a file without columns in the scanned records, with the problems of all records."""
     problems, records = list[Problem](), 0
     for record in file.records():
-        problems += _placed(record, file)
+        problems += file.placed(record)
         records += 1
     if not problems:
         problems = [Problem("a record with columns", "none" if not records else "empty ones", source=file.name)]
     return refused(problems, name=file.name, records=records)
 
 
-def _placed(record: RawRecord, file: RecordFile) -> list[Problem]:
-    """Return the problems of a record, with file and line."""
-    return [replace(each, source=file.name, line=record.place, unit=file.unit) for each in record.problems]
-
-
 def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> UsageError:
     """Return the error for a column that no scanned record has; it names the first unreadable record, if any."""
-    bad = [problem for record in islice(file.records(), _SCANNED) for problem in _placed(record, file)]
+    bad = [problem for record in islice(file.records(), _SCANNED) for problem in file.placed(record)]
     near = get_close_matches(column, names, n=3)
     shown = list(names)[:_SHOWN]
     advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(shown)}."
@@ -209,7 +187,7 @@ def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> Usag
     return UsageError(f"No column {column!r} in {file.name}; {advice}{also}")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Table:
     """A file that is read twice in parallel: for its samples, and for the scores and their lines."""
 
@@ -217,53 +195,29 @@ class _Table:
     file: RecordFile
     offered: Sequence[str]
     mapping: Mapping[str, str]
-    others: Sequence[str]
-    """The columns without scores."""
-    values: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
-    places: array[int] = field(default_factory=lambda: array("q"))
-    problems: list[Problem] = field(default_factory=list[Problem])
+    scores: Scores
 
-    def dataset(self, name: str) -> Dataset:
-        """Return the samples; iterating over them fills `values` and `places`."""
-        columns = Columns()
-        planned = Planner(dict(self.mapping), columns).plan(dict.fromkeys(self.others))
+    def dataset(self, name: str, others: Sequence[str]) -> Dataset:
+        """Return the samples; iterating over them fills `scores`. `others`: the columns without scores."""
+        planned = Planner(dict(self.mapping), Columns()).plan(dict.fromkeys(others))
         if planned.knows_a_field:
             loaded = load(self.path, mapping=self.mapping, ignore=(*self.offered, *_INDEX - self.mapping.keys()))
             return Dataset(name, lambda: self._with_scores(iter(loaded)), loaded.columns)
         return Dataset(name, lambda: self._with_scores(None), Columns())
 
-    def outside(self, column: str, span: tuple[float, float]) -> Problem:
-        """See `Rows.outside`."""
-        for value, place in zip(self.values[column], self.places, strict=True):
-            if not isnan(value) and not span[0] <= value <= span[1]:
-                return self._problem(f"a number from {span[0]:g} to {span[1]:g}", f"{value:g}", column, place)
-        raise ValueError(f"all values of {column} are in the range")
-
     def _with_scores(self, samples: Iterator[Sample | BadRecord] | None) -> Iterator[Sample | BadRecord]:
-        self.values = {column: array("d") for column in self.offered}
-        self.places = array("q")
-        self.problems.clear()
+        self.scores.begin(self.offered)
         number = 0
         for number, record in enumerate(self.file.records(), start=1):
-            self._score(record)
+            self.scores.add(record.place, record.value or {})
             yield self._alone(record, number) if samples is None else next(samples)
         if not number:
             raise DataError.of(Problem("at least one record", "none", source=self.file.name))
 
-    def _score(self, record: RawRecord) -> None:
-        self.places.append(record.place)
-        for column in self.offered:
-            cell = (record.value or {}).get(column)
-            value = number_of(cell)
-            if value is None:
-                expected = "a number or nothing" if _read(cell) is None else "a finite number or nothing"
-                self.problems.append(self._problem(expected, check.shown(cell), column, record.place))
-            self.values[column].append(nan if value is None else value)
-
     def _alone(self, record: RawRecord, number: int) -> Sample | BadRecord:
         """Return a sample with only an id, and the other columns as its metadata."""
         if record.value is None or record.problems:
-            return self._bad(record)
+            return BadRecord(tuple(self.file.placed(record)))
         named = next((column for column, field_name in self.mapping.items() if field_name == "id"), "id")
         known = {named, *self.offered, *_INDEX}
         present = {name: value for name, value in record.value.items() if not check.is_missing(value)}
@@ -271,10 +225,4 @@ class _Table:
         try:
             return Sample.from_record({"id": present.get(named, str(number)), "metadata": rest})
         except DataError as error:
-            return self._bad(record._replace(problems=error.problems))
-
-    def _bad(self, record: RawRecord) -> BadRecord:
-        return BadRecord(tuple(_placed(record, self.file)))
-
-    def _problem(self, expected: str, got: str, column: str, place: int) -> Problem:
-        return Problem(expected, got, column, self.file.name, place, self.file.unit)
+            return BadRecord(tuple(self.file.placed(record, error.problems)))

@@ -15,7 +15,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.label.tasks import COLUMNS, SETTLED, row_text, task_format, unsealed
-from merilo.data.csv_escaping import escaped, plain
+from merilo.data.csv_records import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
 from merilo.runs.publish import create_file, staged

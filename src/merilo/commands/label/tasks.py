@@ -18,7 +18,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.data.csv_escaping import escaped
+from merilo.data.csv_records import escaped
 from merilo.data.source import Format, format_of
 from merilo.errors import RunError, UsageError
 from merilo.runs.publish import create_file

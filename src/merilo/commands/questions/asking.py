@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from merilo.data.identification import with_identified_language
-from merilo.data.sample import Sample
+from merilo.data.sample import Sample, with_identified_language
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, both
