@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import COMMAND, Here
+from edits import printed
 from graded_runs import judge
 from grouping import grouped
 from judged_rivers import canonical
+from seals import seal_again
 from server import JudgeServer
 
 import merilo
@@ -212,6 +214,21 @@ def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
     assert canonical(found.run) == canonical(run)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("ends", None), ("ends", [3, 2]), ("level", 0), ("baseline", {}), ("drops", {METRIC: -1}), ("strict", None)],
+)
+def test_a_rule_that_was_changed_is_damage(tmp_path: Path, field: str, value: object) -> None:
+    """Whatever the rule in a manifest holds, it is refused in one sentence, also under a new seal."""
+    evaluated(rows(), tmp_path / "base", None)
+    run = evaluated(rows(), tmp_path / "run", suite(tmp_path, DROP), baseline=tmp_path / "base")
+    manifest = json.loads((run.path / MANIFEST).read_text("utf-8"))
+    manifest["until"][field] = value
+    (run.path / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    seal_again(run.path)
+    assert printed("runs", "verify", run.path)[0] == 2
+
+
 def test_another_suite_is_another_run(tmp_path: Path) -> None:
     """A run is resumed with the minimums it began with; with others, or none, it is refused."""
     evaluated(rows(30), tmp_path / "run", Suite({METRIC: 0.6}))
@@ -230,6 +247,9 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
             r"No metric 'faithfulness' in this run \(--until\); its metrics: ",
         ),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
+        (f"[maximums]\n{METRIC} = 0.5\n", {}, f"Higher is better for {METRIC}, so it has no maximum"),
+        (f'labels = "required"\n[minimums]\n{METRIC} = 0.5\n', {}, "needs labels, which a run gets after it"),
+        (f"[minimums]\n{METRIC} = 0.5\n", {"judge": "embedded"}, "The level of the embedded judge is not calibrated"),
     ],
 )
 def test_a_suite_that_cannot_end_a_run_is_refused_before_it_begins(

@@ -39,7 +39,7 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
-_LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")
+_LONG_NUMBER = re.compile(r"&#0*+([0-9]{0,7})[0-9]*+")
 """A character reference of HTML. Python raises an error for one of thousands of digits."""
 _DEEPEST = 4
 _SHORTEST_SECRET = 8

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from merilo.errors import UsageError
+from merilo.errors import RunError, UsageError
 from merilo.metrics.base import Failed, Score
 from merilo.runs.metric_names import resolve_metric
 from merilo.runs.scales import check_asked
@@ -77,13 +77,15 @@ class EarlyStop:
 
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> EarlyStop:
-        """Return the object that `record` wrote into a manifest."""
+        """Return the object that `record` wrote into a manifest. Raises RunError if outcomes of the baseline lack."""
         known = dict(cast("dict[str, Any]", record))  # Any: JSON that `record` made
         baseline = {
             text: tuple(Missing(each) if isinstance(each, str) else each for each in outcomes)
             for text, outcomes in known["baseline"].items()
         }
         policy = None if known["undefined"] is None else Policy(known["undefined"])
+        if lacking := [text for text in known["drops"] if text not in baseline]:
+            raise RunError(f"The manifest has no outcomes of {lacking[0]} of the baseline.")
         known |= {"undefined": policy, "ends": tuple(known["ends"]), "baseline": baseline}
         return cls(**known)
 
@@ -109,6 +111,8 @@ class EarlyStop:
                     )
                 if kind == "minimum":
                     check_asked(text, asked, span)
+                elif not all(isinstance(each, Missing) or span[0] <= each <= span[1] for each in self.baseline[text]):
+                    raise RunError(f"The outcomes of {text} of the baseline, in the manifest, are not in its range.")
                 gates.append(_Gate(text, kind, asked))
         return EarlyStopState(self, metrics, gates)
 
@@ -249,6 +253,8 @@ class EarlyStopState:
         if gate.kind == "minimum":
             return gate_minimum(new, gate.asked, clusters=clusters, undefined=policy, level=level, early=early)
         before = stop.baseline[gate.metric][: len(new)]
+        if len(before) < len(new):
+            raise RunError(f"The manifest has too few outcomes of {gate.metric} of the baseline.")
         base = Column.of(before, new.span, higher_is_better=new.higher_is_better)
         return gate_drop(
             base, new, gate.asked, strict=stop.strict, clusters=clusters, undefined=policy, level=level, early=early

@@ -8,6 +8,7 @@ listed are ignored.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -17,6 +18,12 @@ from pydantic_core import CoreSchema, core_schema
 def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
     if ends[0] > ends[1]:
         raise ValueError("the lower end is above the upper one")
+    return ends
+
+
+def _rising(ends: list[int]) -> list[int]:
+    if any(one >= other for one, other in pairwise((0, *ends))):
+        raise ValueError("the ends of clusters do not rise")
     return ends
 
 
@@ -96,15 +103,14 @@ class Until(_Shape):
     """The gates of a run that can stop early."""
 
     minimums: dict[str, Number]
-    level: Number
+    drops: dict[str, Amount]
+    strict: bool
+    level: Annotated[float, Field(gt=0.5, lt=1)]
     undefined: Literal["drop", "worst"] | None
     seed: Whole
-    drops: dict[str, Number] = _ABSENT
-    strict: bool = _ABSENT
-    cluster: str | None = _ABSENT
-    looks: list[Whole] = _ABSENT
-    sizes: list[Whole] = _ABSENT
-    baseline: dict[str, list[Number | Literal["undefined", "failed"]]] = _ABSENT
+    cluster: str | None
+    ends: Annotated[list[Whole], AfterValidator(_rising)]
+    baseline: dict[str, list[Number | Literal["undefined", "failed"]]]
 
 
 class Scale(_Shape):

@@ -118,6 +118,16 @@ def test_a_model_behind_an_address(labelled: Here) -> None:
     assert (found["usage"]["requests"], found["usage"]["cached"]) == (20, 50)
 
 
+def test_a_second_judge_of_the_same_provider_is_at_the_same_address(labelled: Here) -> None:
+    """With --base-url the labelled texts go to that server only, whichever of its models is compared."""
+    with JudgeServer({"known": "sufficient", "open": "insufficient"}) as server:
+        words = ["judge", "check", "openai:one", "--against", "openai:two", "--base-url", server.base_url]
+        words += ["--labels", "ours.jsonl", "--task", "sufficiency", "--number", "5"]
+        done = labelled.merilo(*words, env={"OPENAI_API_KEY": "sk-test"})
+        assert done.returncode == 0, done.stderr
+        assert {each.body["model"] for each in server.asked} == {"one", "two"}
+
+
 # -- trial, edits and runs ----------------------------------------------------------------------------
 
 COUNT = 60

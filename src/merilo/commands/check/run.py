@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.commands.check.edits import SeededSampler, labelled_cases
 from merilo.commands.check.items import (
@@ -33,6 +33,7 @@ from merilo.commands.check.items import (
 from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
 from merilo.commands.check.tables import READINGS, table_of
+from merilo.commands.evaluate.options import Model
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
@@ -221,7 +222,12 @@ class _Work:
         tasks = [*dict.fromkeys(record.task.value for record in self.records)]
         if not tasks:
             raise UsageError("--against compares agreement with labels, and no label is chosen.")
-        return _Work.of(replace(self.options, judge=judge, against=None, tasks=tasks))
+        own = self.options.judge
+        other = Model(judge)
+        # Of the same provider: labelled texts go to the user's server, not to the provider's own.
+        if isinstance(own, Model) and isinstance(judge, str) and judge.partition(":")[0] in _kinds(own.spec):
+            other = replace(own, spec=judge)
+        return _Work.of(replace(self.options, judge=other, against=None, tasks=tasks))
 
     def dataset(self) -> Dataset:
         """Return all items as samples."""
@@ -296,6 +302,12 @@ class _Asked:
         failed = sum(isinstance(each, Failed) for each in outcomes.values())
         usage = {**usage_of(run), "stopped": run.usage.get("stopped")}
         return cls(work.judge.name, items, usage, failed, len(outcomes), work.left_out)
+
+
+def _kinds(spec: object) -> set[str]:
+    """Return what stands before the colons of judge specs, such as `openai`."""
+    specs = [spec] if isinstance(spec, str) else spec if isinstance(spec, list | tuple) else []
+    return {str(each).partition(":")[0] for each in cast("Sequence[object]", specs) if isinstance(each, str)}
 
 
 def outcomes_of(run: Run) -> dict[str, Outcome]:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.evaluate.options import Until
-from merilo.commands.gate.suite import Suite, read_suite
+from merilo.commands.gate.suite import LabelPolicy, Suite, read_suite
 from merilo.errors import DataError, RunError, UsageError
+from merilo.metrics.registry import asks_judge
 from merilo.rendering.wording import count
+from merilo.results.basis import judged_by_embedded
 from merilo.results.comparability import not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, other_questions
 from merilo.results.early_stopping import EarlyStop, cluster_ends, random_place
@@ -71,6 +73,16 @@ def stopping_of(options: Options, manifest: Manifest, metrics: Mapping[str, Metr
         # A cluster's samples follow each other, so that whole clusters are taken.
         return own if clusters is None else random_place(suite.seed, clusters[sample_id]) + own
 
+    for name in suite.maximums:
+        if metrics[resolve_metric(name, metrics, where="this run (--until)")].higher_is_better:
+            raise UsageError(f"Higher is better for {name}, so it has no maximum. Write it under [minimums].")
+    if suite.means and judged_by_embedded(manifest) and not suite.trust_judge:
+        judged = [name for name in suite.means if asks_judge(resolve_metric(name, metrics, where="this run (--until)"))]
+        if judged:
+            raise UsageError(
+                f"The level of the embedded judge is not calibrated, so it cannot decide {judged[0]} early. Name "
+                "another judge, or write trust_judge = true in the suite."
+            )
     order = sorted(store.incoming_ids(), key=place)
     drops: dict[str, float] = {}
     baseline: dict[str, tuple[float | Missing, ...]] = {}
@@ -102,6 +114,8 @@ def _with_suite(suite: Suite, options: Options) -> Options:
         raise UsageError("--baseline needs the largest allowed drop. Add max_drop = 0.02 to the suite.")
     if suite.cluster and options.cluster and suite.cluster != options.cluster:
         raise UsageError(f"Two cluster fields: {suite.cluster!r} in the suite and {options.cluster!r}. Give one.")
+    if suite.labels is LabelPolicy.REQUIRED:
+        raise UsageError('labels = "required" needs labels, which a run gets after it. Use merilo gate.')
     if suite.empty:
         raise UsageError("Early stopping needs a gate. Add a table [minimums] with m = 0.8.")
     return replace(options, until=Until(suite, baseline=baseline), cluster=options.cluster or suite.cluster or None)

@@ -48,7 +48,9 @@ class UntilDecided:
             if len(runs) == 1:
                 raise UsageError("--until compare needs two runs: merilo label A B.")
             return cls(runs, metric, file, None)
-        return cls(runs, metric, file, read_suite(what))
+        suite, (*baseline, run) = read_suite(what), runs
+        gate_run(run, suite, baseline=baseline[0] if baseline else None)  # raises for gates that cannot be checked
+        return cls(runs, metric, file, suite)
 
     def __call__(self, labelled: int) -> bool:
         """Return True once this number of labelled samples decides."""

@@ -16,6 +16,7 @@ from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.faults import FAULTS, JUDGED, fault_of
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
+from merilo.errors import RunError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
 from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
@@ -116,6 +117,8 @@ def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
     outcomes = run.brief_records([*dict.fromkeys((*metrics, *judged))], whole=judged)
     for place, (sample, group) in enumerate(groupby(outcomes, key=lambda record: record["sample"])):
         records = {record["metric"]: record for record in group}
+        if lacking := [metric for metric in metrics if metric not in records]:
+            raise RunError(f"{run.path} is damaged: sample {sample!r} has no outcome of {lacking[0]}.")
         values = tuple(
             FAILED if (each := records[metric])["outcome"] == "failed" else each.get("value") for metric in metrics
         )
