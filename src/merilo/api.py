@@ -395,7 +395,8 @@ def label(
         out: a new file for the items, .jsonl or .csv. None: they are only in the result.
 
     Raises:
-        DataError: a file of labels cannot be read, or none of its labels belongs to a sample of this run.
+        DataError: a file of labels cannot be read or has an invalid label, or none of its labels belongs to a sample of
+            this run.
         UsageError: an argument cannot be used, no sample has a score, no label fits, or the file exists.
         RunError: the run cannot be read, or a file cannot be written.
     """

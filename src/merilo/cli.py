@@ -99,6 +99,7 @@ _RENAMED: Final = {
     "cache": "merilo cache is now: merilo runs cache; --older-than, --judge and --all remove verdicts",
     "config": "merilo config is now: merilo runs config",
     **dict.fromkeys(("evaluate", "eval", "score"), "Did you mean: merilo run?"),
+    "list": "Did you mean: merilo runs list?",
 }
 """Former and guessed words → the message that names the command; the longest match wins."""
 

@@ -52,9 +52,12 @@ def test_help_all_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None
     [
         (["plan", "data.jsonl"], "merilo plan is now: merilo run DATA --plan"),
         (["sample-questions", "docs"], "merilo sample-questions is now: merilo questions DOCUMENTS"),
+        (["list"], "Did you mean: merilo runs list?"),
+        (["report"], "Missing argument 'RUN...'. See merilo report --help."),
+        (["export"], "Missing argument 'RUN...'. See merilo export --help."),
     ],
 )
-def test_a_former_command_prints_its_new_form(
+def test_a_former_or_incomplete_command_says_what_to_write(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And exits with 2."""

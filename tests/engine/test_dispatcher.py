@@ -17,7 +17,7 @@ from merilo.engine import dispatcher as dispatching
 from merilo.engine import endpoint_queue, retries
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.progress import Event, EventKind
-from merilo.engine.rate_limits import RequestLimits
+from merilo.engine.rate_limits import RequestLimits, title_of
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, Unreachable, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
@@ -309,6 +309,17 @@ async def test_single_failures_are_told_when_nothing_else_is_left(server: JudgeS
     server.fail(status(400))
     replies = await carried(3, provider(server))
     assert [isinstance(reply, Failure) for reply in replies] == [True] * 3
+
+
+async def test_an_error_in_a_users_provider_fails_that_question_alone() -> None:
+    """The failure names the provider and the error; it is no bug in merilo, and the other questions are answered."""
+
+    async def parses(request: Request) -> str:
+        return {"text": "ok"}["none" if "7" in request.messages[1].text else "text"]
+
+    replies = await carried(10, endpoint := Endpoint(parses))
+    (failure,) = [reply for reply in replies if isinstance(reply, Failure)]
+    assert failure.message == f"the provider {title_of(endpoint)} raised KeyError: 'none'"
 
 
 async def test_a_refusal_is_a_reply_of_the_endpoint() -> None:

@@ -200,6 +200,8 @@ def test_what_is_no_judge_in_a_file_is_a_sentence(tmp_path: Path) -> None:
         judge_from(f"{path}:Needs")
     with pytest.raises(UsageError, match="a chat model or a callable, got int"):
         judge_from(f"{path}:NUMBER")
+    with pytest.raises(UsageError, match=r"Name the judge in the file: .*mine\.py:NAME"):
+        judge_from(str(path))
 
 
 def test_an_unknown_judge_names_the_providers_of_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,6 +65,22 @@ def test_an_interval_beside_failed_samples_has_bounds(tmp_path: Path) -> None:
     assert "Retry what failed: merilo run again --retry-failed" in text
     narrow = str(summary_page(run, 70))
     assert "Bounds with unscored samples: context_relevance 0.875 - 1.000." in narrow
+
+
+def test_other_reasons_than_the_most_frequent_one_are_counted(tmp_path: Path) -> None:
+    """Samples that were not scored for different reasons are not all given the first one."""
+    judge = merilo.ScriptedJudge.by(
+        lambda asked: merilo.Failure("refused", "no") if "1900" in str(asked) else {"grade": 2, "evidence": [0]}
+    )
+    rows = [
+        {**row, "retrieved_contexts": row["retrieved_contexts"] if place else []}
+        for place, row in enumerate(ROWS[::-1])
+    ]
+    run = merilo.evaluate(
+        rows, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
+    )
+    (line,) = [line for line in str(summary_page(run, 200)).splitlines() if line.startswith("Not scored")]
+    assert re.fullmatch(r"Not scored: context_relevance 2 \(1: .+, 1 for another reason\)\.", line)
 
 
 def test_an_interval_beside_undefined_samples_has_bounds(tmp_path: Path) -> None:

@@ -245,7 +245,11 @@ def _advice(name: str, flags: Mapping[str, Flag]) -> str:
     within = next((option for option in known if option.endswith(f".{name}")), None)
     if within is not None:
         return f"It belongs under [{within.partition('.')[0]}]."
-    close = get_close_matches(name, known, n=1)
+    if name == f"{_JUDGE}.model":
+        return "Did you mean 'judge.spec'?"
+    flag = "--" + name.rpartition(".")[2].replace("_", "-")
+    named = [option for option in known if option in flags and flag_name(option, flags[option]) == flag]
+    close = named or get_close_matches(name, known, n=1)
     return f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(sorted(known))}."
 
 

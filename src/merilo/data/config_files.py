@@ -34,7 +34,7 @@ def read_document(source: str | PathLike[str]) -> Mapping[str, object]:
         value = parse(text)
     except ValueError as error:  # also a date such as 2024-13-40, or a number of thousands of digits
         line = f", line {error.line}" if isinstance(error, _FaultInLine) else ""
-        raise UsageError(f"{path.name}{line}: not valid {name} ({error}).") from error
+        raise UsageError(f"{path}{line}: not valid {name} ({error}).") from error
     except RecursionError:
         raise UsageError(f"{path.name} is nested too deeply.") from None
     if not check.is_record(value):

@@ -37,7 +37,17 @@ from merilo.engine.retries import (
     PendingRequest,
     jitter_s,
 )
-from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
+from merilo.errors import (
+    MeriloError,
+    Permanent,
+    ProviderDown,
+    ProviderError,
+    RateLimited,
+    Refused,
+    Temporary,
+    TimedOut,
+    Unreachable,
+)
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath
 from merilo.runs.database import MAX_UNREAD
@@ -336,7 +346,15 @@ class EndpointQueue:
             opened = dispatcher.opened(send.provider) or await self._open(pending)
             worker.limit_s = opened.limit_s
             worker.deadline = time.monotonic() + opened.limit_s
-            return await opened.send(send.request)
+            try:
+                return await opened.send(send.request)
+            except (MeriloError, MemoryError):
+                raise
+            except Exception as error:  # in a user's provider: its failure is a failure of this question
+                if self._local:
+                    raise
+                _log.exception("the provider %s raised an error", self.title)
+                return Permanent(f"the provider {self.title} raised {type(error).__name__}: {error}")
         except ProviderError as error:
             return error
         except asyncio.CancelledError:

@@ -66,6 +66,8 @@ def judge_from(
     factory = plugin(Group.JUDGES, scheme)
     if factory is not None and (rest or scheme == "embedded"):
         return _checked_judge(_made(cast("Callable[[str], object]", factory), spec, rest), spec)
+    if spec.strip().endswith(".py"):
+        raise UsageError(f"Name the judge in the file: {spec.strip()}:NAME.")
     raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join(_forms())}, or FILE.py:NAME.")
 
 

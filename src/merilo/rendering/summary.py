@@ -162,11 +162,20 @@ def _skipped(run: Run) -> str:
 def _missing(aggregates: tuple[Aggregate, ...]) -> str:
     """Return why samples are not scored: the first metrics with their most frequent reason."""
     named = [
-        f"{clean(each.metric)} {each.undefined + each.failed:,} ({clean(next(iter(each.reasons), 'no reason'))})"
+        f"{clean(each.metric)} {each.undefined + each.failed:,} ({_reason(each)})"
         for each in aggregates
         if (each.undefined or each.failed) and not each.parts
     ]
     return f"Not scored: {'; '.join(named)}." if named else ""
+
+
+def _reason(each: Aggregate) -> str:
+    """Return the most frequent reason, with its number of samples if others have another reason."""
+    reason, amount = next(iter(each.reasons.items()), ("no reason", 0))
+    others = each.undefined + each.failed - amount
+    if not amount or not others:
+        return clean(reason)
+    return f"{amount:,}: {clean(reason)}, {others:,} for {'another reason' if others == 1 else 'other reasons'}"
 
 
 def _bounds(aggregates: tuple[Aggregate, ...], width: int) -> str:

@@ -26,13 +26,18 @@ _MAX_LISTED: Final = 5
 
 
 def resolve_metric(
-    name: str, texts: Collection[str], *, composites: Iterable[str] = (), where: object = "this run"
+    name: str,
+    texts: Collection[str],
+    *,
+    composites: Iterable[str] = (),
+    left_out: Iterable[str] = (),
+    where: object = "this run",
 ) -> str:
     """Return the full text of the only metric with this name.
 
     `name`: a full text, or one without parameters, without its system's version or without `foreign:`. `texts`: the
-    full texts of the run's metrics. `composites`: those of its composites, if they cannot be chosen. `where`: the
-    run, as the message names it.
+    full texts of the run's metrics. `composites`: those of its composites, if they cannot be chosen. `left_out`:
+    those left out as weak. `where`: the run, as the message names it.
 
     Raises UsageError if no metric or several metrics have the name; the message suggests names.
     """
@@ -45,6 +50,11 @@ def resolve_metric(
         raise UsageError(f"No unique metric {name!r} in {where}; did you mean {' or '.join(same)}?")
     if any(is_called(text, name) for text in composites):
         raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
+    if any(is_called(text, name) for text in left_out):
+        raise UsageError(
+            f"No metric {name!r} in {where}: it is weak with this judge, so it is left out unless named. Add it: "
+            f"merilo run ... --metrics {name}"
+        )
     raise UsageError(f"No metric {name!r} in {where}; {_advice(name, texts)}")
 
 

@@ -56,6 +56,7 @@ from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store, StoredQuestion
 from merilo.runs.store_errors import damaged_error, missing_text_error, reading_outcomes
+from merilo.runs.weak import weak_left_out
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -406,7 +407,10 @@ def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
 
 def metric_in(run: Run, name: str) -> str:
     """Return the full text of the run's only metric with this name. Raises UsageError that suggests names."""
-    return resolve_metric(name, run.manifest.metrics, composites=run.manifest.composites, where=run.path)
+    found = run.manifest
+    return resolve_metric(
+        name, found.metrics, composites=found.composites, left_out=weak_left_out(found), where=run.path
+    )
 
 
 def _grouped(records: Iterable[OutcomeRecord]) -> Iterator[tuple[str, list[OutcomeRecord]]]:

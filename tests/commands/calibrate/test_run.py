@@ -349,7 +349,7 @@ def test_clusters_are_the_units_where_samples_belong_together(tmp_path: Path) ->
 
 
 def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> None:
-    """They come back without the file, give the same corrections, and are replaced by those attached later."""
+    """They come back without the file, give the same corrections, and stay when others are added later."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     assert corrected_of(run) == {}
     found = label_agreement(run, labels, attach=True)
@@ -360,13 +360,37 @@ def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> 
         "annotator",
         "ticket",
     }
+    before = corrected_of(run)["context_relevance"]
     label_run(run, tmp_path / "few.jsonl", samples=5)
-    label_agreement(run, fill_in(tmp_path / "few.jsonl", by_grade), attach=True)
-    assert corrected_of(run)["context_relevance"].labelled == 5
+    again = label_agreement(run, fill_in(tmp_path / "few.jsonl", by_grade), attach=True)
+    assert corrected_of(run)["context_relevance"] == again.metrics["context_relevance"].correction == before
+    label_run(run, tmp_path / "more.jsonl", samples=10, seed=1)
+    more = label_agreement(run, fill_in(tmp_path / "more.jsonl", by_grade), attach=True)
+    assert any("attached before also count" in remark for remark in more.remarks)
+    assert corrected_of(run)["context_relevance"].labelled == more.metrics["context_relevance"].correction.labelled
+    assert corrected_of(run)["context_relevance"].labelled > before.labelled
+
+
+def test_a_file_with_an_invalid_label_attaches_nothing(labels: Path, tmp_path: Path) -> None:
+    """The first invalid labels are named, and the labels attached before stay as they were."""
+    run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
+    label_agreement(run, labels, attach=True)
+    before = (run.path / LABELS).read_bytes()
+    label_run(run, tmp_path / "odd.jsonl", samples=5, seed=1)
+    answers = iter(["maybe", "7"])
+    fill_in(tmp_path / "odd.jsonl", lambda task: next(answers, by_grade(task)))
+    with pytest.raises(DataError, match=r"No label was attached, because 2 lines cannot be used: odd\.jsonl, line"):
+        label_agreement(run, tmp_path / "odd.jsonl", attach=True)
+    fill_in(tmp_path / "odd.jsonl", by_grade)
+    with (tmp_path / "odd.jsonl").open("a", encoding="utf-8") as file:
+        file.write("not JSON\n")
+    with pytest.raises(DataError, match="1 line cannot be used"):
+        label_agreement(run, tmp_path / "odd.jsonl", attach=True)
+    assert (run.path / LABELS).read_bytes() == before
 
 
 def test_labels_of_another_metric_stay_attached(tmp_path: Path) -> None:
-    """Labels attached later replace those of tasks for the same metric, and leave those for other metrics."""
+    """Labels attached later leave those for other metrics."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance", "context_relevance(unit=context)"])
     texts = list(run.manifest.metrics)
     for at, text in enumerate(texts):

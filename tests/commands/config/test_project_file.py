@@ -93,7 +93,12 @@ def test_no_file_is_no_settings(tmp_path: Path) -> None:
         ("mapping = ['a']", "mapping must be a table of texts"),
         ("lenient = true", "unknown setting 'lenient'"),
         ("storage.cache = '/etc/passwd'", "cache must be true or false"),
-        ("judge = ", "not valid TOML"),
+        ("judge = ", "merilo.toml: not valid TOML"),
+        ("rpm = 3", "unknown setting 'rpm'. Did you mean 'limits.requests_per_minute'"),
+        ("limits.tpm = 3", "Did you mean 'limits.tokens_per_minute'"),
+        ("limits.max_cost = 3", "Did you mean 'limits.max_cost_usd'"),
+        ("limits.timeout = 3", "Did you mean 'limits.timeout_s'"),
+        ("judge.model = 'embedded'", "Did you mean 'judge.spec'"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

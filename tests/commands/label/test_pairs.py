@@ -305,14 +305,26 @@ def test_one_label_is_counted_in_the_singular(tmp_path: Path) -> None:
 
 def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Path) -> None:
     """The command of an undecided gate with labels has another seed, so it asks for new labels."""
-    first, second = pair(tmp_path, 60)
+    first, second = pair(tmp_path, 200)
     labelled(first, second, tmp_path / "t.jsonl", 20)
     (run, _) = open_again(first, second)
     mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
     assert mean is not None
-    found = gate_run(run, Suite(minimums={METRIC: round(mean, 2)}))
+    found = gate_run(run, Suite(minimums={METRIC: mean - 0.07}))
     assert found.verdict is CANNOT_TELL
     assert "--seed 20" in str(gates_page(found, 200))
+
+
+def test_a_gate_with_all_questions_labelled_needs_more_questions(tmp_path: Path) -> None:
+    """No more labels can decide it, so none are asked for."""
+    first, second = pair(tmp_path, 30)
+    labelled(first, second, tmp_path / "t.jsonl", 30)
+    (run, _) = open_again(first, second)
+    mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
+    assert mean is not None
+    text = str(gates_page(gate_run(run, Suite(minimums={METRIC: round(mean, 2)})), 200))
+    assert "evaluate more questions. Labels of all these 30 would probably not decide." in text
+    assert "--seed" not in text
 
 
 def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

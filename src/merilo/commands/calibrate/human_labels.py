@@ -228,26 +228,14 @@ def combinable(one: LabelDraw, other: LabelDraw) -> bool:
     return not one.stratified and one._replace(seed=0) == other._replace(seed=0)
 
 
-def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) -> dict[str, int]:
+def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
     """Store these labels with the run and seal them.
 
-    They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). `add`:
-    keep those that one estimate may use together with them, and those of other annotators for the same tasks. Return
+    They replace earlier labels of tasks for the same metric and the same pair of runs (or for this run alone). Return
     the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
     """
-    replaced, draws, attached = {_purpose(each) for each in labels}, draws_of(labels), _attached(run)
-    joined = {each for each in draws_of(attached) if add and _joins(each, draws)}
-    annotators = {each.annotator for each in labels}
-
-    def of_another(each: HumanLabel) -> bool:
-        own = draw_of(each)
-        return add and own in draws and not own.sequential and bool(each.label) and each.annotator not in annotators
-
-    earlier = [
-        each
-        for each in attached
-        if _purpose(each) not in replaced or draw_of(each) in joined or (of_another(each) and not each.ticket.settled)
-    ]
+    replaced = {_purpose(each) for each in labels}
+    earlier = [each for each in _attached(run) if _purpose(each) not in replaced]
     lines = [
         json.dumps(
             {
@@ -271,6 +259,34 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel], *, add: bool = False) 
     return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
 
 
+def earlier_labels(run: Run, labels: Sequence[HumanLabel], *, whole: bool = False) -> list[HumanLabel]:
+    """Return the labels stored with the run that count together with these, which are for the same purposes.
+
+    A later label of the same item by the same annotator takes the place of the earlier one. Labels until a decision
+    take the place of those of other draws, since their planned looks count the labels of one draw. `whole`: the labels
+    are all that their annotators gave in these draws, so an earlier one that is not among them was withdrawn.
+    """
+    purposes, draws = {_purpose(each) for each in labels}, draws_of(labels)
+    names = [(each, name) for each in labels for name in (each.annotator, each.file)]
+    given = {(_item(each), name) for each, name in names}
+    answered = {(draw_of(each), each.ticket.probability, name) for each, name in names} if whole else set[object]()
+    alone = any(draw.sequential for draw in draws)
+
+    def remains(each: HumanLabel) -> bool:
+        draw = draw_of(each)
+        if _purpose(each) not in purposes or (alone and (whole or draw not in draws)):
+            return False
+        return (_item(each), each.annotator) not in given and (
+            (draw, each.ticket.probability, each.annotator) not in answered
+        )
+
+    return [each for each in _attached(run) if remains(each)]
+
+
+def _item(label: HumanLabel) -> tuple[LabelDraw, str, str]:
+    return draw_of(label), label.ticket.sample, label.ticket.mark
+
+
 def attach_file(runs: Sequence[str], labels: str) -> int:
     """Store the labels of one file as `attach_files` does."""
     return attach_files(runs, [labels])
@@ -279,14 +295,15 @@ def attach_file(runs: Sequence[str], labels: str) -> int:
 def attach_files(runs: Sequence[str], labels: Sequence[str]) -> int:
     """Store the labels of these files with each run that their tasks were drawn from; return the number of labels.
 
-    Labels of other uniform draws for the same purpose, and of other annotators, remain. Raises DataError if a file
+    The labels of other draws, and of other annotators, remain (`earlier_labels`). Raises DataError if a file
     cannot be read, RunError if the labels cannot be stored.
     """
     found = read_people(labels).labels
     given = sum(not each.ticket.settled for each in found)
     for path in runs if given else ():
         run = opened(path, labels=False)
-        attach_labels(run, [each for each in found if each.ticket.drawn_from(run.manifest.fingerprint)], add=True)
+        own = [each for each in found if each.ticket.drawn_from(run.manifest.fingerprint)]
+        attach_labels(run, [*earlier_labels(run, own, whole=True), *own])
     return given
 
 
@@ -294,14 +311,6 @@ def _purpose(label: HumanLabel) -> tuple[str, str, str]:
     """Return the metric and the runs that a label's task was drawn for."""
     ticket = label.ticket
     return (ticket.metric, ticket.fingerprint, ticket.other)
-
-
-def _joins(earlier: LabelDraw, draws: Iterable[LabelDraw]) -> bool:
-    """Return True if an earlier draw and one of these draws may be used as one, and are not the same draw."""
-    # Labels until a decision replace others: their planned looks count the labels of one draw.
-    if earlier.sequential:
-        return False
-    return any(earlier.seed != each.seed and combinable(earlier, each) for each in draws)
 
 
 def _attached(run: Run) -> Sequence[HumanLabel]:

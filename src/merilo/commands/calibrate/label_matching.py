@@ -140,7 +140,7 @@ def matched(
             found.samples.append(sample)
             found.people.append(_within(pair[0], span))
             found.judge.append(case.value if pair[1] is None else _within(pair[1], span))
-            found.probabilities.append(own[0].ticket.probability if draw.stratified else together)
+            found.probabilities.append(max(each.ticket.probability for each in own) if draw.stratified else together)
     return found
 
 
@@ -158,8 +158,10 @@ def _unfit(unit: Unit, cases: Sequence[JudgedSample]) -> str:
 
 def _together(labels: Sequence[HumanLabel]) -> float:
     """Return the probability of being in at least one of several uniform draws; it is equal for all samples."""
-    chances = {each.ticket.seed: each.ticket.probability for each in labels}
-    return 1 - prod(1 - chance for chance in chances.values()) if len(chances) > 1 else labels[0].ticket.probability
+    chances: dict[int, float] = {}
+    for each in labels:  # a larger draw with the same seed contains the smaller one
+        chances[each.ticket.seed] = max(each.ticket.probability, chances.get(each.ticket.seed, 0.0))
+    return 1 - prod(1 - chance for chance in chances.values()) if len(chances) > 1 else max(chances.values())
 
 
 def _value(found: MatchedLabels, labels: Sequence[HumanLabel], span: tuple[float, float]) -> tuple[float, None] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.correction import correction_of, match, rate_of
-from merilo.commands.calibrate.human_labels import attach_labels, read_people
+from merilo.commands.calibrate.human_labels import attach_labels, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.errors import DataError
 from merilo.rendering.wording import count
@@ -92,9 +92,10 @@ def label_agreement(
 ) -> LabelledRun:
     """Compare the judge of a run with human labels, and correct the means of its metrics.
 
-    `attach`: store the labels with the run, and with `other`, the second run of a pair. `by`: fields for the judge's
-    rates by group: language, length, a field or a metadata key. Raises DataError for labels that cannot be read or fit
-    no sample, UsageError for other arguments.
+    `attach`: add the labels to those stored with the run, and with `other`, the second run of a pair; all of them
+    count. `by`: fields for the judge's rates by group: language, length, a field or a metadata key. Raises DataError if
+    the labels cannot be read or fit no sample, with `attach` also for a single invalid one; UsageError for other
+    arguments.
     """
     this = opened(run, labels=False)
     people = read_people([labels] if isinstance(labels, str | PathLike) else labels)
@@ -104,6 +105,17 @@ def label_agreement(
     scores = read_scores(this, cluster=cluster)
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
+    remarks = [*_remarks(people, len(own))]
+    if attach:
+        _refuse_invalid(
+            [*(each.message for each in people.problems), *(odd for each in matched.values() for odd in each.odd)]
+        )
+        if earlier := earlier_labels(this, own):
+            remarks.append(
+                f"{count(sum(not each.ticket.settled for each in earlier), 'label')} attached before also count."
+            )
+            own = [*earlier, *own]
+            matched = match(scores, own, tuple(wanted), named=metrics is not None)
     groups = Groups.of(this, by, {item.sample for each in matched.values() for item in each.items})
     agreements: dict[tuple[LabelledItem, ...], tuple[ItemAgreement, ...]] = {}  # metrics may share their questions
     found: dict[str, LabelledMetric] = {}
@@ -111,17 +123,25 @@ def label_agreement(
         if (items := tuple(each.items)) not in agreements:
             agreements[items] = groups.added(item_agreement(items), items)
         found[text] = _metric(scores, text, each, agreements[items])
-    remarks = [*_remarks(people, len(own))]
     if by and not any(each.groups for metric in found.values() for each in metric.agreement):
         remarks.append("There are no rates by group: they need labels of items with a yes and a no.")
     if attach:
         others = attach_labels(this, own)
         remarks += [f"Earlier labels remain: {count(amount, 'label')} for {text}." for text, amount in others.items()]
         if second is not None:
-            attach_labels(second, theirs)
+            attach_labels(second, [*earlier_labels(second, theirs), *theirs])
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
     return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL)
+
+
+def _refuse_invalid(found: Sequence[str]) -> None:
+    """Raise DataError that names the first invalid labels, so that a faulty file changes nothing."""
+    problems = list(dict.fromkeys(found))  # metrics may share a label
+    if problems:
+        more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""
+        shown = "; ".join(each.rstrip(".") for each in problems[:_PROBLEMS_SHOWN])
+        raise DataError(f"No label was attached, because {count(len(problems), 'line')} cannot be used: {shown}{more}.")
 
 
 def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:

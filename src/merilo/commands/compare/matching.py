@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.errors import DataError, UsageError
 from merilo.metrics.registry import asks_judge
-from merilo.runs.metric_names import resolve_metric
 from merilo.runs.run import metric_in
 
 if TYPE_CHECKING:
@@ -119,10 +118,7 @@ def _whole_texts(runs: Sequence[Run], named: Sequence[str]) -> list[str]:
     texts = [*runs[0].manifest.metrics]
     return list(
         dict.fromkeys(
-            stated[name]
-            if name in stated and name not in texts
-            else resolve_metric(name, texts, composites=runs[0].manifest.composites, where=runs[0].path)
-            for name in named
+            stated[name] if name in stated and name not in texts else metric_in(runs[0], name) for name in named
         )
     )
 

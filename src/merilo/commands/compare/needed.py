@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from merilo.stats.intervals import LEVEL
 from merilo.stats.label_power import LabelSpread, labels_needed
 from merilo.stats.power import samples_for
+
+MORE_THAN: Final = "More than"
+"""Begins the text if labels of all questions would not suffice."""
 
 
 def more_questions(effect: float, detectable: float, questions: int) -> str:
@@ -35,7 +40,7 @@ def more_labels(
     spread = LabelSpread.of(corrected, labelled, questions, judged**2 * questions)
     needed = labels_needed(effect, spread, two_sided=two_sided, level=level)
     if needed is None:
-        return f"More than these {questions:,} questions, all labelled"
+        return f"{MORE_THAN} these {questions:,} questions, all labelled"
     return "" if needed <= labelled else f"About {_rounded(needed)} labelled questions"
 
 

@@ -30,9 +30,9 @@ Examples:
 
 def export(
     runs: Annotated[
-        list[str] | None,
+        list[str],
         typer.Argument(metavar="RUN...", help="Run directories.", callback=given_some, show_default=False),
-    ] = None,
+    ],
     out: Annotated[
         str | None,
         typer.Option(
@@ -64,20 +64,19 @@ def export(
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    names = runs or []
     if documents is not None:
         from merilo.commands.export.qrels import pool_qrels, qrels_page, qrels_record
 
-        pool = pool_qrels(names, documents, given(out), labels=labels or (), missing=missing, characters=characters)
+        pool = pool_qrels(runs, documents, given(out), labels=labels or (), missing=missing, characters=characters)
         record, page = qrels_record(pool), qrels_page(pool, page_width())
     elif labels or missing or characters is not None:
         raise UsageError("--labels, --missing and --characters are for pooled labels. Add --documents FILE.")
-    elif len(names) > 1:
+    elif len(runs) > 1:
         raise UsageError("A table holds one run. Export the runs one by one, or add --documents FILE to pool labels.")
     else:
         from merilo.commands.export.run import export_page, export_record, export_run
 
-        table = export_run(names[0], given(out))
+        table = export_run(runs[0], given(out))
         record, page = export_record(table), export_page(table, page_width())
     if json:
         write(json_text(record) + "\n")

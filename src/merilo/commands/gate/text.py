@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from merilo.commands.compare.needed import more_labels, more_questions
+from merilo.commands.compare.needed import MORE_THAN, more_labels, more_questions
 from merilo.commands.gate.result import CannotTell, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.html import table_html
@@ -233,7 +233,7 @@ def _undecided(page: Page, found: Gates) -> None:
     page.heading("How to decide")
     for gate in undecided:
         page.text(f"{gate.metric}: {_advice(gate)}", indent=2)
-        if gate.withheld or gate.basis is Basis.LABELS:
+        if gate.withheld or (gate.basis is Basis.LABELS and not _needs_questions(gate)):
             page.line("    " + _label_command(found, gate))
         for sample in gate.deciding[:_MOST]:
             page.line("    " + command("show", str(found.run), "--sample", sample))
@@ -255,6 +255,8 @@ def _label_command(found: Gates, gate: Gate) -> str:
 def _advice(gate: Gate) -> str:
     if gate.withheld:
         return "label some samples."
+    if _needs_questions(gate):
+        return f"evaluate more questions. Labels of all these {gate.samples:,} would probably not decide."
     if gate.basis is Basis.LABELS:
         return f"label more samples. Their labels are added to those so far. {_needed(gate)}".rstrip()
     if gate.deciding:
@@ -265,6 +267,11 @@ def _advice(gate: Gate) -> str:
     if gate.decision.lower is None:
         return "use more or other samples."
     return _needed(gate) or "use more samples."
+
+
+def _needs_questions(gate: Gate) -> bool:
+    """Return True if a gate by labels would not be decided by labels of all its questions."""
+    return gate.basis is Basis.LABELS and (gate.labelled >= gate.samples or _needed(gate).startswith(MORE_THAN))
 
 
 def _needed(gate: Gate) -> str:

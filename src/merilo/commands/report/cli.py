@@ -23,8 +23,11 @@ Examples:
 
 def report(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Directories of one run or more.", show_default=False)
-    ] = None,
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Directories of one run or more.", callback=given_some, show_default=False
+        ),
+    ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = "report.html",
     judge_only: JudgeOnly = False,
 ) -> None:
@@ -32,7 +35,7 @@ def report(
     from merilo.commands.report.run_page import write_report
     from merilo.rendering.terminal import write
 
-    write_report(given_some(runs), Path(out), judge_only=judge_only)
+    write_report(runs, Path(out), judge_only=judge_only)
     write(f"saved in {out}\n")
 
 
