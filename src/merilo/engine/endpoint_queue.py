@@ -354,7 +354,9 @@ class EndpointQueue:
                 if self._local:
                     raise
                 _log.exception("the provider %s raised an error", self.title)
-                return Permanent(f"the provider {self.title} raised {type(error).__name__}: {error}")
+                # An error of merilo's own providers may quote an address or a header with a secret.
+                why = "" if type(send.provider).__module__.startswith("merilo.") else f": {error}"
+                return Permanent(f"the provider {self.title} raised {type(error).__name__}{why}")
         except ProviderError as error:
             return error
         except asyncio.CancelledError:
