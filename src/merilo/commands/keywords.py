@@ -7,7 +7,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.commands.option import docs_of, parts_of
+from merilo.commands.option import docs_of, parts_of, wrong_type
 from merilo.data import check
 from merilo.errors import UsageError
 
@@ -63,9 +63,28 @@ def keyword_options(make: type[O], function: str, values: Mapping[str, Any]) -> 
         if name not in known:
             raise UsageError(f"{function}() has no {name}=: {_meant(name, value, known, parts)}.")
     given = {name: value for name, value in values.items() if value is not None or name not in parts}
-    return make(
+    made = make(
         **{name: made_part(parts[name], name, value) if name in parts else value for name, value in given.items()}
     )
+    _check_types(made)
+    return made
+
+
+def check_arguments(function: Callable[..., object], values: Mapping[str, object]) -> None:
+    """Raise UsageError for an argument of a public function that has another type than its annotation."""
+    for name, value in values.items():
+        if wanted := wrong_type(function.__annotations__[name], value):
+            raise UsageError(f"{name} must be {wanted}, got {value!r:.60}.")
+
+
+def _check_types(options: Any, before: str = "") -> None:  # Any: options of any class
+    """Raise UsageError for an option of another type than its annotation, also in the parts."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if isinstance(value, each.metadata.get("part", ())):
+            _check_types(value, f"{each.name}.")
+        elif "doc" in each.metadata and (wanted := wrong_type(str(each.type), value)):
+            raise UsageError(f"{before}{each.name} must be {wanted}, got {value!r:.60}.")
 
 
 def made_part(make: type[O], name: str, value: Any) -> Any:  # Any: what a user gave, also as the part
