@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
+WRONG: Any = 3
 KEYWORDS = "judge mapping language cluster limit draws out reading limits storage until progress".split()
 
 
@@ -80,7 +81,7 @@ def test_a_wrong_keyword_is_told_the_one_that_is_meant(wrong: dict[str, Any], ad
         ({"limits": merilo.Limits(concurrency=True)}, "limits.concurrency must be a whole number, got True."),
         ({"limits": {"concurrency": None}}, "limits.concurrency must be a whole number, got None."),
         ({"limits": {"max_cost_usd": "2"}}, "limits.max_cost_usd must be a number, got '2'."),
-        ({"judge": merilo.Model("embedded", base_url=1)}, "judge.base_url must be a text, got 1."),  # type: ignore[arg-type]  # wrong
+        ({"judge": merilo.Model("embedded", base_url=WRONG)}, "judge.base_url must be a text, got 3."),
         ({"storage": {"cache": 5}}, "storage.cache must be true or false or a text or a path, got 5."),
         ({"draws": "2"}, "draws must be a whole number, got '2'."),
         ({"mapping": ["a"]}, "mapping must be a table of texts, got ['a']."),
@@ -98,11 +99,10 @@ def test_a_wrong_part_is_told_what_it_takes(wrong: dict[str, Any], message: str)
 
 def test_functions_of_runs_check_the_types_of_their_arguments() -> None:
     """Before they read the run."""
-    wrong: Any = "3"
-    with pytest.raises(merilo.UsageError, match="number must be a whole number, got '3'"):
-        merilo.label("runs/none", number=wrong)
-    with pytest.raises(merilo.UsageError, match="level must be a number, got '3'"):
-        merilo.compare("runs/none", "runs/other", level=wrong)
+    with pytest.raises(merilo.UsageError, match="metric must be a text, got 3"):
+        merilo.label("runs/none", metric=WRONG)
+    with pytest.raises(merilo.UsageError, match="by must be a text, got 3"):
+        merilo.compare("runs/none", "runs/other", by=WRONG)
 
 
 def test_none_is_the_default_of_a_part() -> None:

@@ -72,8 +72,9 @@ def keyword_options(make: type[O], function: str, values: Mapping[str, Any]) -> 
 
 def check_arguments(function: Callable[..., object], values: Mapping[str, object]) -> None:
     """Raise UsageError for an argument of a public function that has another type than its annotation."""
+    defaults = getattr(function, "__kwdefaults__", None) or {}
     for name, value in values.items():
-        if wanted := wrong_type(function.__annotations__[name], value):
+        if value is not defaults.get(name, defaults) and (wanted := wrong_type(function.__annotations__[name], value)):
             raise UsageError(f"{name} must be {wanted}, got {value!r:.60}.")
 
 
@@ -81,6 +82,8 @@ def _check_types(options: Any, before: str = "") -> None:  # Any: options of any
     """Raise UsageError for an option of another type than its annotation, also in the parts."""
     for each in fields(options):
         value = getattr(options, each.name)
+        if value is each.default:
+            continue
         if isinstance(value, each.metadata.get("part", ())):
             _check_types(value, f"{each.name}.")
         elif "doc" in each.metadata and (wanted := wrong_type(str(each.type), value)):
