@@ -9,14 +9,9 @@ by the name of the part: `judge`. `commands/keywords.py` reads the keywords of a
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from numbers import Integral, Real
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-from merilo.data import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -131,47 +126,6 @@ def default_of(make: type[Any], name: str) -> object:
     first, _, rest = name.partition(".")
     (found,) = (each for each in _fields(make) if each.name == first)
     return default_of(found.metadata["part"], rest) if rest else found.default
-
-
-def wrong_type(annotation: str, value: object) -> str:
-    """Return the type of an annotation in words if the value has another one. Empty if it may fit."""
-    known = [_TYPES.get(each) for each in _ALTERNATIVES.split(annotation)]
-    words = [each[0] for each in known if each is not None and not each[1](value)]
-    return " or ".join(filter(None, words)) if len(words) == len(known) else ""
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _are_texts(value: object) -> bool:
-    return check.is_list(value) and bool(value) and all(isinstance(each, str) for each in value)
-
-
-def _are_metrics(value: object) -> bool:
-    return check.is_list(value) and all(isinstance(each, str) or hasattr(each, "name") for each in value)
-
-
-_ALTERNATIVES: Final = re.compile(r" \| (?![^\[]*\])")
-_TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
-    "None": ("", lambda value: value is None),
-    "str": ("a text", lambda value: isinstance(value, str)),
-    "bool": ("true or false", lambda value: isinstance(value, bool)),
-    "int": ("a whole number", lambda value: isinstance(value, Integral) and _is_number(value)),
-    "float": ("a number", _is_number),
-    "PathLike[str]": ("a path", lambda value: isinstance(value, PathLike)),
-    "list[str]": ("a list of texts", _are_texts),
-    "Mapping[str, str]": (
-        "a table of texts",
-        lambda value: check.is_record(value) and all(isinstance(each, str) for each in value.values()),
-    ),
-    "Sequence[str | Definition]": ("a list of metrics", _are_metrics),
-    "prices": (
-        "the path of a file or a list of tables",
-        lambda value: isinstance(value, str) or (check.is_list(value) and all(map(check.is_mapping, value))),
-    ),
-}
-"""Annotation → the type in words, and its check; the values of others are checked where they are used."""
 
 
 def _option(part: Any, field: Any) -> str:  # Any: dataclass fields of any type

@@ -20,7 +20,8 @@ from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.option import flag_name, wrong_type
+from merilo.commands.keywords import wrong_type
+from merilo.commands.option import flag_name
 from merilo.data import check
 from merilo.errors import UsageError
 
