@@ -75,7 +75,7 @@ def keyword_options(make: type[O], function: str, values: Mapping[str, Any]) -> 
 
 def check_arguments(function: Callable[..., object], values: Mapping[str, object]) -> None:
     """Raise UsageError for an argument of a public function that has another type than its annotation."""
-    defaults = getattr(function, "__kwdefaults__", None) or {}
+    defaults: Mapping[str, object] = getattr(function, "__kwdefaults__", None) or {}
     for name, value in values.items():
         if value is not defaults.get(name, defaults) and (wanted := wrong_type(function.__annotations__[name], value)):
             raise UsageError(f"{name} must be {wanted}, got {value!r:.60}.")
