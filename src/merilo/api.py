@@ -12,7 +12,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
-from merilo.commands.keywords import documented, keyword_options
+from merilo.commands.keywords import check_arguments, documented, keyword_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -171,6 +171,7 @@ def import_scores(
         UsageError: a column does not exist, or a range is needed.
         RunError: the directory cannot be used.
     """
+    check_arguments(import_scores, locals())
     from merilo.commands.imports.run import ImportRequest, run_import
 
     ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
@@ -250,6 +251,7 @@ def compare(
         DataError: there is no pair of samples, or samples are in no cluster.
         RunError: a run cannot be read.
     """
+    check_arguments(compare, locals())
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
     wanted = ComparisonRequest(
@@ -311,6 +313,7 @@ def gate(
         DataError: the runs have no sample in common, or samples are in no cluster.
         RunError: a run cannot be read or is incomplete.
     """
+    check_arguments(gate, locals())
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
 
@@ -400,6 +403,7 @@ def label(
         UsageError: an argument cannot be used, no sample has a score, no label fits, or the file exists.
         RunError: the run cannot be read, or a file cannot be written.
     """
+    check_arguments(label, locals())
     from merilo.commands.label.run import label_run
 
     if labels is not None:

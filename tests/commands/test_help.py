@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import typer
@@ -10,6 +12,11 @@ import typer
 from merilo.cli import COMMANDS, app, outcome
 
 BY_NAME = {command.name: command for command in COMMANDS}
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ALWAYS: Final = {"--help", "--help-all", "--debug", "--version"}
+OF_OTHERS: Final = {"--api-key", "--max-model-len", "--output", "--parallel", "--reasoning-budget"}
+"""Options of model servers and of promptfoo."""
 
 
 def params(name: str) -> list[Any]:
@@ -17,6 +24,9 @@ def params(name: str) -> list[Any]:
     for word in name.split():
         found = found.commands[word]
     return [each for each in found.params if each.param_type_name == "option"]
+
+
+OWN: Final = {name: ALWAYS.union(*(each.opts for each in params(name))) for name in BY_NAME}
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -45,6 +55,17 @@ def test_help_all_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None
     whole = capsys.readouterr().out
     assert all(each.opts[0] in whole for each in params("run"))
     assert "--debug" in whole
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_names_only_options_that_exist(page: Path) -> None:
+    """Those after a command are its own; an option alone is one of any command."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in re.findall(r"^(?:\$ | +)(?:\.venv/bin/)?merilo (.+)|`merilo ([^`]+)`", text, re.MULTILINE):
+        words = " ".join(line).split()
+        named = OWN.get(" ".join(words[:2])) or OWN.get(words[0], ALWAYS)
+        assert named.issuperset(word.partition("=")[0] for word in words if word.startswith("--")), words
+    assert {*re.findall(r"`(--[a-z-]+)", text)} <= set().union(*OWN.values(), OF_OTHERS)
 
 
 @pytest.mark.parametrize(

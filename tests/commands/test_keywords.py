@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
+WRONG: Any = 3
 KEYWORDS = "judge mapping language cluster limit draws out reading limits storage until progress".split()
 
 
@@ -76,6 +77,16 @@ def test_a_wrong_keyword_is_told_the_one_that_is_meant(wrong: dict[str, Any], ad
         ({"limits": {"rpm": 2}}, "Limits has no 'rpm'; did you mean 'requests_per_minute'?"),
         ({"limits": 3}, "limits takes Limits(...) or a dict with its fields, got int."),
         ({"until": "gates.toml"}, "until takes Until(...) or a dict with its fields, got str."),
+        ({"limits": {"concurrency": "4"}}, "limits.concurrency must be a whole number, got '4'."),
+        ({"limits": merilo.Limits(concurrency=True)}, "limits.concurrency must be a whole number, got True."),
+        ({"limits": {"concurrency": None}}, "limits.concurrency must be a whole number, got None."),
+        ({"limits": {"max_cost_usd": "2"}}, "limits.max_cost_usd must be a number, got '2'."),
+        ({"judge": merilo.Model("embedded", base_url=WRONG)}, "judge.base_url must be a text, got 3."),
+        ({"storage": {"cache": 5}}, "storage.cache must be true or false or a text or a path, got 5."),
+        ({"draws": "2"}, "draws must be a whole number, got '2'."),
+        ({"mapping": ["a"]}, "mapping must be a table of texts, got ['a']."),
+        ({"metrics": [None]}, "metrics must be a text or a list of metrics, got [None]."),
+        ({"out": 5}, "out must be a text or a path, got 5."),
         ({"judge": {"spec": "embedded", "url": "a"}}, "Model has no 'url'; it has spec, base_url, api_key_env,"),
     ],
 )
@@ -84,6 +95,14 @@ def test_a_wrong_part_is_told_what_it_takes(wrong: dict[str, Any], message: str)
     with pytest.raises(merilo.UsageError) as caught:
         merilo.evaluate([ROW], **wrong)
     assert str(caught.value).startswith(message)
+
+
+def test_functions_of_runs_check_the_types_of_their_arguments() -> None:
+    """Before they read the run."""
+    with pytest.raises(merilo.UsageError, match="metric must be a text, got 3"):
+        merilo.label("runs/none", metric=WRONG)
+    with pytest.raises(merilo.UsageError, match="by must be a text, got 3"):
+        merilo.compare("runs/none", "runs/other", by=WRONG)
 
 
 def test_none_is_the_default_of_a_part() -> None:

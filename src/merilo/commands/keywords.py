@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields
 from difflib import get_close_matches
+from numbers import Integral, Real
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from merilo.commands.option import docs_of, parts_of
@@ -63,9 +66,72 @@ def keyword_options(make: type[O], function: str, values: Mapping[str, Any]) -> 
         if name not in known:
             raise UsageError(f"{function}() has no {name}=: {_meant(name, value, known, parts)}.")
     given = {name: value for name, value in values.items() if value is not None or name not in parts}
-    return make(
+    made = make(
         **{name: made_part(parts[name], name, value) if name in parts else value for name, value in given.items()}
     )
+    _check_types(made)
+    return made
+
+
+def check_arguments(function: Callable[..., object], values: Mapping[str, object]) -> None:
+    """Raise UsageError for an argument of a public function that has another type than its annotation."""
+    defaults: Mapping[str, object] = getattr(function, "__kwdefaults__", None) or {}
+    for name, value in values.items():
+        if value is not defaults.get(name, defaults) and (wanted := wrong_type(function.__annotations__[name], value)):
+            raise UsageError(f"{name} must be {wanted}, got {value!r:.60}.")
+
+
+def wrong_type(annotation: str, value: object) -> str:
+    """Return the type of an annotation in words if the value has another one. Empty if it may fit."""
+    known = [_TYPES.get(each) for each in _ALTERNATIVES.split(annotation)]
+    words = [each[0] for each in known if each is not None and not each[1](value)]
+    return " or ".join(filter(None, words)) if len(words) == len(known) else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _are_texts(value: object) -> bool:
+    return check.is_list(value) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def _are_metrics(value: object) -> bool:
+    return check.is_list(value) and all(isinstance(each, str) or hasattr(each, "name") for each in value)
+
+
+_ALTERNATIVES: Final = re.compile(r" \| (?![^\[]*\])")
+_TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
+    "None": ("", lambda value: value is None),
+    "str": ("a text", lambda value: isinstance(value, str)),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "int": ("a whole number", lambda value: isinstance(value, Integral) and _is_number(value)),
+    "float": ("a number", _is_number),
+    "PathLike[str]": ("a path", lambda value: isinstance(value, PathLike)),
+    "list[str]": ("a list of texts", _are_texts),
+    "Mapping[str, str]": (
+        "a table of texts",
+        lambda value: check.is_record(value) and all(isinstance(each, str) for each in value.values()),
+    ),
+    "Sequence[str | Definition]": ("a list of metrics", _are_metrics),
+    "prices": (
+        "the path of a file or a list of tables",
+        lambda value: isinstance(value, str) or (check.is_list(value) and all(map(check.is_mapping, value))),
+    ),
+}
+"""Annotation → the type in words, and its check; the values of others are checked where they are used."""
+
+
+def _check_types(options: Any, before: str = "") -> None:  # Any: options of any class
+    """Raise UsageError for an option of another type than its annotation, also in the parts."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if value is each.default:
+            continue
+        if isinstance(value, each.metadata.get("part", ())):
+            _check_types(value, f"{each.name}.")
+        elif "doc" in each.metadata and (wanted := wrong_type(str(each.type), value)):
+            raise UsageError(f"{before}{each.name} must be {wanted}, got {value!r:.60}.")
 
 
 def made_part(make: type[O], name: str, value: Any) -> Any:  # Any: what a user gave, also as the part

@@ -20,12 +20,13 @@ from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.commands.keywords import wrong_type
 from merilo.commands.option import flag_name
 from merilo.data import check
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from merilo.commands.option import Flag
 
@@ -282,42 +283,16 @@ def _code_files(text: str) -> set[str]:
 
 def _wrong_type(name: str, value: object, flag: Flag | None) -> str:
     """Return the expected type in words if the value has another one, otherwise an empty text."""
-    expected, test = _TYPES.get(name) or _TYPES_OF_FLAGS[str if flag is None else flag.type]
-    return "" if test(value) else expected
+    return wrong_type(_TYPES.get(name) or ("str" if flag is None else flag.type.__name__), value)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_texts(value: object) -> bool:
-    return _is_text(value) or (check.is_list(value) and bool(value) and all(map(_is_text, value)))
-
-
-def _is_text_table(value: object) -> bool:
-    return check.is_mapping(value) and all(map(_is_text, value.values()))
-
-
-def _is_prices(value: object) -> bool:
-    return _is_text(value) or (check.is_list(value) and all(map(check.is_mapping, value)))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
-    "metrics": ("a text or a list of texts", _is_texts),
-    _JUDGE: ("a text or a list of texts", _is_texts),
-    "mapping": ("a table of texts", _is_text_table),
-    _PRICES: ("the path of a file or a list of tables", _is_prices),
+_TYPES: Final = {
+    "metrics": "str | list[str]",
+    _JUDGE: "str | list[str]",
+    "mapping": "Mapping[str, str]",
+    _PRICES: "prices",
 }
-_TYPES_OF_FLAGS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
-    str: ("a text", _is_text),
-    bool: ("true or false", lambda value: isinstance(value, bool)),
-    int: ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    float: ("a number", _is_number),
-}
+"""Option → its type in the file, if that is not its flag's."""
 
 
 def _relative(name: str, value: object, folder: Path) -> object:

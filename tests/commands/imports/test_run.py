@@ -330,6 +330,9 @@ def test_imported_runs_are_compared(here: Path) -> None:
         text = unescape(" ".join(page.split()))
         assert "not the error of the imported scores" in text
         assert "judge error" not in text
+    other = import_scores(written("c.csv", "id,t\nq1,0.5\n"), scores=["t"], out=here / "c")
+    with pytest.raises(UsageError, match=r"no metric in common: .* that merilo import --source states"):
+        merilo.api.compare(here / "a", other)
 
 
 def test_there_is_nothing_to_replay(here: Path) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from merilo.commands.metrics.text import card_record
+
 if TYPE_CHECKING:
     from command_line import Here
 
@@ -70,3 +74,11 @@ def test_an_unknown_system_is_told(here: Here) -> None:
     assert done.returncode == 2
     assert "did you mean" in done.stderr
     assert "ragas-0.1.9:context_relevancy" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["nDCG@10", "recall@3", "context_precision(against=reference)"])
+def test_a_metric_is_explained_as_a_run_names_it(name: str) -> None:
+    """With its parameters: the fields are those that it needs then."""
+    record = card_record(name)
+    assert record["name"] == name
+    assert any(field.startswith("reference") for field in record["needs"])

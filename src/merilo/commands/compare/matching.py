@@ -65,7 +65,10 @@ def metric_names(runs: Sequence[Run], names: Sequence[str], asked: Sequence[str]
         listed = "; ".join(
             f"{name} has {', '.join(run.manifest.metrics) or 'none'}" for name, run in zip(names, runs, strict=True)
         )
-        raise UsageError(f"The runs have no metric in common: {listed}. Evaluate the same metrics in all runs.")
+        advice = "Evaluate the same metrics in all runs."
+        if any(run.manifest.origin is not None for run in runs):
+            advice += " Imported scores equal the definitions that merilo import --source states, such as ragas-0.4.3."
+        raise UsageError(f"The runs have no metric in common: {listed}. {advice}")
     return MetricNames(found, left_out)
 
 

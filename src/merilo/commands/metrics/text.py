@@ -16,6 +16,7 @@ from merilo.metrics.registry import (
     parse_metric,
     systems,
 )
+from merilo.metrics.text import bare_name, metric_text
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.reproduction import reproduction
 from merilo.rendering.wording import count
@@ -23,7 +24,7 @@ from merilo.rendering.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from merilo.metrics.base import Metric
+    from merilo.metrics.base import Definition, Metric
 
 _TITLES = {
     "retrieval": "Retrieval: did the retriever find the right text?",
@@ -83,13 +84,14 @@ def system_page(system: str, width: int) -> Page:
 
 
 def card_record(name: str) -> dict[str, Any]:  # Any: JSON
-    """Return one metric's card as a JSON-able object. Raises UsageError for an unknown name."""
-    found, card = find_metric(name), find_metric(name).card
+    """Return the card of one metric, named as in a run, as a JSON-able object. Raises UsageError for an unknown one."""
+    found = _class_of(name)
+    card = found.card
     always, more = _needs(name)
     reproduced = reproduction(found.name)
     breaks: Mapping[str, str] = getattr(found, "breaks", {})
     return {
-        "name": found.name,
+        "name": metric_text(parse_metric(name)) if _has_parameters(name) else found.name,
         "version": found.version,
         "family": str(card.family),
         "summary": card.summary,
@@ -176,14 +178,26 @@ def _parameters(parameters: list[dict[str, Any]]) -> list[str]:  # Any: JSON
     ]
 
 
+def _has_parameters(name: str) -> bool:
+    return bare_name(name) != name
+
+
+def _class_of(name: str) -> type[Definition]:
+    """Return the class of a metric, named with or without parameters. Raises UsageError."""
+    return type(parse_metric(name)) if _has_parameters(name) else find_metric(name)
+
+
 def _forms(name: str) -> dict[str, Metric]:
     """Return a metric with its defaults, then with each other value of one parameter, by the text to write.
 
-    For a composite: its parts by their text. Empty if the metric has a required parameter.
+    With the parameters in its name if it has any. For a composite: its parts by their text. Empty if the metric has a
+    required parameter.
     """
     parts = _made_of(name)
     if parts:
         return {text: cast("Metric", parse_metric(text)) for text in parts}  # the parts of a composite are metrics
+    if _has_parameters(name):
+        return {"": cast("Metric", parse_metric(name))}
     parameters = parameters_of(find_metric(name))
     if any(each.default is None for each in parameters):
         return {}
@@ -196,7 +210,7 @@ def _forms(name: str) -> dict[str, Metric]:
 
 def _made_of(name: str) -> tuple[str, ...]:
     """Return the parts of a composite; none for a metric."""
-    if hasattr(find_metric(name), "plan"):
+    if hasattr(_class_of(name), "plan"):
         return ()
     composite = parse_metric(name)
     return composite.parts if is_composite(composite) else ()
@@ -206,7 +220,7 @@ def _needs(name: str) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """Return the fields that a metric needs by default, and the additional fields of its other forms."""
     needed = {text: form.needs for text, form in _forms(name).items()}
     if not needed:  # a parameter is required, so only the class itself can declare its fields
-        declared = getattr(find_metric(name), "needs", None)
+        declared = getattr(_class_of(name), "needs", None)
         known = cast("frozenset[str]", declared) if isinstance(declared, frozenset) else frozenset[str]()
         return known, {}
     if _made_of(name):
