@@ -305,7 +305,7 @@ class _Asked:
 
 
 def _kinds(spec: object) -> set[str]:
-    """Return what stands before the colons of judge specs, such as `openai`."""
+    """Return the provider names of judge specs, such as `openai`."""
     specs = [spec] if isinstance(spec, str) else spec if isinstance(spec, list | tuple) else []
     return {str(each).partition(":")[0] for each in cast("Sequence[object]", specs) if isinstance(each, str)}
 
