@@ -306,8 +306,9 @@ class _Asked:
 
 def _kinds(spec: object) -> set[str]:
     """Return the provider names of judge specs, such as `openai`."""
-    specs = [spec] if isinstance(spec, str) else spec if isinstance(spec, list | tuple) else []
-    return {str(each).partition(":")[0] for each in cast("Sequence[object]", specs) if isinstance(each, str)}
+    specs = (spec,) if isinstance(spec, str) else spec
+    found = cast("Sequence[object]", specs) if isinstance(specs, list | tuple) else ()
+    return {each.partition(":")[0] for each in found if isinstance(each, str)}
 
 
 def outcomes_of(run: Run) -> dict[str, Outcome]:
