@@ -117,9 +117,18 @@ class Browser:
     def wait(self, script: str) -> None:
         """Wait until an expression on the page is true."""
         end = time.monotonic() + self._seconds
-        while not self.run(f"Boolean({script})"):
+        while not self._is_true(script):
             assert time.monotonic() < end, f"never true: {script}"
             time.sleep(0.02)
+
+    def _is_true(self, script: str) -> bool:
+        """Return False also if the page is left while the script runs."""
+        try:
+            return bool(self.run(f"Boolean({script})"))
+        except AssertionError as error:
+            if "navigated or closed" in str(error):
+                return False
+            raise
 
     def key(self, key: str) -> None:
         """Press a key."""

@@ -351,12 +351,10 @@ class EndpointQueue:
             except (MeriloError, MemoryError):
                 raise
             except Exception as error:  # in a user's provider: its failure is a failure of this question
-                if self._local:
-                    raise
+                if self._local or type(send.provider).__module__.startswith("merilo."):
+                    raise  # a bug of ours
                 _log.exception("the provider %s raised an error", self.title)
-                # An error of merilo's own providers may quote an address or a header with a secret.
-                why = "" if type(send.provider).__module__.startswith("merilo.") else f": {error}"
-                return Permanent(f"the provider {self.title} raised {type(error).__name__}{why}")
+                return Permanent(f"the provider {self.title} raised {type(error).__name__}: {error}")
         except ProviderError as error:
             return error
         except asyncio.CancelledError:
