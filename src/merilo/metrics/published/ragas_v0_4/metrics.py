@@ -109,7 +109,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
     _row(
         response.AnswerRelevancy,
         "collections.answer_relevancy",
-        ", in requests of their own, without the empty questions",
+        ", in separate requests, without the empty questions",
         **_STRUCTURED,
         breaks=_NO_BREACH,
         card=_each_asked(response.AnswerRelevancy.card),
