@@ -138,7 +138,7 @@ examples: $(STAMPS)/merilo  ## build the example data anew (ARGS="--data DIR")
 .PHONY: train
 train: $(STAMPS)/merilo  ## fit the words of the embedded judge anew (ARGS="--data DIR")
 	@$(INSTALL) -r training/requirements.in
-	@$(BIN)/python training/fit_lexical.py --out src/merilo/judges/lexical.v2.json $(ARGS)
+	@$(BIN)/python training/words.py --out src/merilo/judges/words.v1.json $(ARGS)
 
 .PHONY: lock
 lock: $(STAMPS)/dev  ## pin the requirements anew (ARGS=--upgrade for the newest)

@@ -15,10 +15,11 @@ from typing import Final
 from figures import report
 
 from merilo.data.sentences import sentences
-from merilo.judges.blended import BlendedModel
+from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.embedded_provider import RULES
-from merilo.judges.lexical_text import words
-from merilo.judging.kinds.support import Support, SupportVerdict
+from merilo.judges.refusals import is_question
+from merilo.judges.words import stems
+from merilo.judging.kinds.support import Support
 
 MIN_SUPPORTED: Final = 0.99
 OTHERS: Final = 3
@@ -33,9 +34,8 @@ def cases(count: int, seed: int) -> list[tuple[str, tuple[str, ...]]]:
     found: dict[tuple[int, int], list[tuple[str, str]]] = {each: [] for each in LENGTHS}
     for name in names:
         for sentence in sentences(topics[name]):
-            taken = words(sentence)
             size = len(sentence.split())
-            if taken.stems and not taken.is_question:
+            if stems(sentence) and not is_question(sentence):
                 next(own for (low, high), own in found.items() if low <= size <= high).append((sentence, name))
     chosen: list[tuple[str, tuple[str, ...]]] = []
     for own in found.values():
@@ -60,11 +60,13 @@ def main() -> None:
         for label, statement in (("alone", sentence), ("as an answer", f"{ASKED}\n\n{sentence}")):
             if label == "as an answer" and "\n\n" in sentence:
                 continue  # a question and an answer are separated by a blank line, which sentences do not contain
-            verdict = RULES[Support](model, Support(statement, texts))
-            assert isinstance(verdict, SupportVerdict)  # noqa: S101  the rule for this kind returns no other type
-            found.setdefault(f"{label}, {low} to {high} words", []).append(verdict.supported)
-            if not verdict.supported:
-                print(f"{label}: {sentence!r} | {verdict.reason}", file=sys.stderr)
+            own = found.setdefault(f"{label}, {low} to {high} words", [])
+            try:
+                own.append(RULES[Support](model, Support(statement, texts)).positive)
+            except CannotJudge:
+                own.append(False)
+            if not own[-1]:
+                print(f"{label}: {sentence!r}", file=sys.stderr)
     for name, supported in sorted(found.items()):
         rate = sum(supported) / len(supported)
         report(f"copied sentences {name}: supported of {len(supported)}", rate, at_least=MIN_SUPPORTED)

@@ -19,7 +19,7 @@ from figures import report
 
 from merilo.data.labels import Task, read_labels
 from merilo.data.sentences import sentences
-from merilo.judges.blended import BlendedModel
+from merilo.judges.blended import BlendedModel, CannotJudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ def _english(path: Path) -> Iterator[Labelled]:
 def _questions(record: Labelled, model: BlendedModel) -> Iterator[Asked]:
     """Return the questions about a context; each gives a number for its verdict."""
     if record.task is Task.CHUNK_RELEVANCE:
-        yield lambda parts: model.relevance(record.query, parts).grade
+        yield lambda parts: model.relevance(record.query, parts).level
     elif record.task is Task.SUFFICIENCY:
         yield lambda parts: model.sufficiency(record.query, [parts]).level
     else:
@@ -80,7 +80,10 @@ def _questions(record: Labelled, model: BlendedModel) -> Iterator[Asked]:
 
 
 def _supported(model: BlendedModel, statement: str, parts: Sentences) -> int:
-    return int(model.support(statement, [parts]).supported)
+    try:
+        return int(model.support(statement, [parts]).supported)
+    except CannotJudge:
+        return -1
 
 
 def _placed(parts: Sentences, lines: Sentences) -> Iterator[Sentences]:

@@ -78,7 +78,7 @@ def main() -> None:
     for record in read_labels([DEV]):
         parts = sentences(record.texts[0]) if record.texts else ()
         unrelated = record.language == "en" and record.grade == 0 and len(parts) > 1
-        if unrelated and not model.relevance(record.query, parts).grade:
+        if unrelated and not model.relevance(record.query, parts).level:
             cases.append((record.query, parts))
         if len(cases) == chosen.contexts:
             break
@@ -86,7 +86,7 @@ def main() -> None:
         raised = 0
         for query, parts in cases:
             middle = len(parts) // 2
-            grade = model.relevance(query, (*parts[:middle], form(query), *parts[middle:])).grade
+            grade = model.relevance(query, (*parts[:middle], form(query), *parts[middle:])).level
             raised += grade > 0
         limit = None if name in BESIDE else MOST
         report(f"{len(cases)} unrelated contexts, raised by {name}", raised / len(cases), at_most=limit)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 PHRASES, CEILING = ROOT / "tools" / "phrases.txt", ROOT / "tools" / "phrases.json"
 DATA = (
-    "judges/lexical_words.py",
-    "judges/slot_words.py",
     "rubrics/",
     "examples/",
 )

@@ -64,7 +64,7 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Support("", ()),
     Sufficiency(ASKED, (CONTEXT,)),
     Sufficiency("", ()),
-    Addresses("The Eiffel Tower is 330 metres tall.", ASKED),
+    Addresses("I don't know.", ASKED),
     Noncommittal(ASKED, "I don't know."),
     Embeddings((ASKED, "")),
     Embeddings(()),
@@ -280,12 +280,12 @@ def test_its_provider_answers_questions_only() -> None:
 
 
 def test_it_says_how_well_it_agrees_with_people() -> None:
-    """The line for reports gives agreement with an interval on unseen families, and what the judge is for."""
+    """The line for reports gives agreement with an interval over families and their number, and what it is for."""
     line = EmbeddedJudge().agreement_note
     assert line is not None
-    assert "on unseen families" in line
-    assert re.search(r"support 0\.\d\d \[0\.\d\d, 0\.\d\d\]", line)
-    assert re.search(r"evidence sentences 0\.\d\d \[0\.\d\d, 0\.\d\d\]", line)
+    assert "on left-out families" in line
+    assert re.search(r"support 0\.\d\d \(0\.\d\d - 0\.\d\d, \d+ families\)", line)
+    assert re.search(r"short answers 0\.\d\d \(one family\)", line)
     assert "not for single verdicts" in line
 
 
@@ -340,20 +340,37 @@ def test_nothing_is_said_where_it_reads_everything_or_answers_nothing(tmp_path: 
     assert unread_check(["faithfulness"], JudgeRoles({"judge": ScriptedJudge.of([])})) is None
 
 
-def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
-    """Below the table and on the page; nothing is said of others, nor where another judge answers."""
-    row = ENGLISH | {"response": "It was completed in 1889."}
+def test_what_it_cannot_judge_is_undefined(tmp_path: Path) -> None:
+    """A bare yes, and whether a statement addresses the question, give no score but the reason and the way out."""
+    rows = [ENGLISH | {"response": "The tower stands in Paris."}, ENGLISH | {"response": "Yes."}]
     metrics = ["faithfulness", "answer_relevancy"]
-    run = evaluate([row], metrics=metrics, out=tmp_path / "both", storage={"cache": False})
-    said = "* weak with this judge (not clearly better than chance): answer_relevancy."
-    for page in (str(overview_page(run, 100)), str(run), run_page(report_run(run)), run._repr_html_()):
-        assert said in page
-        assert "answer_relevancy *" in page
-        assert "faithfulness *" not in page
-    records = overview_record(run)["metrics"]
-    assert {name: each["weak"] for name, each in records.items()} == {"faithfulness": False, "answer_relevancy": True}
-    strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", storage={"cache": False})
-    assert "weak with" not in str(overview_page(strong, 100)) + run_page(report_run(strong))
+    run = evaluate(rows, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
+    found = {name: (each.scored, each.undefined, each.failed) for name, each in run.metrics.items()}
+    assert found == {"faithfulness": (1, 1, 0), "answer_relevancy": (0, 2, 0)}
+    reasons = {name: [*each.reasons] for name, each in run.metrics.items()}
+    assert reasons["faithfulness"] == ["the embedded judge cannot judge a bare yes or no: use another judge"]
+    assert reasons["answer_relevancy"] == [
+        "the embedded judge cannot judge whether a statement addresses a question: use another judge"
+    ]
+
+
+def test_a_score_states_how_many_statements_were_not_judged(tmp_path: Path) -> None:
+    """The mean is over the others; a statement between the two ends counts in `not_judged` alone."""
+    between = "A person might well think that the Eiffel Tower is about as tall as 330 metres or so."
+    (answer,) = answers_to(Support(between, (CONTEXT,)))
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.NOT_JUDGED
+    row = ENGLISH | {"response": f"The Eiffel Tower stands in Paris. {between}"}
+    run = evaluate([row], metrics=["faithfulness"], out=tmp_path / "run", storage={"cache": False})
+    assert dict(run.metrics["faithfulness"].counts) == {
+        "not_judged": 1,
+        "statements": 1,
+        "supported": 1,
+        "contradicted": None,
+    }
+    said = "Statements that the judge cannot judge, left out of the mean: 1 of 2 for faithfulness."
+    pages = (str(overview_page(run, 200)), str(run), run_page(report_run(run)), run_markdown(run))
+    assert all(said in " ".join(page.split()) for page in pages)
 
 
 @each_case(
@@ -364,7 +381,6 @@ def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
         Sufficiency("When was the tower built?", ("The tower was built in 1889.",)),
         Support("The tower was built in 1889.", ("The tower was built in 1889.",)),
         Support("The tower was painted green.", ("The tower was built in 1889.",)),
-        Addresses("The tower was built in 1889.", "When was the tower built?"),
     ],
 )
 def test_metrics_average_its_probabilities(question: Question[Any]) -> None:

@@ -16,8 +16,7 @@ from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import MAX_ASKED, MAX_CONTEXT, MAX_CONTEXTS, MAX_RESPONSE, RULES, too_long
 from merilo.judges.encoder.model import Encoder
-from merilo.judges.lexical_match import Lexicon, match
-from merilo.judges.lexical_text import words
+from merilo.judges.words import stems
 from merilo.judging import digests
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.embeddings import Embeddings
@@ -53,7 +52,7 @@ def read_of(contexts: list[list[str]], *asked: str) -> list[excerpts.Excerpt]:
 
 def tokens(excerpt: excerpts.Excerpt) -> int:
     """The size of an excerpt in tokens."""
-    return sum(map(len, map(BlendedModel.load().rows.encodings.encoder.wordpiece.ids, excerpt.sentences)))
+    return sum(map(len, map(BlendedModel.load().features.encodings.encoder.wordpiece.ids, excerpt.sentences)))
 
 
 @given(st.lists(st.lists(st.text(max_size=20), max_size=5), max_size=4))
@@ -131,7 +130,7 @@ def test_many_contexts_share_what_a_question_may_read(asked: str, monkeypatch: p
     sizes = [tokens(each) for each in read if each.places is not None]
     assert len(sizes) == 5
     assert max(sizes) - min(sizes) <= excerpts._PASSAGE_SIZE
-    size = len(BlendedModel.load().rows.encodings.encoder.wordpiece.ids(asked))
+    size = len(BlendedModel.load().features.encodings.encoder.wordpiece.ids(asked))
     assert sum(map(tokens, read)) <= min(6_000, 50 * 127 // -(-size // 127))
 
 
@@ -205,13 +204,9 @@ def test_a_text_beyond_the_maximum_fails_once(tmp_path: Path, monkeypatch: pytes
 def test_caches_hold_no_more_than_they_may() -> None:
     """Texts of other numbers each, as many as would take hundreds of MB, leave the caches within their bounds."""
     for n in range(1_500):
-        words(" ".join(str(1_000 * n + each) for each in range(100)))
-    cached = words.__globals__["_cached_words"]
+        stems(" ".join(str(1_000 * n + each) for each in range(100)))
+    cached = stems.__globals__["_cached"]
     assert cached._total <= cached._max_size
-    lexicon = Lexicon({})
-    for n in range(60):
-        match(lexicon.query(" ".join(f"{n}w{each}" for each in range(2_000))), ["It is so."], drop_copies=False)
-    assert lexicon._queries._total <= lexicon._queries._max_size
     before = digests._tuple.cache_info().currsize
     digests.digest_texts(("a" * 5_000, "b"))
     assert digests._tuple.cache_info().currsize == before

@@ -15,7 +15,7 @@ from merilo.errors import DataError
 from merilo.judges import model_files
 from merilo.judges.model_files import LOCK, model_file
 
-FILES = ("blend.v2.json", "lexical.v2.json")
+FILES = ("curves.v3.json", "words.v1.json")
 JUDGES = Path(model_files.__file__).parent
 
 

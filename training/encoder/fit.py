@@ -1,13 +1,12 @@
-"""Fit the curves that join words and encoder, choose thresholds, and measure them on held-out groups.
+"""Fit the curves of the embedded judge, choose thresholds, and measure them on left-out families.
 
-    python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v2.json [--keep FILE]
+    python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --rows rows.npz --out curves.v3.json
 
 DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
-Each task has a handful of numbers (see `merilo.judges.blended_features`), so few coefficients that the same records can
+Each task has a handful of features (see `merilo.judges.pair_features`), so few coefficients that the same records can
 choose them: every figure is taken on a family of sources that the curve did not see (`training/families.toml`). Locked
-families are left out of everything. With --score-locked they are judged too, by the curves of all other families; do so
-once, when nothing will be changed any more. With --keep the curves of a model file for the same weights stay, and only
-those that it lacks are new. Prints the AUROC of each curve, and of each of its numbers alone, for each task and source.
+families are left out of every fit and choice. Curves are fitted on human labels of sources that have both kinds: their
+negatives are about the subject, as the passages that a search finds, so that a probability is a share of those.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,157 +23,122 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from lexical import curve as fitting
-from lexical import measure, records
-from lexical.families import family_of, is_locked
+from labels import curve as fitting
+from labels import measure, records
+from labels.families import family_of, is_locked
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
-from encoder.rows import kept_units, made_of
+from encoder.rows import kept_units
 from merilo.judges.blended import FORMAT
-from merilo.judges.blended_features import TASKS, BlendedRows
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.lexical import LexicalModel
+from merilo.judges.pair_features import TASKS, PairFeatures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lexical.measure import Flags, Judged
-    from lexical.rows import Rows
+    from labels.measure import Flags, Judged
+    from labels.rows import Rows
     from numpy.typing import NDArray
 
     from encoder.rows import Units
 
 SEED: Final = 20261121
-CUTS: Final = {
-    "sentence": 1.0,
-    "answers": 2.0,
-    "sufficient": 0.75,
-    "supported": 0.75,
-    "answered": 0.75,
-    "yes_or_no": 0.75,
-    "addresses": 0.75,
-    "useful": 1.0,
-}
-EDITED: Final = ("fetaqa", "summedits-scitldr")
-"""Sources of responses in which a fact was changed on purpose."""
+CUTS: Final = {"answers": 2.0, "words": 1.0, "sentence": 1.0, "useful": 1.0}
+"""The lowest label that is a yes; 0.75 for other tasks."""
+MIN_RIGHT: Final = 0.65
+"""Fraction of right verdicts, among those of about one probability, below which a statement is not judged."""
+CONSTRUCTED: Final = frozenset({"words", "useful", "answered"})
+"""Tasks that are fitted on rule-generated labels too, because there are no others."""
+GRADED: Final = frozenset({"answers", "words"})
+"""Tasks with a middle grade that counts as a yes."""
+KAPPA_LOSS: Final = 0.02
+"""Largest loss of kappa by which the threshold of relevance is lowered: what is missed costs more than what is read."""
+ENDS: Final = frozenset({"supported", "answered"})
+"""Tasks that are judged at both ends only."""
+FOLDS: Final = 5
+
+
+def cut_of(name: str) -> float:
+    """Return the lowest label of a task that is a yes."""
+    return CUTS.get(name, records.YES)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A curve, and the probabilities of each record by curves fitted on other groups."""
+    """A curve, and the probabilities of each record by curves fitted on other families."""
 
-    curve: dict[str, Any]
+    name: str
+    curve: dict[str, Any]  # Any: as stored
     records: Rows
     chance: NDArray[np.float64]
-    threshold: NDArray[np.float64]
-    """The threshold for each record, chosen on other families too."""
     cut: float
 
     def judged(self, keep: Flags) -> Judged:
-        """Return the records for which `keep` is true, each decided by its threshold."""
-        rows = self.records.judged(self.chance, cut=self.cut, threshold=0.0)
-        return replace(rows, decision=self.chance >= self.threshold).where(keep)
+        """Return the records for which `keep` is true."""
+        found = self.curve["thresholds"]
+        threshold = found["partly" if self.name in GRADED else "yes"]
+        return self.records.judged(self.chance, cut=self.cut, threshold=threshold).where(keep)
 
 
 def fitted(name: str, units: Units) -> Fitted:
-    """Return the curve of a task with its threshold, and the probabilities by curves without a record's family."""
-    rows, cut = units.rows, CUTS[name]
-    label, weight = rows.label >= cut, fitting.source_weights(rows.source)
-    family = _families(rows.source)
+    """Return the curve of a task with its thresholds, and the probabilities by curves without a record's family."""
+    rows, cut = units.rows, cut_of(name)
+    label, family = rows.label >= cut, families(rows.source)
+    used = units.single & fits(name, rows)
     chance = np.zeros(len(label))
     # The records of a task with one family say nothing about another one: then articles are left out.
-    several = len({family_of(source) for source in measure.two_sided(rows.judged(chance, cut=cut, threshold=0.0))}) > 1
-    folds = LeaveOneGroupOut() if several else GroupKFold(fitting.FOLDS)
+    several = len(set(family[used].tolist())) > 1
+    folds = LeaveOneGroupOut() if several else GroupKFold(FOLDS)
     for train, test in folds.split(rows.values, label, family if several else rows.group):
-        others = train[units.single[train]]
-        chance[test] = fitting.chances(_straight(rows.values[others], label[others], weight[others]), rows.values[test])
-    used = units.single
-    curve = _straight(rows.values[used], label[used], weight[used])
-    records, chance = units.together(chance)
-    decided = records.judged(chance, cut=cut, threshold=0.5)
-    best = measure.best_threshold(decided, middle=True)
-    curve["thresholds"] = measure.thresholds(name, decided, best)
-    family, threshold = _families(records.source), np.full(len(chance), best)
-    for own in set(family.tolist()):
-        others = decided.where(family != own)
-        if measure.two_sided(others):
-            threshold[family == own] = measure.best_threshold(others, middle=True)
-    return Fitted({"features": list(TASKS[name]), **curve}, records, chance, threshold, cut)
+        others = np.zeros(len(label), dtype=bool)
+        others[train] = used[train]
+        chance[test] = fitting.chances(curve_of(name, rows, others), rows.values[test])
+    curve = curve_of(name, rows, used)
+    merged, chance = units.together(chance)
+    decided = merged.judged(chance, cut=cut, threshold=0.5)
+    if name in ENDS:
+        alone = decided.where(units.whole & ~(merged.constructed & (name not in CONSTRUCTED)))
+        curve["thresholds"] = measure.ends(alone, np.isin(alone.source, records.NATURAL_SUPPORT), MIN_RIGHT)
+    else:
+        curve["thresholds"] = thresholds(name, decided)
+    return Fitted(name, {"features": list(TASKS[name]), **curve}, merged, chance, cut)
 
 
-def _families(source: NDArray[np.str_]) -> NDArray[np.str_]:
+def fits(name: str, rows: Rows) -> Flags:
+    """Return the rows on which the curve of a task is fitted: of sources in which the labels differ."""
+    keep = np.ones(len(rows.label), dtype=bool) if name in CONSTRUCTED else ~rows.constructed
+    if name == "supported":  # statements that were written as puzzles spoil the level for what a system wrote
+        keep &= np.isin(rows.source, records.NATURAL_SUPPORT)
+    label = rows.label >= cut_of(name)
+    for source in set(rows.source.tolist()):
+        own = (rows.source == source) & keep
+        if own.sum() < measure.LEAST_RECORDS or len(set(label[own].tolist())) < 2:
+            keep &= rows.source != source
+    return keep
+
+
+def thresholds(name: str, judged: Judged) -> dict[str, float]:
+    """Return the thresholds of a curve: rule-generated negatives, which are easier, count too, as users have them."""
+    best = measure.best_threshold(judged, loss=KAPPA_LOSS if name == "answers" else 0.0)
+    if name == "sufficient":
+        return {"partly": measure.end_of_no(judged, best), "yes": best}
+    if name in GRADED:
+        return {"partly": best, "yes": measure.start_of_yes(judged, best)}
+    return {"yes": best}
+
+
+def families(source: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Return the family of each source."""
     return np.array([*map(family_of, source.tolist())])
 
 
-def _straight(
-    rows: NDArray[np.float64], label: NDArray[np.bool_], weight: NDArray[np.float64]
-) -> dict[str, Any]:  # Any: as stored
-    # Bent curves gained nothing on families that they were not fitted on (design/embedded-judge.md).
-    return fitting.fit(rows, label, weight, knots_at=())
+def curve_of(name: str, rows: Rows, used: Flags) -> dict[str, Any]:
+    """Return the curve fitted on some rows, each family weighted by the square root of its size; no thresholds."""
+    weight = fitting.family_weights(families(rows.source[used]))
+    return fitting.fit(rows.values[used], rows.label[used] >= cut_of(name), weight)
 
 
-def agreement(name: str, found: Fitted) -> dict[str, Any]:
-    """Return the tables of a task, as in the model file: on human labels, and on all records."""
-    source, people = found.records.source, ~found.records.constructed
-    if name != "supported":
-        return {name: _tables(found, people, np.ones(len(source), dtype=bool))}
-    natural, edited = np.isin(source, records.NATURAL_SUPPORT), np.isin(source, EDITED)
-    statements = ~natural & ~edited
-    return {
-        "supported": _tables(found, people & natural, natural),
-        "supported_statements": _tables(found, people & statements, statements),
-        "supported_edited": _tables(found, people & edited, edited),
-    }
-
-
-def _tables(found: Fitted, people: Flags, every: Flags) -> dict[str, Any]:
-    return {
-        "people": measure.agreement(found.judged(people), SEED),
-        "all": measure.agreement(found.judged(every), SEED),
-    }
-
-
-def parted(units: Units) -> tuple[Units, Units]:
-    """Return the units of all families but the locked ones, and those of the locked ones."""
-    locked = np.array([*map(is_locked, units.rows.source.tolist())], dtype=bool)
-    return _where(units, ~locked), _where(units, locked)
-
-
-def _where(units: Units, keep: Flags) -> Units:
-    return replace(units, rows=units.rows.where(keep), record=units.record[keep])
-
-
-def locked_tables(name: str, locked: Units, found: Fitted) -> dict[str, Any] | None:
-    """Return the agreement of a fitted curve with the human labels of the locked families."""
-    if not len(locked.record):
-        return None
-    rows, chance = locked.together(fitting.chances(found.curve, locked.rows.values))
-    judged = rows.judged(chance, cut=CUTS[name], threshold=measure.decides(found.curve["thresholds"], name))
-    return measure.agreement(judged.where(~rows.constructed), SEED)
-
-
-def told(name: str, units: Units, found: Fitted) -> None:
-    """Print AUROC of the curve, and of each number alone over what is judged in one piece, by source."""
-    rows, records = units.rows, found.records
-    for source in sorted(set(records.source.tolist())):
-        mask = records.source == source
-        label = records.label[mask] >= found.cut
-        if 0 < label.sum() < len(label):
-            own = (rows.source == source) & units.single
-            alone = " ".join(
-                f"{feature} {measure.auroc(rows.label[own] >= found.cut, rows.values[own, at]):.3f}"
-                for at, feature in enumerate(TASKS[name])
-            )
-            joined = measure.auroc(label, found.chance[mask])
-            print(f"  {name:10} {source:24} n {mask.sum():5} joined {joined:.3f} | {alone}", flush=True)
-
-
-def shown(tables: Mapping[str, Any]) -> None:
-    """Print the means over sources."""
-    for task, kinds in tables.items():
-        for kind, values in kinds.items():
-            if values is not None:
-                print(task, kind, {key: value for key, value in values.items() if key != "sources"}, flush=True)
+def unlocked(units: Units) -> Units:
+    """Return the units of all families but the locked ones."""
+    return units.where(np.array([not is_locked(each) for each in units.rows.source.tolist()], dtype=bool))
 
 
 def _licences(folder: Path) -> dict[str, str]:
@@ -187,31 +151,20 @@ def _licences(folder: Path) -> dict[str, str]:
 def main() -> None:
     """Fit, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("data", "weights", "out"):
+    for name in ("data", "weights", "rows", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="a model file whose curves stay")
-    parser.add_argument("--rows", type=Path, required=True, metavar="FILE", help="stores the features of all records")
-    parser.add_argument("--score-locked", action="store_true", help="judge the locked families too: once, at the end")
     chosen = parser.parse_args()
-    kept = {} if chosen.keep is None else json.loads(chosen.keep.read_bytes())["curves"]
     weights = Weights.read(chosen.weights)
-    seen = BlendedRows(weights, LexicalModel.load())
     fields: dict[str, Any] = {
         "format": FORMAT, "seed": SEED, "weights": weights.fingerprint, "curves": {}, "agreement": {},
         "trained_on": _licences(chosen.data / "train"),
     }  # fmt: skip
-    for name, units in kept_units(chosen.rows, chosen.data / "dev", seen, made_of=made_of(seen)).items():
-        units, locked = parted(units)  # noqa: PLW2901  the locked part is used for nothing else
-        found = fitted(name, units)
-        found = replace(found, curve=kept.get(name, found.curve))
-        told(name, units, found)
-        tables = agreement(name, found)
-        shown(tables)
+    units_of = kept_units(chosen.rows, chosen.data / "dev", PairFeatures(weights), weights.fingerprint)
+    for name, units in units_of.items():
+        found = fitted(name, unlocked(units))
         fields["curves"][name] = found.curve
-        fields["agreement"] |= tables
-        if chosen.score_locked:
-            fields.setdefault("unseen", {})[name] = locked_tables(name, locked, found)
-            print("unseen", name, fields["unseen"][name], flush=True)
+        people = found.judged(~found.records.constructed | (name in CONSTRUCTED))
+        print(name, found.curve, measure.agreement(people, SEED), flush=True)
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     chosen.out.write_text(text, encoding="utf-8")
     print(f"{chosen.out}: SHA-256 {sha256(text.encode()).hexdigest()}")

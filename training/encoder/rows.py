@@ -1,32 +1,28 @@
-"""Labelled records as rows of numbers that words and encoder give, task by task; English ones.
-
-Other languages are left to the words alone, as the judge leaves them.
-"""
+"""Labelled records as rows of the judge's features, task by task: English ones, and other languages for `words`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lexical import records
-from lexical.rows import Rows, is_short, rows_of, short_of, swapped
+from labels import records
+from labels.rows import Rows, rows_of, swapped
 
 from merilo.data.sentences import sentences
-from merilo.judges.lexical_match import RULES_VERSION
-from merilo.judges.lexical_text import words
+from merilo.data.short_answers import affirms, stated, taken_apart
+from merilo.judges.blended import RULES_VERSION, stating
+from merilo.judges.question_echo import strip_question_echoes
+from merilo.judges.words import stems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from lexical.records import Example
+    from labels.records import Example
     from numpy.typing import NDArray
 
-    from merilo.judges.blended_features import BlendedRows
-
-ANSWERS_LEFT_OUT: Final = ("qa-feedback-full", "mtrag-completeness")
-"""Sources labelled for completeness, which a single statement cannot show."""
+    from merilo.judges.pair_features import PairFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +39,21 @@ class Units:
         counts = np.bincount(self.record)
         return counts[self.record] == 1
 
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which records have one row."""
+        counts = np.bincount(self.record)
+        return counts[np.unique(self.record)] == 1
+
+    def where(self, keep: NDArray[np.bool_]) -> Units:
+        """The units for which `keep` holds."""
+        return Units(self.rows.where(keep), self.record[keep])
+
     def together(self, chance: NDArray[np.float64]) -> tuple[Rows, NDArray[np.float64]]:
         """The first row of each record, and the mean of its chances."""
         _, first, place = np.unique(self.record, return_index=True, return_inverse=True)
         total = np.bincount(place, weights=chance)
-        keep = np.zeros(len(self.record), dtype=bool)
-        keep[first] = True
-        return self.rows.where(keep), total / np.bincount(place)
+        return self.rows.where(np.isin(np.arange(len(self.record)), first)), total / np.bincount(place)
 
 
 def split(text: str, language: str) -> tuple[str, ...]:
@@ -57,31 +61,28 @@ def split(text: str, language: str) -> tuple[str, ...]:
     return sentences(text, language)
 
 
-def all_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
+def all_units(folder: Path, seen: PairFeatures) -> Iterator[tuple[str, Units]]:
     """Yield the rows of each task, from the records in a folder."""
-    yield "sentence", _sentences(list(_english(records.sentence_examples(folder))), seen)
-    relevance = list(_english(records.relevance_examples(folder, split)))
-    yield "answers", _units((each, [seen.context(each.asked, each.texts)]) for each in relevance)
+    relevance = records.relevance_examples(folder, split)
+    yield "answers", _units((each, [seen.context(each.asked, each.texts)[:3]]) for each in _english(relevance))
+    others = (each for each in relevance if each.language != "en" and each.texts)
+    yield (
+        "words",
+        _units((each, [seen.words(each.asked, strip_question_echoes(each.asked, each.texts))]) for each in others),
+    )
     enough = _english(records.sufficiency_examples(folder, split))
-    yield "sufficient", _units((each, [seen.sufficient(each.asked, [each.texts])]) for each in enough)
+    yield "sufficient", _units((each, [_sufficient(seen, each)]) for each in enough)
+    yield "sentence", _sentences(list(_english(records.sentence_examples(folder))), seen)
     yield "supported", _units(_supported(folder, seen))
-    for name in ("answered", "yes_or_no"):
-        yield name, _units(_short(folder, seen, name))
-    answers = [each for each in records.answer_examples(folder) if each.source not in ANSWERS_LEFT_OUT]
-    yield "addresses", _units((each, [seen.answer(each.asked, each.other)]) for each in answers)
-    yield "useful", _units(_useful(folder, seen))
+    yield "answered", _units(_short(folder, seen))
+    made = swapped(list(records.support_examples(folder, split)))
+    useful = _english([*records.usefulness_examples(folder, split), *made])
+    yield "useful", _units((each, [seen.support(each.other, each.texts)[1:]]) for each in useful)
 
 
-def made_of(seen: BlendedRows) -> str:
-    """Return what the rows depend on besides the records: the models and the rules by which texts are read."""
-    return f"{seen.weights.fingerprint} {seen.lexical.fingerprint} {RULES_VERSION}"
-
-
-def kept_units(file: Path, folder: Path, seen: BlendedRows, *, made_of: str) -> dict[str, Units]:
-    """Return the rows of each task from a file, which is written if it was not made of the same model and records.
-
-    `made_of`: a digest of the model and the records.
-    """
+def kept_units(file: Path, folder: Path, seen: PairFeatures, weights: str) -> dict[str, Units]:
+    """Return the rows of each task from a file, which is written if it was not made of the same weights and rules."""
+    made_of = f"{weights} {RULES_VERSION}"
     if file.is_file():
         with np.load(file, allow_pickle=False) as held:
             if str(held["made_of"]) == made_of:
@@ -102,20 +103,25 @@ def _from_arrays(held: Mapping[str, NDArray[Any]], name: str) -> Units:
 
 
 def _english(examples: Iterable[Example]) -> Iterator[Example]:
-    return (each for each in examples if each.language == "en" and each.texts)
+    return (each for each in examples if each.language == "en" and any(map(stems, each.texts)))
 
 
 def _units(rows: Iterable[tuple[Example, Sequence[tuple[float, ...]]]]) -> Units:
     """Return units from `rows`: each example with the rows of its parts."""
     values, owners, numbers = [], [], []
     for number, (example, parts) in enumerate(rows):
-        values += parts
+        values += [tuple(part) for part in parts]
         owners += [example] * len(parts)
         numbers += [number] * len(parts)
     return Units(rows_of(values, [each.label for each in owners], owners), np.array(numbers))
 
 
-def _sentences(examples: Sequence[Example], seen: BlendedRows) -> Units:
+def _sufficient(seen: PairFeatures, each: Example) -> tuple[float, ...]:
+    found = seen.context(each.asked, each.texts)
+    return found.cosine, found.coverage, found.suffices
+
+
+def _sentences(examples: Sequence[Example], seen: PairFeatures) -> Units:
     """Return units with each judged sentence as its own record."""
     values = [row for each in examples for row in seen.sentences(each.asked, each.texts)]
     labels = [float(label) for each in examples for label in each.labels]
@@ -123,26 +129,26 @@ def _sentences(examples: Sequence[Example], seen: BlendedRows) -> Units:
     return Units(rows_of(values, labels, owners), np.arange(len(values)))
 
 
-def _supported(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
+def _supported(folder: Path, seen: PairFeatures) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
     """Yield responses as their statements, and statements; without short answers."""
     for example, parts in records.support_examples(folder, split):
-        if example.language == "en" and example.texts and not is_short(example):
-            yield example, [seen.support(each, example.texts) for each in parts if words(each).stems]
+        if example.language == "en" and any(map(stems, example.texts)) and short_of(example) is None:
+            yield example, [seen.support(each, example.texts) for each in parts if stems(each)]
     for example in _english(records.statement_examples(folder, split)):
         yield example, [seen.support(example.other, example.texts)]
 
 
-def _short(folder: Path, seen: BlendedRows, task: str) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Yield short answers for which their context has evidence."""
+def _short(folder: Path, seen: PairFeatures) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
+    """Yield short answers that a sentence of their context states; the best of its rows."""
     for example, _ in records.support_examples(folder, split):
-        short = short_of(example) if example.language == "en" and example.texts else None
-        row = seen.short(short, [example.texts])[0] if short and short.task == task else None
-        if row is not None:
-            yield example, [row]
+        short = short_of(example) if example.language == "en" and any(map(stems, example.texts)) else None
+        if short is None or affirms(short[1]) is not None:
+            continue
+        found = [row for row, _, difference in stating(seen, *short, [example.texts]) if difference is None]
+        if found:
+            yield example, [max(found)]
 
 
-def _useful(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Yield right answers with their own and with other passages, and supported responses as references."""
-    made = swapped(list(records.support_examples(folder, split)))
-    for each in _english([*records.usefulness_examples(folder, split), *made]):
-        yield each, [seen.useful(each.asked, each.other, each.texts)]
+def short_of(example: Example) -> tuple[str, str] | None:
+    """Return what was asked and the short answer; None for a response that is judged by its statements."""
+    return taken_apart(stated(example.other, example.asked, example.language) or "")

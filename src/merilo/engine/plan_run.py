@@ -13,7 +13,7 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.registry import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Evidence, Failed, Score, Undefined, plan_of
+from merilo.metrics.base import Evidence, Failed, Score, Undefined, outcome_of, plan_of
 from merilo.runs.outcomes import Result
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class PlanRun:
         except MissingField as error:
             self._end(Undefined(f"the sample has no {error.field}"))
         except AskFailed as error:
-            self._end(Failed(error.failure))
+            self._end(outcome_of(error.failure))
         except Exception as error:  # noqa: BLE001  a bug in a metric must not end the run
             self.broke(error)
 

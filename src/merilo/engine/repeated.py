@@ -16,7 +16,7 @@ from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
 from merilo.judges.determinism import is_deterministic
 from merilo.judging.ask import AskFailed, together
-from merilo.metrics.base import Failed, Score, Undefined, plan_of
+from merilo.metrics.base import Failed, Score, Undefined, outcome_of, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ class Repeated(ChangedMetric):
             outcome: Outcome = stop.value
             return outcome
         except AskFailed as error:
-            return Failed(error.failure)
+            return outcome_of(error.failure)
         finally:
             plan.close()
 

@@ -1,76 +1,136 @@
-"""The model of the embedded judge: evidence from the words and from the encoder, combined for each task.
+"""The model of the embedded judge: cosines, words and a small reader, combined by one logistic curve for each task.
 
-Each task has a logistic curve over a few features (`merilo.judges.blended_features`). The encoder knows English only;
-for texts in another language the words alone decide (`merilo.judges.lexical`).
+The encoder knows English only. In other languages words alone decide relevance, and nothing else is judged. What the
+model cannot judge raises `CannotJudge`.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import as_file, files
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from merilo.data.short_answers import affirms, taken_apart
 from merilo.errors import DataError
-from merilo.judges.blended_features import TASKS, BlendedRows
+from merilo.judges.copied import Position
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.english_detection import is_english_with_query, split_english
-from merilo.judges.lexical import (
-    AddressesResult,
-    Curve,
-    LexicalModel,
-    RelevanceResult,
-    SufficiencyResult,
-    UsefulnessResult,
-    coverage,
-    joint,
-    placed,
-    probability,
-    short_result,
-)
-from merilo.judges.lexical_short import ShortAnswer, short_answer
-from merilo.judges.lexical_text import words
+from merilo.judges.english_detection import is_english, is_english_with_query, split_english
 from merilo.judges.model_files import model_file
-from merilo.judges.support_result import SupportResult
+from merilo.judges.pair_features import TASKS, PairFeatures
+from merilo.judges.question_echo import strip_question_echoes
+from merilo.judges.slots import Difference, absent, conflict, slots, unstated
+from merilo.judges.words import WORDS_FILE, coverage, shares, stems, weight
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from merilo.judges.pair_features import Row
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
-CURVES_FILE: Final = "blend.v2.json"
-FORMAT: Final = 1
+CURVES_FILE: Final = "curves.v3.json"
+FORMAT: Final = 2
+RULES_VERSION: Final = 7
+"""Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
+DIGITS: Final = 6
+P_ABSENT: Final = 0.05
+_EVIDENCE_SHARE: Final = 0.6
+"""Fraction of the best sentence's share of words from which another sentence is evidence too."""
+_MIN_ANSWER: Final = 0.5
+"""Fraction of a short answer's words, by weight, that the sentence that states it contains at least."""
+_MIN_WEIGHT: Final = 0.2
+"""Weight from which a word is part of what a short answer says."""
+_JOIN_GAIN: Final = 0.1
+"""Fraction of a statement's words, by weight, that a second context must add to be read together with the first."""
+
+
+class CannotJudge(Exception):
+    """The model does not judge this kind of text; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A logistic regression over clipped features."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    slopes: tuple[float, ...]
+    intercept: float
+    thresholds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:  # Any: parsed JSON
+        """Return the curve stored as JSON."""
+        low, high, slopes = (tuple(fields[name]) for name in ("low", "high", "slopes"))
+        return cls(low, high, slopes, fields["intercept"], dict(fields["thresholds"]))
+
+    def probability(self, row: Sequence[float]) -> float:
+        """Return the probability of yes, in (0, 1), rounded to 6 digits."""
+        total = self.intercept
+        for value, low, high, slope in zip(row, self.low, self.high, self.slopes, strict=True):
+            total += slope * min(max(value, low), high)
+        return round(1.0 / (1.0 + math.exp(-total)), DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextResult:
+    """A judgement of one context; `level` is 0 for no, 1 for a part, 2 for yes."""
+
+    level: int
+    probability: float
+    yes_from: float
+    """The lowest probability at which the level is above 0."""
+    evidence: tuple[int, ...] = ()
+    """Indices of sentences, ascending; empty exactly if the level is 0."""
+    closest: int | None = None
+    """The sentence that is most likely evidence, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportResult:
+    """A judgement of the support of contexts for a statement."""
+
+    supported: bool
+    probability: float
+    yes_from: float
+    cited: tuple[Position, ...] = ()
+    """The closest sentence of each supporting context; the closest of all if the statement is not supported."""
+    difference: Difference | None = None
+    """The slot in which the statement differs from its closest sentence."""
 
 
 class _Part(NamedTuple):
-    """The sentences of a context that contain English text, or those that contain other text."""
+    """The sentences of a context that contain English text."""
 
     context: int
     places: tuple[int, ...]
     """Their positions among the context's sentences."""
     sentences: tuple[str, ...]
 
+    def position(self, at: int) -> Position:
+        """Return a sentence of this part as one of its context."""
+        return Position(self.context, self.places[at])
+
 
 @dataclass(frozen=True)
 class BlendedModel:
     """The model that answers each task; equal texts always give equal answers. Use `BlendedModel.load()`."""
 
-    lexical: LexicalModel
     curves: Mapping[str, Curve]
     agreement: Mapping[str, Any]  # Any: nested tables of numbers, printed as they are
     """Agreement with human labels, by task and kind of data; see `training/README.md` for the fields."""
-    components: Mapping[str, Mapping[str, float | None]]
-    """AUROC of each curve (`all`) and of each of its features alone, by task."""
     trained_on: Mapping[str, str]
     """The licence of each source that the model was fitted on."""
     fingerprint: str
-    """The hexadecimal SHA-256 of the curves, which name the weights, and of the lexical model together."""
+    """The hexadecimal SHA-256 of the curves, which name the weights, and of the table of words together."""
     weights: Weights
     _lock: Lock = field(default_factory=Lock, repr=False)
-    _rows: list[BlendedRows] = field(default_factory=list, repr=False)
+    _features: list[PairFeatures] = field(default_factory=list, repr=False)
 
     @classmethod
     def load(cls) -> BlendedModel:
@@ -81,159 +141,162 @@ class BlendedModel:
         return _packaged()
 
     @classmethod
-    def of(cls, curves: bytes, lexical: LexicalModel, weights: Weights) -> Self:
+    def of(cls, curves: bytes, weights: Weights) -> Self:
         """Build the model from these parts. Raises DataError if the curves have another format or fit other weights."""
         try:
             fields = _fields(curves, weights)
             found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
-            agreement, components, trained_on = fields["agreement"], fields.get("components", {}), fields["trained_on"]
+            agreement, trained_on = fields["agreement"], fields["trained_on"]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             message = f"Cannot use the curves of the embedded judge ({error}); reinstall merilo, or fit them again."
             raise DataError(message) from error
-        fingerprint = sha256(f"{sha256(curves).hexdigest()} {lexical.fingerprint}".encode()).hexdigest()
-        return cls(lexical, found, agreement, components, trained_on, fingerprint, weights)
+        return cls(found, agreement, trained_on, sha256(curves + model_file(WORDS_FILE)).hexdigest(), weights)
 
     @property
-    def rows(self) -> BlendedRows:
+    def features(self) -> PairFeatures:
         """The features of texts; the graphs are built at first use."""
         with self._lock:  # several threads may ask at once, but the graphs are built once
-            if not self._rows:
-                self._rows.append(BlendedRows(self.weights, self.lexical))
-            return self._rows[0]
+            if not self._features:
+                self._features.append(PairFeatures(self.weights))
+            return self._features[0]
 
     @property
     def embedder(self) -> Embedder:
         """Vectors of texts, from the encoder that the judge uses."""
-        return Embedder(self.rows.encodings)
+        return Embedder(self.features.encodings)
 
-    def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
+    def relevance(self, user_input: str, sentences: Sequence[str]) -> ContextResult:
         """Grade how relevant a context is to the user input, with the sentences that are evidence."""
-        read, others = _parts_of(user_input, [sentences])
+        read = _english_parts(user_input, [sentences])
         if not read:
-            return self.lexical.relevance(user_input, sentences)
-        found = placed(read[0].places, self._read_relevance(user_input, read[0].sentences))
-        if not others:
-            return found
-        by_words = placed(others[0].places, self.lexical.relevance(user_input, others[0].sentences))
-        # The two parts use different curves, so their probabilities are compared by the distance from their
-        # thresholds.
-        surer = max(found, by_words, key=lambda each: (each.grade, each.probability - each.yes_from))
-        evidence = tuple(sorted({*found.evidence, *by_words.evidence}))
-        return replace(surer, evidence=evidence, coverage=self.lexical.relevance(user_input, sentences).coverage)
+            return self._by_words(user_input, sentences)
+        curve, own = self.curves["answers"], read[0].sentences
+        seen = self.features.context(user_input, own)
+        p_relevant = curve.probability((seen.cosine, seen.coverage, seen.evidence))
+        level = sum(p_relevant >= curve.thresholds[name] for name in ("partly", "yes"))
+        sentence = self.curves["sentence"]
+        found = [sentence.probability(row) for row in self.features.sentences(user_input, own)]
+        best = _argmax(found)
+        chosen = [at for at, each in enumerate(found) if each >= sentence.thresholds["yes"]] or [best]
+        evidence = tuple(read[0].places[at] for at in chosen) if level else ()
+        return ContextResult(level, p_relevant, curve.thresholds["partly"], evidence, read[0].places[best])
 
-    def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
+    def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> ContextResult:
         """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
-        read, others = _parts_of(user_input, [sentences])
-        # The reference may be in another language than the question; the encoder needs all texts in English.
-        if not read or not is_english_with_query(user_input, (reference, *read[0].sentences)):
-            return self.lexical.usefulness(user_input, reference, sentences)
-        found = placed(read[0].places, self._read_usefulness(user_input, reference, read[0].sentences))
-        if not others:
-            return found
-        by_words = placed(others[0].places, self.lexical.usefulness(user_input, reference, others[0].sentences))
-        surer = max(found, by_words, key=lambda each: (each.useful, each.probability - each.yes_from))
-        covered = self.lexical.usefulness(user_input, reference, sentences).coverage
-        return replace(surer, evidence=tuple(sorted({*found.evidence, *by_words.evidence})), coverage=covered)
+        read = _english_parts(user_input, [sentences])
+        if stems(reference) and read and not is_english_with_query(user_input, (reference, *read[0].sentences)):
+            raise CannotJudge("a reference in a language other than English")
+        curve = self.curves["useful"]
+        if not read:
+            _refuse_other_language(user_input, [sentences])
+            return ContextResult(0, 0.0, curve.thresholds["yes"])
+        own = read[0].sentences
+        p_useful = curve.probability(self.features.support(reference, own)[1:])
+        best = read[0].places[_argmax(self.features.covered(reference, own))]
+        useful = p_useful >= curve.thresholds["yes"]
+        return ContextResult(2 * useful, p_useful, curve.thresholds["yes"], (best,) if useful else (), best)
+
+    def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> ContextResult:
+        """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
+        curve, read = self.curves["sufficient"], _english_parts(user_input, contexts)
+        if not read:
+            _refuse_other_language(user_input, contexts)
+            return ContextResult(0, 0.0, curve.thresholds["yes"])
+        seen = [self.features.context(user_input, part.sentences) for part in read]
+        covered = coverage(user_input, [text for part in read for text in part.sentences])
+        row = (max(each.cosine for each in seen), covered, max(each.suffices for each in seen))
+        p_enough = curve.probability(row)
+        level = sum(p_enough >= curve.thresholds[name] for name in ("partly", "yes"))
+        if level < 2 and _unread(read, contexts):
+            raise CannotJudge("contexts in several languages")
+        return ContextResult(level, p_enough, curve.thresholds["yes"])
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Judge whether contexts, each given as its sentences, support a statement: one alone, or two together."""
-        return self.lexical.with_evidence(self.support_by_curve, statement, contexts)
-
-    def support_by_curve(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        """Judge the same by the fitted curves alone, without the slots of the statement."""
-        read, others = _parts_of(statement, contexts)
-        if not read or not words(statement).stems:
-            return self.lexical.support_by_words(statement, contexts)
-        found = self._read_support(statement, [part.sentences for part in read])
-        supporting = {read[at].context for at in found.evidence}
-        surer, covered = found, found.coverage
-        if others:
-            by_words = self.lexical.support_by_words(statement, [part.sentences for part in others])
-            supporting |= {others[at].context for at in by_words.evidence}
-            surer = max(found, by_words, key=lambda each: each.probability - each.yes_from)
-            covered = max(covered, by_words.coverage)
-        return replace(surer, evidence=tuple(sorted(supporting)), coverage=covered)
-
-    def _read_relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
-        by_words, curve = self.lexical.relevance(user_input, sentences), self.curves["answers"]
-        chance = curve.probability(self.rows.context(user_input, sentences))
-        grade = curve.level(chance)
-        evidence = self._evidence(user_input, sentences) if grade else ()
-        return RelevanceResult(grade, evidence, by_words.closest, chance, by_words.coverage, curve.thresholds["partly"])
-
-    def _read_usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
-        by_words, curve = self.lexical.usefulness(user_input, reference, sentences), self.curves["useful"]
-        chance = curve.probability(self.rows.useful(user_input, reference, sentences))
-        evidence: tuple[int, ...] = ()
-        if chance >= curve.thresholds["yes"]:
-            evidence = by_words.evidence or (_argmax(self.rows.covered(reference, sentences)),)
-        yes_from = curve.thresholds["yes"]
-        return UsefulnessResult(bool(evidence), evidence, by_words.closest, chance, by_words.coverage, yes_from)
-
-    def _read_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        short = short_answer(statement)
-        if short is not None:
-            return self._short(short, contexts)
-        curve, held = self.curves["supported"], self.lexical.held(statement, contexts)
-        rows = [self.rows.support(statement, *each) if each[0] else None for each in zip(contexts, held, strict=True)]
-        chances = [0.0 if row is None else curve.probability(row) for row in rows]
-        best, yes_from = max(chances, default=0.0), curve.thresholds["yes"]
-        evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
-        # Two contexts are tried only if none supports the statement alone: most statements need one.
-        together = None if evidence else joint(held, contexts)
-        if together is not None:
-            best = max(best, curve.probability(self.rows.support(statement, together[1])))
-            evidence = together[0] if best >= yes_from else ()
-        return SupportResult(bool(evidence), evidence, best, coverage(held), yes_from)
-
-    def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
-        """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
-        words_alone = self.lexical.sufficiency(user_input, contexts)
-        read, others = _parts_of(user_input, contexts)
+        apart = taken_apart(statement)
+        asked, said = apart or ("", statement)
+        if apart is not None and affirms(said) is not None:
+            raise CannotJudge("a bare yes or no")
+        yes_from = self.curves["supported"].thresholds["yes"]
+        if not stems(said) or not any(stems(text) for context in contexts for text in context):
+            return SupportResult(supported=False, probability=0.0, yes_from=yes_from)
+        read = _english_parts(statement, contexts)
         if not read:
-            return words_alone
-        curve = self.curves["sufficient"]
-        chance = curve.probability(self.rows.sufficient(user_input, [part.sentences for part in read]))
-        found = SufficiencyResult(curve.level(chance), chance, words_alone.coverage, curve.thresholds["yes"])
-        found = found.for_time(user_input, (each for context in contexts for each in context))
-        if not others:
-            return found
-        by_words = self.lexical.sufficiency(user_input, [part.sentences for part in others])
-        surer = max(found, by_words, key=lambda each: (each.level, each.probability - each.yes_from))
-        return replace(surer, coverage=words_alone.coverage)
+            difference = absent(said, contexts)
+            if difference is None:
+                raise CannotJudge("a statement in a language other than English")
+            return SupportResult(supported=False, probability=P_ABSENT, yes_from=yes_from, difference=difference)
+        result = self._answered(asked, said, read) if asked else self._supported(statement, read)
+        if not result.supported and result.difference is None and _unread(read, contexts):
+            raise CannotJudge("contexts in several languages")
+        return result
 
-    def addresses(self, user_input: str, statement: str) -> AddressesResult:
-        """Judge whether a statement addresses the user input; a refusal never does."""
-        if not is_english_with_query(user_input, (statement,)) or not words(statement).stems:
-            return self.lexical.addresses(user_input, statement)
-        curve = self.curves["addresses"]
-        chance = curve.probability(self.rows.answer(user_input, statement))
-        refuses = self.lexical.noncommittal(user_input, statement)
-        return AddressesResult(not refuses and chance >= curve.thresholds["yes"], chance)
+    def _by_words(self, user_input: str, sentences: Sequence[str]) -> ContextResult:
+        """Judge relevance by the words that both texts share; both must be in one language."""
+        _refuse_mixed(user_input, sentences)
+        new = strip_question_echoes(user_input, sentences)
+        curve, found = self.curves["words"], shares(user_input, new)
+        best, p_relevant = max(found, default=0.0), curve.probability(PairFeatures.words(user_input, new))
+        level = sum(p_relevant >= curve.thresholds[name] for name in ("partly", "yes")) if best else 0
+        chosen = tuple(at for at, share in enumerate(found) if share >= _EVIDENCE_SHARE * best) if level else ()
+        return ContextResult(level, p_relevant, curve.thresholds["partly"], chosen, _argmax(found) if best else None)
 
-    def noncommittal(self, user_input: str, response: str) -> bool:
-        """Return True if a response declines to answer."""
-        return self.lexical.noncommittal(user_input, response)
+    def _supported(self, statement: str, read: Sequence[_Part]) -> SupportResult:
+        curve, texts = self.curves["supported"], [part.sentences for part in read]
+        found = [curve.probability(self.features.support(statement, each)) for each in texts]
+        no_below, yes_from = curve.thresholds["no"], curve.thresholds["yes"]
+        chosen = [at for at, each in enumerate(found) if each >= yes_from]
+        best = max(found)
+        # Two contexts are tried only if none supports the statement alone: most statements need one.
+        together = () if chosen else _together(statement, texts)
+        if together:
+            joined = [text for at in together for text in texts[at]]
+            best = max(best, curve.probability(self.features.support(statement, joined)))
+            chosen = [*together] if best >= yes_from else []
+        difference = conflict(statement, texts)
+        if difference is not None:  # below the threshold of a no, in the order of the probabilities
+            best, chosen = round(best * no_below, DIGITS), []
+        elif no_below <= best < yes_from:
+            raise CannotJudge("this statement")
+        cited = chosen or [_argmax(found)]
+        places = [_argmax(self.features.covered(statement, texts[at])) for at in cited]
+        positions = tuple(read[at].position(place) for at, place in zip(cited, places, strict=True))
+        return SupportResult(bool(chosen), best, yes_from, positions, difference)
 
-    def claims(self, sentence: str) -> bool:
-        """Return True if a sentence of a response makes a statement; see `LexicalModel.claims`."""
-        return self.lexical.claims(sentence)
+    def _answered(self, asked: str, said: str, read: Sequence[_Part]) -> SupportResult:
+        """Judge a short answer: a sentence must state it that is as likely as any to answer the question."""
+        curve = self.curves["answered"]
+        found = [*stating(self.features, asked, said, [part.sentences for part in read])]
+        p_stated = [0.0 if difference else curve.probability(row) for row, _, difference in found]
+        best, yes_from = max(p_stated), curve.thresholds["yes"]
+        cited: dict[int, Position] = {}
+        for at in sorted(range(len(found)), key=lambda at: -p_stated[at]):
+            if p_stated[at] >= yes_from:
+                cited.setdefault(found[at][1].context, found[at][1])
+        if not cited and best >= curve.thresholds["no"]:
+            raise CannotJudge("this short answer")
+        _, closest, difference = max(found, key=lambda each: each[0])
+        positions = [cited[context] for context in sorted(cited)] or [closest]
+        places = tuple(read[each.context].position(each.sentence) for each in positions)
+        return SupportResult(bool(cited), best, yes_from, places, None if cited else difference)
 
-    def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        found = self.lexical.short_rows(short, contexts)
-        rows = self.rows.short(short, found, contexts)
-        plain = {at for at, each in enumerate(found) if each is not None and each.is_plain}
-        curve, covered = self.curves[short.task], coverage(self.lexical.held(f"{short.asked} {short.answer}", contexts))
-        return short_result(
-            short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]), plain=plain
-        )
 
-    def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
-        """Return the sentences that reach the threshold for evidence, or the most likely one if none does."""
-        curve = self.curves["sentence"]
-        logits = [curve.logit(row) for row in self.rows.sentences(user_input, sentences)]
-        chosen = tuple(at for at, logit in enumerate(logits) if probability(logit) >= curve.thresholds["yes"])
-        return chosen or (_argmax(logits),)
+def stating(
+    features: PairFeatures, asked: str, said: str, contexts: Sequence[Sequence[str]]
+) -> Iterator[tuple[Row, Position, Difference | None]]:
+    """Yield, for each sentence, the features of `answered`, its position, and what it lacks of a short answer."""
+    rows = [features.sentences(asked, own) for own in contexts]
+    best = max(row[0] for own in rows for row in own)
+    rest = slots(said).rest
+    for context, (own, sentences) in enumerate(zip(rows, contexts, strict=True)):
+        has_words = any(weight(stem) >= _MIN_WEIGHT for stem in stems(rest))
+        held = shares(rest, sentences) if has_words else [1.0] * len(sentences)
+        for at, (row, share) in enumerate(zip(own, held, strict=True)):
+            near = "\n".join(sentences[max(0, at - 1) : at + 2])
+            difference = unstated(said, asked, sentences[at], near)
+            if difference is None and share < _MIN_ANSWER:
+                difference = Difference("words", said, "")
+            yield (row[0], row[0] - best, row[3]), Position(context, at), difference
 
 
 def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed JSON
@@ -245,16 +308,42 @@ def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed J
     return fields
 
 
-def _parts_of(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part], list[_Part]]:
-    """Return the parts of each context that the encoder reads, and the parts left to the words alone."""
-    read, others = list[_Part](), list[_Part]()
+def _english_parts(asked: str, contexts: Sequence[Sequence[str]]) -> list[_Part]:
+    """Return the parts of contexts that the encoder reads."""
+    found: list[_Part] = []
     for number, sentences in enumerate(contexts):
-        apart = split_english(asked, sentences)
-        for parts, texts in ((read, apart.english), (others, apart.others)):
-            if any(texts):
-                places = tuple(at for at, text in enumerate(texts) if text)
-                parts.append(_Part(number, places, tuple(texts[at] for at in places)))
-    return read, others
+        english = split_english(asked, sentences)
+        places = tuple(at for at, text in enumerate(english) if text)
+        if places:
+            found.append(_Part(number, places, tuple(english[at] for at in places)))
+    return found
+
+
+def _unread(read: Sequence[_Part], contexts: Sequence[Sequence[str]]) -> bool:
+    """Return True if a context with words is in another language."""
+    known = {part.context for part in read}
+    return any(stems(text) for at, context in enumerate(contexts) if at not in known for text in context)
+
+
+def _refuse_other_language(asked: str, contexts: Sequence[Sequence[str]]) -> None:
+    """Raise CannotJudge if a question and contexts have words: they are in a language that the encoder does not know."""
+    if stems(asked) and any(stems(text) for context in contexts for text in context):
+        raise CannotJudge("texts in a language other than English")
+
+
+def _refuse_mixed(asked: str, sentences: Sequence[str]) -> None:
+    """Raise CannotJudge if only one of a question and a context is English."""
+    text = "\n".join(sentences)
+    if any(map(str.isalpha, asked)) and any(map(str.isalpha, text)) and is_english(asked) is not is_english(text):
+        raise CannotJudge("a question and a context in different languages")
+
+
+def _together(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[int, ...]:
+    """Return the two contexts that together have most words of a statement; empty if one alone has nearly as many."""
+    alone = [coverage(statement, each) for each in contexts]
+    order = sorted(range(len(contexts)), key=lambda at: -alone[at])[:2]
+    both = coverage(statement, [text for at in order for text in contexts[at]])
+    return tuple(sorted(order)) if len(order) > 1 and both >= alone[order[0]] + _JOIN_GAIN else ()
 
 
 def _argmax(values: Sequence[float]) -> int:
@@ -268,6 +357,6 @@ def _packaged() -> BlendedModel:
     try:
         with as_file(folder.joinpath(WEIGHTS_FILE)) as path:
             weights = Weights.read(path)
-        return BlendedModel.of(model_file(CURVES_FILE), LexicalModel.load(), weights)
+        return BlendedModel.of(model_file(CURVES_FILE), weights)
     except OSError as error:
         raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error

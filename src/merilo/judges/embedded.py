@@ -1,8 +1,9 @@
 """The embedded judge: a small packaged model that needs no key, no network and no model server.
 
-It adapts `merilo.judges.blended` to the judge protocol. The model compares the words of two texts and reads both with
-a compact encoder. It ignores instructions hidden in a context: its answers are numbers about similarity, and no text
-is an instruction to it. It cannot distinguish a contradiction from something that is not stated.
+It adapts `merilo.judges.blended` to the judge protocol. The model compares the words and the vectors of two texts and
+reads both with a small network. It ignores instructions hidden in a context: its answers are numbers about similarity,
+and no text is an instruction to it. It cannot distinguish a contradiction from something that is not stated. What it
+cannot judge better than by chance, it does not judge (`FailureKind.NOT_JUDGED`).
 
 Vectors and similarities come from the same encoder. For texts in another language they come from
 `merilo.judges.ngrams`, which compares words and parts of words but not meaning.
@@ -16,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
 from merilo.judges.base import OutgoingRequest
-from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
+from merilo.judges.blended import CURVES_FILE, RULES_VERSION, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
-from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
 from merilo.judges.ngrams import NAME
 from merilo.judging.questions import Pack, Question
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
-    from merilo.judges.measured_agreement import MeasuredAgreement
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
 
@@ -72,10 +71,10 @@ class EmbeddedJudge:
 
     @property
     def agreement_note(self) -> str | None:
-        """The model's digest, and its agreement with human labels on unseen families, with 95 % intervals."""
+        """The model's digest, and its agreement with human labels, with 95 % intervals over families of sources."""
         digest = BlendedModel.load().fingerprint[:_MARK]
-        measured = ", ".join(map(_rate, embedded_agreement()))
-        return f"model {digest}; AUROC with human labels on unseen families of English sources: {measured}. {_USE}"
+        measured = ", ".join(str(each) for each in embedded_agreement() if each.clears_chance or each.form)
+        return f"model {digest}; AUROC with human labels on left-out families of sources: {measured}. {_USE}"
 
     @property
     def weak_kinds(self) -> frozenset[str]:
@@ -104,7 +103,7 @@ class EmbeddedJudge:
         """
         # The beginning is enough to detect a language, and contexts may have a million characters.
         first, *others = [text[:_MAX_BEGINNING] for text in texts]
-        return any(split_english(first, others).english) if others else is_english(first)
+        return any(split_english(first, others)) if others else is_english(first)
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the model files, and the versions of rules, sentence splitter and vectors."""
@@ -146,7 +145,3 @@ def _unknown(question: Question[Any]) -> Failure:
 
 def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
     return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
-
-
-def _rate(row: MeasuredAgreement) -> str:
-    return f"{row.form or row.kind} {row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"

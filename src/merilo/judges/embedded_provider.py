@@ -16,17 +16,16 @@ from merilo.cancellation import check_cancelled
 from merilo.data.prose import unnumbered
 from merilo.data.sentences import judged_sentences, sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
-from merilo.judges.blended import BlendedModel
+from merilo.judges.blended import BlendedModel, CannotJudge
+from merilo.judges.copied import P_COPIED, Position, copied_from
 from merilo.judges.english_detection import is_english
 from merilo.judges.excerpts import excerpts
 from merilo.judges.follow_ups import full_question
 from merilo.judges.in_process import answer_batch, question_length
-from merilo.judges.lexical_units import read_sentences
 from merilo.judges.line_breaks import join_broken_words
 from merilo.judges.ngrams import likeness, ngram_vector
-from merilo.judges.reasons import pairs_of, sentence_reason, support_reason
-from merilo.judges.support_candidates import Position
-from merilo.judges.support_evidence import P_COPIED, copied_from
+from merilo.judges.reasons import sentence_reason, support_reason
+from merilo.judges.refusals import claims, noncommittal
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from merilo.errors import ProviderError
+    from merilo.judges.blended import ContextResult
     from merilo.judges.excerpts import Excerpt
     from merilo.judging.questions import Question
     from merilo.providers.base import Connection, Reply, Request, Usage
@@ -60,19 +60,13 @@ MAX_RESPONSE: Final = 100_000
 MAX_ASKED: Final = 20_000
 """Maximum characters of a question, a statement or a reference."""
 _ADVICE: Final = "Shorten the text, or use an LLM judge."
-_Read = RelevanceVerdict | SufficiencyVerdict | AddressesVerdict
+_Read = RelevanceVerdict | SufficiencyVerdict
 """The verdicts on questions that may be follow-up questions."""
 _LONG: Final = 50_000
 """Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
 _long_turn: Final = Lock()
 _ENOUGH: Final = ("Insufficient", "Partly sufficient", "Sufficient")
-_WHY_SHORT: Final = {
-    ("answered", True): " Its numbers, dates and names and most of its words are there.",
-    ("answered", False): " A short answer, judged together with its question.",
-    ("yes_or_no", True): " A bare yes or no, judged by how much of the question occurs and whether it is denied.",
-    ("yes_or_no", False): " A bare yes or no, judged by how much of the question occurs and whether it is denied.",
-}
 
 
 @dataclass(frozen=True)
@@ -121,6 +115,10 @@ def _answered(model: BlendedModel, question: Question[Any]) -> str:
         return answer_text(Failure(FailureKind.PERMANENT, excess))
     try:
         verdict = _verdict(model, question)
+    except CannotJudge as error:
+        return answer_text(
+            Failure(FailureKind.NOT_JUDGED, f"the embedded judge cannot judge {error}: use another judge")
+        )
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
         _log.exception("the embedded judge raised an exception")
         message = f"the embedded judge raised {type(error).__name__}: {error}"
@@ -164,36 +162,29 @@ def too_long(question: Question[Any]) -> str | None:
 
 def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
     (asked,), own = join_broken_words([question.user_input], question.sentences)
-    (excerpt,) = excerpts(model, (asked,), [read_sentences(own)])
-    found = excerpt.placed(model.relevance(asked, excerpt.sentences))
-    reason = sentence_reason(
-        "Helps to answer" if found.grade else "Does not help to answer",
-        question.sentences,
-        question.user_input,
-        evidence=found.evidence,
-        closest=found.closest,
-        probability=found.probability,
-        yes_from=found.yes_from,
-    )
-    reason += _partly(excerpt)
-    return RelevanceVerdict(found.grade, found.evidence, reason, found.probability, averaged=True)
+    (read,) = excerpts(model, (asked,), [own])
+    found = model.relevance(asked, read.sentences)
+    evidence, reason = _of_sentences(("Helps to answer", "Does not help to answer"), asked, own, read, found)
+    return RelevanceVerdict(found.level, evidence, reason, found.probability, averaged=True)
 
 
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
     (reference,), own = join_broken_words([question.reference], question.sentences)
-    (excerpt,) = excerpts(model, (reference, question.user_input), [read_sentences(own)])
-    found = excerpt.placed(model.usefulness(question.user_input, reference, excerpt.sentences))
-    reason = sentence_reason(
-        "Useful" if found.useful else "Not useful",
-        question.sentences,
-        question.reference,
-        evidence=found.evidence,
-        closest=found.closest,
-        probability=found.probability,
-        yes_from=found.yes_from,
-    )
-    reason += _partly(excerpt)
-    return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability, averaged=True)
+    (read,) = excerpts(model, (reference, question.user_input), [own])
+    found = model.usefulness(question.user_input, reference, read.sentences)
+    evidence, reason = _of_sentences(("Useful", "Not useful"), reference, own, read, found)
+    return UsefulnessVerdict(found.level > 0, evidence, reason, found.probability, averaged=True)
+
+
+def _of_sentences(
+    verdicts: tuple[str, str], about: str, sentences: Sequence[str], read: Excerpt, found: ContextResult
+) -> tuple[tuple[int, ...], str]:
+    """Return evidence and reason of a judgement of one context, by the sentences of the whole context."""
+    evidence = tuple(map(read.place, found.evidence))
+    best = evidence[0] if evidence else None if found.closest is None else read.place(found.closest)
+    verdict = verdicts[found.level == 0]
+    reason = sentence_reason(verdict, sentences, about, best=best, figures=_figures(found.probability, found.yes_from))
+    return evidence, reason + _partly(read)
 
 
 def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
@@ -202,9 +193,10 @@ def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
     A bare yes or no counts only if nothing else is stated. If all statements are too short to be read alone, each is
     combined with the question that it answers.
     """
+    del model
     numbered = enumerate(unnumbered(question.sentences, question.language))
-    claims = [Statement(text, index) for index, text in numbered if model.claims(text)]
-    found = [each for each in claims if not is_yes_or_no(each.text)] or claims
+    made = [Statement(text, index) for index, text in numbered if claims(text)]
+    found = [each for each in made if not is_yes_or_no(each.text)] or made
     behind = [stated(each.text, question.user_input, question.language) for each in found]
     if all(behind):  # nothing in the text is a sentence
         found = [Statement(text or "", each.sentence) for text, each in zip(behind, found, strict=True)]
@@ -215,41 +207,30 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     statement, texts = _compared(question)
     split = [judged_sentences(text, question.language) for text in texts]
     (statement,), *contexts = join_broken_words([statement], *split)
-    copied = copied_from(statement, contexts)
-    if copied:
-        yes_from = model.curves["supported"].thresholds["yes"]
-        reason = support_reason(statement, contexts, copied, supported=True, probability=P_COPIED, yes_from=yes_from)
-        evidence = tuple(dict.fromkeys(each.context for each in copied))
-        return SupportVerdict(
-            SupportLabel.SUPPORTED,
-            evidence,
-            reason,
-            P_COPIED,
-            tells_contradicted=False,
-            sentences=pairs_of(copied),
-            averaged=True,
-        )
-    read = excerpts(model, (statement,), [read_sentences(each) for each in contexts])
-    found = model.support(statement, [each.sentences for each in read])
-    label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
-    cited = [Position(each.context, read[each.context].place(each.sentence)) for each in found.sentences]
+    cited, supported = copied_from(statement, contexts), True
+    p_supported, difference, note = P_COPIED, None, ""
+    yes_from = model.curves["supported"].thresholds["yes"]
+    if not cited:
+        read = excerpts(model, (statement,), contexts)
+        found = model.support(statement, [each.sentences for each in read])
+        cited = tuple(Position(each.context, read[each.context].place(each.sentence)) for each in found.cited)
+        supported, p_supported, difference = found.supported, found.probability, found.difference
+        yes_from, note = found.yes_from, _partly(*read)
     reason = support_reason(
         statement,
         contexts,
         cited,
-        supported=found.supported,
-        probability=found.probability,
-        yes_from=found.yes_from,
-        differences=found.differences,
+        supported=supported,
+        figures=_figures(p_supported, yes_from),
+        difference=difference,
     )
-    reason += _WHY_SHORT.get((found.decided_by, found.supported), "") + _partly(*read)
     return SupportVerdict(
-        label,
-        found.evidence,
-        reason,
-        found.probability,
+        SupportLabel.SUPPORTED if supported else SupportLabel.UNSUPPORTED,
+        tuple(dict.fromkeys(each.context for each in cited)) if supported else (),
+        reason + note,
+        p_supported,
         tells_contradicted=False,
-        sentences=pairs_of(cited),
+        sentences=tuple((each.context, each.sentence) for each in cited),
         averaged=True,
     )
 
@@ -274,27 +255,22 @@ def _plain(answer: str) -> str:
 
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
     (asked,), *split = join_broken_words([question.user_input], *map(sentences, question.contexts))
-    read = excerpts(model, (asked,), [read_sentences(own) for own in split])
+    read = excerpts(model, (asked,), split)
     found = model.sufficiency(asked, [each.sentences for each in read])
-    verdict = _ENOUGH[found.level]
-    reason = f"{verdict} ({found.probability:.2f}; threshold {found.yes_from:.2f}). "
-    reason += f"The contexts contain {_percent(found.coverage)} of the user input's words, by weight.{_partly(*read)}"
+    reason = f"{_ENOUGH[found.level]} {_figures(found.probability, found.yes_from)}.{_partly(*read)}"
     return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability, averaged=True)
 
 
 def _addresses(model: BlendedModel, question: Addresses) -> AddressesVerdict:
-    found = model.addresses(question.user_input, question.statement)
-    verdict = "Addresses the question" if found.addresses else "Does not address the question"
-    reason = f"{verdict} ({found.probability:.2f}; threshold {model.curves['addresses'].thresholds['yes']:.2f})."
-    # A refusal is a no by rule, whatever the probability of its words.
-    refuses = not found.addresses and model.noncommittal(question.user_input, question.statement)
-    if refuses:
-        reason = "A statement that declines to answer never addresses the question."
-    return AddressesVerdict(found.addresses, reason, found.probability, averaged=not refuses)
+    del model
+    if not noncommittal(question.statement):
+        raise CannotJudge("whether a statement addresses a question")
+    return AddressesVerdict(addresses=False, reason="A statement that declines to answer never addresses the question.")
 
 
 def _noncommittal(model: BlendedModel, question: Noncommittal) -> NoncommittalVerdict:
-    declines = model.noncommittal(question.user_input, question.response)
+    del model
+    declines = noncommittal(question.response)
     return NoncommittalVerdict(declines, reason="It consists mostly of phrases of refusal." if declines else "")
 
 
@@ -352,5 +328,5 @@ def _partly(*read: Excerpt) -> str:
     return partly if any(each.places is not None for each in read) else ""
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _figures(probability: float, yes_from: float) -> str:
+    return f"({probability:.2f}; threshold {yes_from:.2f})"

@@ -61,16 +61,9 @@ def is_english_with_query(asked: str, texts: Sequence[str]) -> bool:
     return readable and is_english(asked, *texts)
 
 
-class EnglishSplit(NamedTuple):
-    """The sentences of a context, split into English text and the rest; a part without text of its kind is empty."""
-
-    english: tuple[str, ...]
-    others: tuple[str, ...]
-
-
-def split_english(asked: str, sentences: Sequence[str]) -> EnglishSplit:
-    """Split the sentences of a context into their English lines and the rest. The query or statement counts as
-    evidence too.
+def split_english(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
+    """Return the English lines of each sentence of a context; empty for a sentence without one. The query or statement
+    counts as evidence of the language too.
 
     Lines in another script do not change how adjacent sentences are classified. Lines that are mostly in another
     script are removed first; if what remains is still not English, lines that are partly in another script are
@@ -78,20 +71,20 @@ def split_english(asked: str, sentences: Sequence[str]) -> EnglishSplit:
     """
     whole = tuple(sentences)
     for least in (_MIN_PLAIN_ALONE, _MIN_PLAIN):
-        english = tuple(_lines(sentence, least, plain=True) for sentence in whole)
+        english = tuple(_lines(sentence, least) for sentence in whole)
         part = [text for text in english if text]
         # With lines removed, what remains could be a few Latin words of another language: require common words.
         confident = english == whole or _speaks_english([asked]) or _speaks_english([asked, *part])
         if confident and _read_together(asked, part):
-            return EnglishSplit(english, tuple(_lines(sentence, least, plain=False) for sentence in whole))
-    return EnglishSplit(("",) * len(whole), whole)
+            return english
+    return ("",) * len(whole)
 
 
-def _lines(text: str, least: float, *, plain: bool) -> str:
-    """Return the lines of a text that are mostly plain letters, or the other lines."""
-    if "\n" not in text:
-        return text if _is_plain(_signs(text), least) is plain else ""
-    return "\n".join(line for line in text.split("\n") if _is_plain(_signs(line), least) is plain).strip()
+def _lines(text: str, least: float) -> str:
+    """Return the lines of a text that are mostly plain letters."""
+    lines = text.split("\n")
+    plain = [line for line in lines if _is_plain(_signs(line), least)]
+    return text if len(plain) == len(lines) else "\n".join(plain).strip()
 
 
 def _read_together(asked: str, sentences: Sequence[str]) -> bool:

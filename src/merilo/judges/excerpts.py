@@ -13,18 +13,16 @@ too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.cancellation import check_cancelled
-from merilo.judges.lexical import RelevanceResult, UsefulnessResult, placed
-from merilo.judges.lexical_match import match, union
-from merilo.judges.lexical_units import units_of
+from merilo.judges.question_echo import strip_question_echoes
+from merilo.judges.words import coverage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from merilo.judges.blended import BlendedModel
-    from merilo.judges.lexical_match import Query
 
     Size = Callable[[str], int]
 
@@ -38,8 +36,8 @@ _PASSAGE_SIZE: Final = 128
 _WINDOW_SIZE: Final = 127
 """Additional tokens of a text per additional window of the encoder: windows overlap by half."""
 _CHARACTERS_PER_TOKEN: Final = 6
-
-_Result = TypeVar("_Result", RelevanceResult, UsefulnessResult)
+_MAX_UNIT: Final = 600
+"""Maximum characters of a unit; a longer sentence is split into units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +52,8 @@ class Excerpt:
         """Return the position in the whole context of a sentence of the excerpt."""
         return sentence if self.places is None else self.places[sentence]
 
-    def placed(self, found: _Result) -> _Result:
-        """Return a result about the excerpt with its positions in the whole context."""
-        return found if self.places is None else placed(self.places, found)
 
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     text: str
     sentence: int
     size: int
@@ -75,15 +68,14 @@ def excerpts(model: BlendedModel, asked: Sequence[str], contexts: Sequence[Seque
     most = _question_size(sum(map(size, asked)))
     sizes = [sum(map(size, each)) for each in contexts]
     limit = _limit(sizes, most)
-    queries = [model.lexical.lexicon.query(each) for each in asked]
     return [
-        Excerpt(tuple(each)) if whole <= limit else _excerpt(queries, each, limit, size)
+        Excerpt(tuple(each)) if whole <= limit else _excerpt(asked, each, limit, size)
         for each, whole in zip(contexts, sizes, strict=True)
     ]
 
 
 def _size_of(model: BlendedModel) -> Size:
-    tokens = model.rows.encodings.encoder.wordpiece.ids
+    tokens = model.features.encodings.encoder.wordpiece.ids
 
     def size(text: str) -> int:
         check_cancelled()
@@ -114,10 +106,14 @@ def _limit(sizes: Sequence[int], most: int) -> int:
     return CONTEXT_SIZE
 
 
-def _excerpt(queries: Sequence[Query], sentences: Sequence[str], limit: int, size: Size) -> Excerpt:
-    """Return the passages of a context that share most with the queries; at least one, and the first on ties."""
+def _excerpt(asked: Sequence[str], sentences: Sequence[str], limit: int, size: Size) -> Excerpt:
+    """Return the passages of a context that share most with the texts; at least one, and the first on ties.
+
+    A passage that only repeats a question scores nothing for it.
+    """
     passages = list(_passages(sentences, size))
-    scores = [_score(queries, each) for each in passages]
+    texts = [[unit.text for unit in passage] for passage in passages]
+    scores = [sum(coverage(each, strip_question_echoes(each, own)) for each in asked) for own in texts]
     room, kept = limit, set[int]()
     for place in sorted(range(len(passages)), key=scores.__getitem__, reverse=True):  # stable: ties keep their order
         room -= sum(unit.size for unit in passages[place])
@@ -137,7 +133,7 @@ def _passages(sentences: Sequence[str], size: Size) -> Iterator[list[_Unit]]:
     """Yield the units of all sentences in order, grouped into passages of about `_PASSAGE_SIZE` tokens."""
     passage, total = list[_Unit](), 0
     for place, sentence in enumerate(sentences):
-        for text in units_of(sentence):
+        for text in _units_of(sentence):
             unit = _Unit(text, place, size(text))
             if passage and total + unit.size > _PASSAGE_SIZE:
                 yield passage
@@ -148,11 +144,12 @@ def _passages(sentences: Sequence[str], size: Size) -> Iterator[list[_Unit]]:
         yield passage
 
 
-def _score(queries: Sequence[Query], passage: Sequence[_Unit]) -> float:
-    """Return the weight of the words that a passage shares with the queries, as whole words and as word beginnings.
-
-    A passage that only repeats a question scores nothing for it.
-    """
-    texts = [unit.text for unit in passage]
-    found = [match(query, texts, drop_copies=query.asks) for query in queries]
-    return sum(each.share(union(each.masks)) + each.share(union(each.prefix_masks)) for each in found)
+def _units_of(text: str) -> Iterator[str]:
+    """Yield a sentence in pieces of at most `_MAX_UNIT` characters, split at white space if possible."""
+    start = 0
+    while len(text) - start > _MAX_UNIT:
+        cut = text.rfind(" ", start + _MAX_UNIT // 2, start + _MAX_UNIT)
+        end = cut if cut > 0 else start + _MAX_UNIT
+        yield text[start:end]
+        start = end
+    yield text[start:]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.history import ASSISTANT, USER
 from merilo.judges.english_detection import is_english
-from merilo.judges.slot_words import FUNCTION_WORDS
+from merilo.judges.slots import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

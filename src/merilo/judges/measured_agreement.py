@@ -36,10 +36,10 @@ class Measure(StrEnum):
     BALANCED_ACCURACY = "balanced_accuracy"
 
 
-LOWEST_LIMIT: Final = 0.55
-"""The smallest lower limit of a kind that is not weak: chance (0.5) and a margin of 0.05, for both measures.
+LOWEST_LIMIT: Final = 0.6
+"""The smallest lower limit of a kind that is not weak: chance (0.5) and a margin of 0.1, for both measures.
 
-An AUROC of 0.55 means that the judge puts a positive record above a negative one in 55 of 100 pairs. A judge that may
+An AUROC of 0.6 means that the judge puts a positive record above a negative one in 60 of 100 pairs. A judge that may
 be below this limit cannot be distinguished from chance in practice.
 """
 
@@ -57,9 +57,9 @@ class MeasuredAgreement:
     """
     measure: Measure
     value: float
-    lower: float
-    upper: float
-    """The ends of the 95 % interval over families of sources."""
+    lower: float | None
+    upper: float | None
+    """The ends of the 95 % interval over families of sources; None if there is one family."""
     families: int | None = None
     """Number of families of sources; None if not recorded."""
     records: int | None = None
@@ -67,18 +67,24 @@ class MeasuredAgreement:
 
     @property
     def clears_chance(self) -> bool:
-        """True if the lower limit is at least that of `LOWEST_LIMIT`."""
-        return self.lower >= LOWEST_LIMIT
+        """True if the lower limit is at least `LOWEST_LIMIT`; one family shows nothing about another."""
+        return self.lower is not None and self.lower >= LOWEST_LIMIT
+
+    def __str__(self) -> str:
+        interval = "one family" if self.lower is None else f"{self.lower:.2f} - {self.upper:.2f}"
+        families = f", {self.families} families" if self.lower is not None and self.families else ""
+        return f"{self.form or self.kind} {self.value:.2f} ({interval}{families})"
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:  # Any: parsed TOML or JSON
         """Return the row. Raises ValueError, TypeError or KeyError for one with unknown or missing fields."""
         if unknown := sorted(row.keys() - _FIELDS):
             raise ValueError(f"unknown field {unknown[0]}")
-        kind, value, lower, upper = row["kind"], float(row["value"]), float(row["lower"]), float(row["upper"])
+        kind, value, single = row["kind"], float(row["value"]), row.get("families") == 1
+        lower, upper = (None if single else float(row[name]) for name in ("lower", "upper"))
         if kind not in KINDS:
             raise ValueError(f"unknown kind of question {kind!r}")
-        if not 0 <= lower <= value <= upper <= 1:
+        if not 0 <= (lower or 0.0) <= value <= (1.0 if upper is None else upper) <= 1:
             raise ValueError(f"{kind}: expected 0 <= lower <= value <= upper <= 1")
         return cls(
             kind=kind,

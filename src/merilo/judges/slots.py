@@ -1,190 +1,465 @@
-"""Slots of a text: its numbers with units, dates, names, negations and comparison words, in comparable form.
+"""Comparison of the slots of an English statement with a sentence: numbers with units, dates, names, negation.
 
-Numbers of every script are read, and words of the languages in `slot_words`. A number has several readings if its
-form is ambiguous: "1.000" is 1000 and 1. Two numbers are equal if any of their readings are.
+`conflict` names the first slot in which a statement differs from a sentence. A difference can only lower a verdict.
+Numbers are equal in any form: "4 hours" and "240 minutes", "two thirds of" excepted, "1,000" and "one thousand".
 """
 
 from __future__ import annotations
 
+import re
+import tomllib
 import unicodedata
-from typing import Final
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.bounded_cache import BoundedCache
-from merilo.judges.lexical_text import stems_of
-from merilo.judges.numerals import in_digits
-from merilo.judges.slot_dates import DateReader
-from merilo.judges.slot_numbers import NumberReader
-from merilo.judges.slot_types import Date, Number, Slots, Token
-from merilo.judges.slot_words import (
-    AXES,
-    FUNCTION_WORDS,
-    NEGATIONS,
-    PHRASES,
-    UNABLE,
+from merilo.judges.words import shares, stems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TABLES: Final[dict[str, Any]] = tomllib.loads(files("merilo.judges").joinpath("slots.toml").read_text("utf-8"))
+
+
+def _sized(text: str) -> Iterator[tuple[str, float]]:
+    """Yield words with their size, from a text such as "1 metre metres, 1000 km"."""
+    for size, *words in map(str.split, text.split(",")):
+        yield from ((word, float(size)) for word in words)
+
+
+def _counted(name: str, start: int) -> dict[str, int]:
+    return {word: at for at, word in enumerate(_TABLES[name].split(), start)}
+
+
+_WORDS: Final = _counted("ones", 0) | {word: 10 * at for word, at in _counted("tens", 2).items()}
+_SCALES: Final = dict(_sized(_TABLES["scales"]))
+_ORDINALS: Final = _counted("ordinals", 1)
+_ORDINAL_ENDS: Final = frozenset({"st", "nd", "rd", "th"})
+_UNITS: Final = {word: (dimension, size) for dimension, text in _TABLES["units"].items() for word, size in _sized(text)}
+_MONTHS: Final = {word[:size]: at for word, at in _counted("months", 1).items() for size in (3, 4, len(word))}
+_WEEKDAYS: Final = _counted("weekdays", 1)
+_NEGATIONS: Final = _set(_TABLES["negations"])
+_LIMITING: Final = _set("only either both some most any if unless")
+"""Words that change what a negation means: "only for this" says the same as "not for another"."""
+_OPPOSITES: Final = [tuple(map(_set, text.split("/"))) for text in _TABLES["opposites"].values()]
+_UNWEIGHED: Final = _NEGATIONS.union(*(one | other for one, other in _OPPOSITES))
+FUNCTION_WORDS: Final = _set(
+    "a an the of in on at to for from by with as and or but if then than that this these those which who whom whose "
+    "what when where why how it its he she they we you i his her their our your my him them us me is are was were be "
+    "been being am has have had do does did can could may might must shall should will would not no so such also only "
+    "there here into onto over under about between through during before after while since until out up down off per"
 )
-
-_CACHED_BYTES: Final = 16_000_000
-_BYTES_PER_TOKEN: Final = 600
+"""Common English words without content. Lower case."""
+_TOKEN: Final = re.compile(
+    r"(?P<number>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:\.\d+)?(?!\w)|\d+(?:[.,]\d+)*)"
+    r"|(?P<word>km/h|m/s|[^\W\d_]+(?:['’][^\W\d_]+)*[²³]?)|(?P<symbol>[%$€£¥₹°~≈−–—:/-])"
+)
+_DASHES: Final = _set("- – — −")
+_CURRENCY: Final = _set("$ € £ ¥ ₹")
+_HEDGES: Final = _set("about around approximately roughly nearly almost some circa ca ~ ≈")
+_MAX_CACHED: Final = 1_000
+"""Characters. The slots of a longer text are read each time."""
+_MIN_OTHER: Final = 0.6
+"""Fraction of a statement's other words, by weight, from which a sentence with another number conflicts with it."""
+_MIN_WORDS: Final = 0.75
+"""The same for names, negations and opposites."""
+_RIVAL: Final = 0.8
+"""Fraction of the best sentence's share from which another sentence may be meant as well."""
 _EXACT: Final = 1e-6
-_ROUNDED: Final = 0.02
+_CALENDAR: Final = 0.03
 _HEDGED: Final = 0.1
 _MONTH_S: Final = 30.44 * 86400
-_CALENDAR: Final = 0.03
+_YEARS: Final = range(1000, 2101)
+
+
+class Difference(NamedTuple):
+    """A slot of a statement and the slot of the sentence that it differs from, as written; empty if there is none."""
+
+    kind: str
+    stated: str
+    found: str
+
+
+class Number(NamedTuple):
+    """A number in the base unit of its dimension; a plain count has no dimension."""
+
+    value: float
+    dimension: str
+    raw: float
+    text: str
+    counted: str
+    """The stem of the word after it."""
+    hedged: bool
+
+
+class Date(NamedTuple):
+    """A date; each part is 0 if it is not stated."""
+
+    year: int
+    month: int
+    day: int
+    weekday: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The slots of a text."""
+
+    numbers: tuple[Number, ...]
+    dates: tuple[Date, ...]
+    names: tuple[str, ...]
+    words: frozenset[str]
+    """All words, in lower case."""
+    rest: str
+    """The text without its numbers, dates, negations and words of an axis."""
+    denied: tuple[str, ...]
+    """The stem of the first content word after each negation; empty if there is none."""
 
 
 def slots(text: str) -> Slots:
-    """Return the slots of a text; short texts are cached."""
-    return _cached[text] if len(text) <= _MAX_CACHED else _slots(text)
+    """Return the slots of a text; those of short texts are cached."""
+    return _cached(text) if len(text) <= _MAX_CACHED else _Reader(text).read()
 
 
-def equal_numbers(one: Number, other: Number) -> bool:
-    """Return True if a statement's number is the number of a source: equal, rounded, or within its bound."""
-    if one.dimension != other.dimension:
-        if {one.dimension, other.dimension} == {"time", "months"}:
-            return _near(_in_seconds(one), _in_seconds(other), _CALENDAR)
-        plain = "" in {one.dimension, other.dimension}
-        return plain and "ordinal" not in {one.dimension, other.dimension} and _near(one.raw, other.raw, _EXACT)
-    if same_value(one, other):
-        return True
-    if one.dimension == "ordinal":
-        return False
-    if one.bound and not other.bound and any(one.bound * (b - a) >= 0 for a in one.values for b in other.values):
-        return True
-    if one.hedged or other.hedged:
-        return _near(one.values, other.values, _HEDGED)
-    return any(_rounds(a, b) or _rounds(b, a) for a in one.values for b in other.values)
+@lru_cache(maxsize=1_024)
+def _cached(text: str) -> Slots:
+    return _Reader(text).read()
 
 
-def same_value(one: Number, other: Number) -> bool:
-    """Return True if two numbers with units have the same value: "4 hours", "240 minutes"."""
-    return one.dimension == other.dimension and _near(one.values, other.values, _EXACT)
-
-
-def equal_dates(one: Date, other: Date) -> bool:
-    """Return True if no part of two dates differs and at least one is in both."""
-    if one.swapped or other.swapped:
-        flipped = one._replace(month=one.day, day=one.month, swapped=False)
-        plain = one._replace(swapped=False)
-        theirs = other._replace(swapped=False)
-        return equal_dates(plain, theirs) or equal_dates(flipped, theirs)
-    same = False
-    for mine, their in zip(one[1:4], other[1:4], strict=True):
-        if mine is not None and their is not None:
-            if mine != their:
-                return False
-            same = True
-    if one.year is not None and other.year is not None:
-        return one.year < other.year + other.years and other.year < one.year + one.years
-    return same
-
-
-def dates_differ(one: Date, other: Date) -> bool:
-    """Return True if two dates state the same part differently."""
-    shared = any(mine is not None and their is not None for mine, their in zip(one[:4], other[:4], strict=True))
-    return shared and not equal_dates(one, other)
-
-
-def _near(ours: tuple[float, ...], theirs: tuple[float, ...], tolerance: float) -> bool:
-    return any(abs(a - b) <= tolerance * max(abs(a), abs(b)) for a in ours for b in theirs)
-
-
-def _in_seconds(number: Number) -> tuple[float, ...]:
-    return tuple(value * _MONTH_S for value in number.values) if number.dimension == "months" else number.values
-
-
-def _rounds(short: float, long: float) -> bool:
-    """Return True if the first number is the second one, rounded to at least two significant digits."""
-    if not short or not long or abs(short - long) > _ROUNDED * abs(long):
-        return False
-    digits, more = (len(f"{abs(each):.12g}".replace(".", "").strip("0")) for each in (short, long))
-    return 2 <= digits < more and f"{abs(long):.{digits - 1}e}" == f"{abs(short):.{digits - 1}e}"
-
-
-def _slots(text: str) -> Slots:
-    plain = text if text.isascii() else in_digits(unicodedata.normalize("NFC", text))
-    return _Reader(plain).read()
-
-
-class _Reader(DateReader, NumberReader):
+class _Reader:
     """One pass over the tokens of a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text if text.isascii() else unicodedata.normalize("NFC", text)
+        self.found = list(_TOKEN.finditer(self.text))
+        self.low = [each.group().lower().replace("’", "'") for each in self.found]
+        self.used = set[int]()
+        self.numbers: list[Number] = []
+        self.dates: list[Date] = []
 
     def read(self) -> Slots:
         place = 0
-        while place < len(self.found):
-            place = self.read_date(place) or self.read_clock(place) or self.read_number(place) or place + 1
-        tokens = tuple(
-            Token(each.group(), low, _stem(low), each.start(), each.end())
-            for each, low in zip(self.found, self.low, strict=True)
+        while place < len(self.low):
+            place = self._date(place) or self._clock(place) or self._number(place) or place + 1
+        rest = " ".join(
+            each.group() for at, each in enumerate(self.found) if at not in self.used and self.low[at] not in _UNWEIGHED
         )
-        names, initials = self._names()
-        negations, poles = self._words()
         return Slots(
-            tokens, frozenset(each.stem for each in tokens), tuple(self.numbers), tuple(self.dates),
-            tuple(self.clocks), names, initials, negations, poles, frozenset(self.used),
-        )  # fmt: skip
+            tuple(self.numbers),
+            tuple(self.dates),
+            tuple(self._names()),
+            frozenset(self.low),
+            rest,
+            tuple(self._denied()),
+        )
 
-    def _names(self) -> tuple[frozenset[int], frozenset[int]]:
-        names, initials = set[int](), set[int]()
+    def word(self, place: int) -> str:
+        return self.low[place] if 0 <= place < len(self.low) else ""
+
+    def gap(self, place: int) -> str:
+        """Return the text between a token and the one before it; a space beyond the text."""
+        if not 0 < place < len(self.found):
+            return " "
+        return self.text[self.found[place - 1].end() : self.found[place].start()]
+
+    def integer(self, place: int) -> int:
+        word = self.word(place)
+        return int(word) if word.isdigit() and word.isascii() and len(word) <= 4 else -1
+
+    def take(self, first: int, end: int) -> str:
+        self.used.update(range(first, end))
+        return self.text[self.found[first].start() : self.found[end - 1].end()]
+
+    def _date(self, place: int) -> int:
+        """Read 12 March 2020, March 12, 2020, 2020-03-12, 12/03/2020, a weekday or a year; return the end, 0 if none."""
+        word, number = self.word(place), self.integer(place)
+        if word in _WEEKDAYS and self.found[place].group()[0].isupper():
+            return self._dated(place, place + 1, weekday=_WEEKDAYS[word])
+        iso = [self.integer(place + step) for step in (0, 2, 4)]
+        if min(iso) > 0 and {self.word(place + 1), self.word(place + 3)} in ({"-"}, {"/"}):
+            year, month, day = iso if iso[0] in _YEARS else (iso[2], max(1, min(iso[:2])), max(iso[:2]))
+            if year in _YEARS and month <= 12 and day <= 31:
+                return self._dated(place, place + 5, year, month, day)
+        day, at = 0, place
+        if 1 <= number <= 31:
+            day, at = number, place + 1 + (self.word(place + 1) in _ORDINAL_ENDS)
+            at += self.word(at) == "of"
+        month = _MONTHS.get(self.word(at), 0)
+        if not month or not self.found[at].group()[0].isupper():
+            is_year = number in _YEARS and len(word) == 4 and self.word(place - 1) not in _CURRENCY
+            counts = self.word(place + 1) in {*_UNITS, *_SCALES} or (
+                self.word(place + 1).endswith("s")
+                and self.gap(place + 1) == " "
+                and self.word(place - 1) not in _BEFORE_YEAR
+            )
+            return self._dated(place, place + 1, number) if is_year and not counts else 0
+        end = at + 1
+        if not day and 1 <= self.integer(end) <= 31:
+            day, end = self.integer(end), end + 1 + (self.word(end + 1) in _ORDINAL_ENDS)
+        year = self.integer(end) if self.integer(end) in _YEARS else 0
+        named = day or year or self.word(at) not in {"may", "march", "mar"} or self.word(at - 1) in _BEFORE_YEAR
+        return self._dated(place, end + bool(year), year, month, day) if named else 0
+
+    def _dated(self, first: int, end: int, year: int = 0, month: int = 0, day: int = 0, weekday: int = 0) -> int:
+        self.dates.append(Date(year, month, day, weekday, self.take(first, end)))
+        return end
+
+    def _clock(self, place: int) -> int:
+        """Read 14:30 and 2 pm as minutes."""
+        hour, end, minute = self.integer(place), place + 1, 0
+        if not 0 <= hour <= 24:
+            return 0
+        if self.word(end) == ":" and self.gap(end) == "" and 0 <= self.integer(end + 1) < 60:
+            minute, end = self.integer(end + 1), end + 2
+        half = self.word(end)
+        if half not in {"am", "pm"} and end == place + 1:
+            return 0
+        hour = hour % 12 + 12 * (half == "pm") if half in {"am", "pm"} else hour
+        end += half in {"am", "pm"}
+        value = 60.0 * hour + minute
+        self.numbers.append(Number(value, "clock", value, self.take(place, end), "", hedged=False))
+        return end
+
+    def _number(self, place: int) -> int:
+        """Read a number in digits or words with its scale and unit; return the index after it, 0 if there is none."""
+        value, end = self._value(place)
+        if end == place:
+            return 0
+        ordinal = self.word(place) in _ORDINALS or (self.word(end) in _ORDINAL_ENDS and self.gap(end) == "")
+        end += ordinal and self.word(end) in _ORDINAL_ENDS
+        while self.word(end) in _SCALES and (self.gap(end) == "" or len(self.word(end)) > 1):
+            value, end = value * _SCALES[self.word(end)], end + 1
+        before, opens = self.word(place - 1), self.gap(place - 1)[-1:] in {" ", "", "("}
+        if before == "minus" or (before in _DASHES and self.gap(place) == "" and opens):
+            value = -value
+        raw, first, dimension = value, place, "ordinal" if ordinal else ""
+        if before in _CURRENCY:
+            first, dimension = place - 1, _UNITS[before][0]
+        at = end + (self.word(end) in _DASHES and self.gap(end) == "" and self.gap(end + 1) == "")
+        if self.word(end) in {*_DASHES, "to"} and self.integer(end + 1) >= 0:  # the unit follows the range
+            at = end + 2
+        if self.word(at) == "per" and self.word(at + 1) == "cent":
+            dimension, end = "percent", at + 2
+        elif not ordinal and not dimension and self.word(at) in _UNITS and self._is_unit(at):
+            dimension, size = _UNITS[self.word(at)]
+            if self.word(at) == "°" and self.word(at + 1) in {"c", "f"}:
+                dimension, at = _UNITS[self.word(at + 1)][0], at + 1
+            value, end = value * size, at + 1 if at <= end + 1 else end
+        counted = "".join(stems(self.word(end) if self.word(end) not in FUNCTION_WORDS else ""))
+        hedged = self.word(first - 1) in _HEDGES
+        self.numbers.append(Number(value, dimension, raw, self.take(first, end), counted, hedged))
+        return end
+
+    def _is_unit(self, place: int) -> bool:
+        written = self.found[place].group()
+        return len(written) > 1 or not written.isalpha() or not written.isupper() or written in {"W", "V", "C", "F"}
+
+    def _value(self, place: int) -> tuple[float, int]:
+        word = self.word(place)
+        if self.found[place]["number"]:
+            plain = re.sub("[ \u00a0\u202f]|,(?=\\d{3}(?!\\d))", "", word).replace(",", ".")
+            return (float(plain), place + 1) if plain.count(".") < 2 else (0.0, place)
+        if word in _ORDINALS and self.word(place - 1) in {"the", "its", "his", "her", "their", "a", "every"}:
+            return _ORDINALS[word], place + 1
+        total, end = 0.0, place
+        while self.word(end) in _WORDS and (
+            not total or (total % 100 >= 20 and _WORDS[self.word(end)] < 10) or not total % 100
+        ):
+            total, end = total + float(_WORDS[self.word(end)]), end + 1
+            if self.word(end) == "hundred":
+                total, end = total * 100, end + 1
+                end += self.word(end) == "and" and self.word(end + 1) in _WORDS
+            elif self.word(end) == "-" and self.word(end + 1) in _WORDS and total % 100 >= 20:
+                end += 1
+        # "One" is a pronoun more often than a number.
+        return (total, end) if end > place and (total != 1.0 or self.word(end) in _UNITS) else (0.0, place)
+
+    def _names(self) -> Iterator[str]:
         for place, each in enumerate(self.found):
             word = each.group()
-            if each["word"] is None or not word[0].isupper() or place in self.used:
-                continue
-            if self.low[place] in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
+            if each["word"] is None or not word[0].isupper() or place in self.used or self.low[place] in FUNCTION_WORDS:
                 continue
             before = self.text[max(0, each.start() - 3) : each.start()].rstrip()
-            opens = not before or before[-1] in '.!?:;\n"“„«(|•*#>' or before in {"-", "–"}
-            (initials if opens and not (word.isupper() and len(word) > 1) else names).add(place)
-        return frozenset(names), frozenset(initials)
+            opens = not before or before[-1] in '.!?:;\n"“„«(|•*#>-–'
+            follows = self.found[place + 1].group()[:1].isupper() if place + 1 < len(self.found) else False
+            if not opens or follows or (len(word) > 1 and word.isupper()):
+                yield word.removesuffix("'s").removesuffix("’s")
 
-    def _words(self) -> tuple[tuple[int, ...], tuple[tuple[int, str, int], ...]]:
-        """Return the negations and the comparison words."""
-        negations: list[int] = []
-        poles: list[tuple[int, str, int]] = []
-        place = 0
-        while place < len(self.low):
-            phrase = self._phrase(place)
-            if phrase is not None:
-                size, meaning = phrase
-                if meaning == "no_longer":
-                    negations.append(place)
-                poles += [(place, axis, pole) for axis, pole in AXES.get(meaning, ())]
-                place += size
-                continue
-            word = self.low[place]
-            if (word in NEGATIONS or word.endswith("n't") or word in UNABLE) and not self._answers(place):
-                negations.append(place)
-            elif place not in self.used:
-                poles += [(place, axis, pole) for axis, pole in AXES.get(word, ())]
-            place += 1
-        return tuple(negations), tuple(poles)
-
-    def _answers(self, place: int) -> bool:
-        """Return True for a "no" that answers a question, before a statement: "No, it is."."""
-        return place == 0 and (self.gap(1).strip()[:1] in {",", ".", ";", "!", ":"} or self.word(1) == "but")
-
-    def _phrase(self, place: int) -> tuple[int, str] | None:
-        for words, meaning in _PHRASES_BY_START.get(self.low[place], ()):
-            if tuple(self.low[place : place + len(words)]) == words:
-                return len(words), meaning
-        return None
+    def _denied(self) -> Iterator[str]:
+        for at, word in enumerate(self.low):
+            answers = at == 0 and word == "no" and self.gap(1).strip()[:1] in {",", ".", "!"}
+            if (word in _NEGATIONS or word.endswith("n't")) and not answers:
+                after = (each for each in self.low[at + 1 : at + 6] if each not in FUNCTION_WORDS and each[0].isalnum())
+                yield "".join(stems(next(after, "")))
 
 
-def _stem(low: str) -> str:
-    found = stems_of(low)
-    return "".join(found) if found else low
+_BEFORE_YEAR: Final = _set("in since by until till from of to and during before after year between circa about")
 
 
-_PHRASES_BY_START: Final[dict[str, list[tuple[tuple[str, ...], str]]]] = {}
-for _words, _meaning in sorted(PHRASES, key=lambda each: -len(each[0])):
-    _PHRASES_BY_START.setdefault(_words[0], []).append((_words, _meaning))
+def conflict(statement: str, contexts: Sequence[Sequence[str]]) -> Difference | None:
+    """Return the slot in which a statement differs from the sentences of contexts that it is closest to, or lacks.
+
+    None if no slot conflicts: a sentence that could be meant has them all, or no sentence is about the same.
+    """
+    mine = slots(statement)
+    places = [(context, at) for context in contexts for at in range(len(context))]
+    found = shares(mine.rest, (context[at] for context, at in places))
+    best = max(found, default=0.0)
+    differing: Difference | None = None
+    if best >= _MIN_OTHER:
+        for share, (context, at) in sorted(zip(found, places, strict=True), key=lambda each: -each[0]):
+            if share < _RIVAL * best:
+                break
+            near = "\n".join((context[0][:300], *(context[max(0, at - 1) : at]), *context[at + 1 : at + 2]))
+            own = next(_differences(mine, slots(context[at]), slots(near), share), None)
+            if own is None:
+                differing = None
+                break
+            differing = differing or own
+    return differing or absent(statement, contexts)
 
 
-_MAX_CACHED: Final = 4_000
-"""Characters. A longer text is read each time."""
+def absent(statement: str, contexts: Iterable[Sequence[str]]) -> Difference | None:
+    """Return the first number or date of a statement that is nowhere in the contexts; None if all are there.
+
+    Small counts are left out, because they may be made of what the contexts list.
+    """
+    mine, texts = slots(statement), [text for context in contexts for text in context]
+    for number in mine.numbers:
+        counts = number.raw <= 10 and number.dimension in {"", "ordinal"}
+        if not counts and not any(_has_number(number, slots(text)) for text in texts):
+            return Difference("number", number.text, "")
+    missing = (each for each in mine.dates if not any(_has_date(each, slots(text)) for text in texts))
+    return next((Difference("date", each.text, "") for each in missing), None)
 
 
-def _bytes_of(text: str, found: Slots) -> int:
-    return 1_000 + len(text) + _BYTES_PER_TOKEN * len(found.tokens)
+def unstated(said: str, asked: str, sentence: str, near: str) -> Difference | None:
+    """Return the first slot of a short answer that a sentence does not state; None if it states all.
+
+    Slots of the question may be near the sentence, those that the answer adds must be in it.
+    """
+    mine, question, own, around = slots(said), slots(asked), slots(sentence), slots(near)
+    for number in mine.numbers:
+        if not _has_number(number, own) and not (_has_number(number, question) and _has_number(number, around)):
+            other = next((each.text for each in own.numbers if each.dimension == number.dimension), "")
+            return Difference("number", number.text, other)
+    for date in mine.dates:
+        part = date._replace(year=0) if date.month and _has_date(date._replace(month=0, day=0), around) else date
+        if not _has_date(part, own):
+            return Difference("date", date.text, next((each.text for each in own.dates), ""))
+    known = frozenset(stems(f"{asked} {sentence}"))
+    missing = next((name for name in mine.names if known.isdisjoint(stems(name))), None)
+    if missing is not None:
+        return Difference("name", missing, "")
+    whole = slots(f"{asked} {said}")
+    return next(iter((*_opposed(whole, own), *_denials(mine, own))), None)
 
 
-_cached: Final = BoundedCache(_slots, size=_bytes_of, max_size=_CACHED_BYTES)
+def _differences(mine: Slots, own: Slots, near: Slots, share: float) -> Iterator[Difference]:
+    for number in mine.numbers:
+        if _has_number(number, own):
+            continue
+        free = [each for each in own.numbers if not any(_equal(ours, each) for ours in mine.numbers)]
+        plain = [each for each in free if each.dimension == number.dimension]
+        rivals = [
+            each
+            for each in plain
+            if number.dimension not in {"", "ordinal"} or each.counted == number.counted or len(plain) == 1
+        ]
+        if rivals:
+            yield Difference("number", number.text, rivals[0].text)
+        elif not _has_number(number, near) and any(each.raw == number.raw for each in free):
+            yield Difference("unit", number.text, next(each.text for each in free if each.raw == number.raw))
+    for date in mine.dates:
+        other = next((each for each in own.dates if _dates_differ(date, each)), None)
+        if other is not None and not _has_date(date, own):
+            yield Difference("date", date.text, other.text)
+    words = frozenset(stems(f"{own.rest}\n{near.rest}"))
+    missing = [name for name in mine.names if words.isdisjoint(stems(name))]
+    others = [name for name in own.names if frozenset(stems(mine.rest)).isdisjoint(stems(name))]
+    lost = shares(mine.rest, (" ".join(missing),))[0]
+    if missing and others and share >= _MIN_WORDS * (1 - lost) > 0:
+        yield Difference("name", missing[0], others[0])
+    if share >= _MIN_WORDS:
+        yield from _opposed(mine, own)
+        yield from _denials(mine, own)
+
+
+def _opposed(mine: Slots, own: Slots) -> Iterator[Difference]:
+    """Yield a word of an axis for which a sentence has the opposite only, unless one of the two is denied."""
+    if bool(mine.denied) is bool(own.denied):
+        for stated, found in _axes():
+            if mine.words & stated and not mine.words & found and own.words & found and not own.words & stated:
+                yield Difference("comparison", min(mine.words & stated), min(own.words & found))
+
+
+def _denials(mine: Slots, own: Slots) -> Iterator[Difference]:
+    """Yield a negation of a word that the other text has without one."""
+    if not (mine.words | own.words).isdisjoint(_LIMITING) or any(
+        mine.words & one and own.words & other for one, other in _axes()
+    ):
+        return  # "not allowed" and "forbidden" say the same
+    ours = [each for each in mine.denied if each in stems(" ".join(own.words))]
+    theirs = [each for each in own.denied if each in stems(" ".join(mine.words))]
+    if bool(ours) is not bool(theirs) and bool(mine.denied) is not bool(own.denied):
+        yield Difference("negation", *(("no negation", "a negation") if theirs else ("a negation", "no negation")))
+
+
+def _axes() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    for one, other in _OPPOSITES:
+        yield from ((one, other), (other, one))
+
+
+def _has_number(number: Number, source: Slots) -> bool:
+    years = (each.year for each in source.dates)
+    return any(_equal(number, each) for each in source.numbers) or (not number.dimension and number.raw in years)
+
+
+def _equal(one: Number, other: Number) -> bool:
+    """Return True if a statement's number is that of a source: equal, rounded, or hedged."""
+    if one.dimension != other.dimension:
+        if {one.dimension, other.dimension} == {"time", "months"}:
+            seconds = [each.value * (_MONTH_S if each.dimension == "months" else 1) for each in (one, other)]
+            return _near(*seconds, _CALENDAR)
+        return (
+            "" in {one.dimension, other.dimension}
+            and "ordinal" not in {one.dimension, other.dimension}
+            and one.raw == other.raw
+        )
+    if _near(one.value, other.value, _HEDGED if one.hedged or other.hedged else _EXACT):
+        return True
+    return _rounded(one.raw, other.raw) or _rounded(other.raw, one.raw)
+
+
+def _rounded(short: float, long: float) -> bool:
+    """Return True if the first number is the second one, rounded to at least two significant digits."""
+    digits, more = (len(f"{abs(each):.12g}".replace(".", "").strip("0")) for each in (short, long))
+    return 2 <= digits < more and f"{long:.{digits - 1}e}" == f"{short:.{digits - 1}e}"
+
+
+def _near(one: float, other: float, tolerance: float) -> bool:
+    return abs(one - other) <= tolerance * max(abs(one), abs(other))
+
+
+def _has_date(date: Date, source: Slots) -> bool:
+    years = {each.year for each in source.dates} | {int(each.raw) for each in source.numbers if each.raw in _YEARS}
+    if not date.month and not date.weekday:
+        return date.year in years
+    equal = [
+        each
+        for each in source.dates
+        if not _dates_differ(date, each) and any(a and a == b for a, b in zip(date[1:4], each[1:4], strict=True))
+    ]
+    return bool(equal) and (not date.year or date.year in years)
+
+
+def _dates_differ(one: Date, other: Date) -> bool:
+    """Return True if two dates state the same part differently."""
+    return any(mine and their and mine != their for mine, their in zip(one[:4], other[:4], strict=True))

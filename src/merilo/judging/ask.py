@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from merilo.errors import MeriloError
-from merilo.judging.verdicts import Failure, Verdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question
@@ -53,14 +53,24 @@ def attempt_each(questions: Iterable[Question[V]]) -> Plan[tuple[V | Failure, ..
 def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
     """Return verdicts, one per question in order.
 
-    Waits for the whole group; raises AskFailed for the first failure in ask order.
+    Waits for the whole group; raises AskFailed for the first failure in ask order, errors first.
+    """
+    return tuple(answer for answer in (yield from ask_judged(questions, partly=False)) if answer is not None)
+
+
+def ask_judged(questions: Iterable[Question[V]], *, partly: bool = True) -> Plan[tuple[V | None, ...]]:
+    """Return verdicts, one per question in order; None for one that the judge cannot judge, if it judges any.
+
+    Raises AskFailed as `ask_each` does: for any other failure, and if the judge can judge none of them. `partly`:
+    False to raise if it cannot judge one of them.
     """
     group = tuple(questions)
     answers = yield from attempt_each(group)
-    for question, answer in zip(group, answers, strict=True):
-        if isinstance(answer, Failure):
-            raise AskFailed(question, answer)
-    return cast("tuple[V, ...]", answers)  # no failure is left among them
+    failures = [(each, answer) for each, answer in zip(group, answers, strict=True) if isinstance(answer, Failure)]
+    errors = [(each, answer) for each, answer in failures if answer.kind is not FailureKind.NOT_JUDGED]
+    if errors or (failures and not (partly and len(failures) < len(group))):
+        raise AskFailed(*(errors or failures)[0])
+    return tuple(None if isinstance(answer, Failure) else answer for answer in answers)
 
 
 def attempt(question: Question[V]) -> Plan[V | Failure]:

@@ -48,6 +48,8 @@ class FailureKind(StrEnum):
     """A metric or a judge raised an unexpected error: a bug in it."""
     PIPELINE = "pipeline"
     """The user's pipeline raised an error for this question, so there is no answer to judge."""
+    NOT_JUDGED = "not_judged"
+    """The judge states that it cannot judge this: not an error. The metric has no value for the sample."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeGuard, Typ
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
 from merilo.judging.questions import Question
+from merilo.judging.verdicts import FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,6 +83,11 @@ class Failed:
 
 
 Outcome = Score | Undefined | Failed
+
+
+def outcome_of(failure: Failure) -> Undefined | Failed:
+    """Return the outcome of a plan that a question without a verdict ended."""
+    return Undefined(failure.message) if failure.kind is FailureKind.NOT_JUDGED else Failed(failure)
 
 
 class Family(StrEnum):

@@ -14,13 +14,13 @@ from merilo.metrics.steps import (
     REFERENCE_STATES_NOTHING,
     about_statements,
     any_averaged,
+    judged_support_of,
     max_statements,
     mean_credit,
     most_support,
     statements_of,
     states_nothing,
     support_counts,
-    support_of,
 )
 
 if TYPE_CHECKING:
@@ -74,11 +74,11 @@ class ContextRecall(MetricDefaults):
         statements = yield from statements_of(sample, "reference")
         if not statements:
             return Undefined(REFERENCE_STATES_NOTHING)
-        verdicts = yield from support_of(sample, statements)
+        judged, verdicts = yield from judged_support_of(sample, statements)
         return Score(
             mean_credit(verdicts),
-            evidence=about_statements(statements, verdicts),
-            counts=support_counts(verdicts),
+            evidence=about_statements(judged, verdicts),
+            counts=support_counts(verdicts, len(statements) - len(judged)),
             averaged=any_averaged(verdicts),
         )
 

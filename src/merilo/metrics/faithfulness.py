@@ -16,13 +16,13 @@ from merilo.metrics.steps import (
     about_statements,
     any_averaged,
     declines,
+    judged_support_of,
     max_statements,
     mean_credit,
     most_support,
     statements_of,
     states_nothing,
     support_counts,
-    support_of,
 )
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ class Faithfulness(MetricDefaults):
             return Undefined(_DECLINES)
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
-        verdicts = yield from support_of(sample, statements)
+        judged, verdicts = yield from judged_support_of(sample, statements)
         return Score(
             mean_credit(verdicts),
-            evidence=about_statements(statements, verdicts),
-            counts=support_counts(verdicts),
+            evidence=about_statements(judged, verdicts),
+            counts=support_counts(verdicts, len(statements) - len(judged)),
             averaged=any_averaged(verdicts),
         )
 

@@ -13,7 +13,7 @@ from unicodedata import category
 from merilo.data.context import matching_id
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, ask, ask_each
+from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
@@ -249,13 +249,30 @@ def _most(sentences: Texts) -> int:
 
 def support_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether all retrieved contexts together support each statement, and which of them do."""
+    answers = yield from _support_of(sample, statements, partly=False)
+    return tuple(answer for answer in answers if answer is not None)
+
+
+def _support_of(
+    sample: Sample, statements: Sequence[DistinctStatement], *, partly: bool
+) -> Plan[tuple[SupportVerdict | None, ...]]:
     contexts, language = sample.contexts, sample.resolved_language
     blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))
     if len(blank) == len(contexts):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
     texts = texts_of(contexts)
-    verdicts = yield from ask_each(Support(each.text, texts, language=language) for each in statements)
-    return tuple(_without(blank, verdict) for verdict in verdicts)
+    asked = [Support(each.text, texts, language=language) for each in statements]
+    answers = yield from ask_judged(asked, partly=partly)
+    return tuple(answer and _without(blank, answer) for answer in answers)
+
+
+def judged_support_of(
+    sample: Sample, statements: Sequence[DistinctStatement]
+) -> Plan[tuple[tuple[DistinctStatement, ...], tuple[SupportVerdict, ...]]]:
+    """Return the statements that the judge can judge, and the support of each as `support_of` returns it."""
+    answers = yield from _support_of(sample, statements, partly=True)
+    found = [(each, answer) for each, answer in zip(statements, answers, strict=True) if answer is not None]
+    return tuple(each for each, _ in found), tuple(answer for _, answer in found)
 
 
 def support_by(
@@ -284,14 +301,16 @@ def most_support(sample: Sample, field: StatedField) -> int:
     return max_statements(sample, field) if max_contexts(sample) else 0
 
 
-def support_counts(verdicts: Sequence[SupportVerdict]) -> dict[str, int | None]:
-    """Return the number of statements, of supported and of contradicted ones.
+def support_counts(verdicts: Sequence[SupportVerdict], not_judged: int = 0) -> dict[str, int | None]:
+    """Return the number of judged statements, of supported and of contradicted ones.
 
-    `contradicted` is None if the judge does not distinguish contradicted from not stated.
+    `contradicted` is None if the judge does not distinguish contradicted from not stated. `not_judged`: the number of
+    statements that the judge cannot judge; it is a count of its own if there are any.
     """
     labels = [verdict.label for verdict in verdicts]
     tells = all(verdict.tells_contradicted for verdict in verdicts)
     return {
+        **({"not_judged": not_judged} if not_judged else {}),
         "statements": len(labels),
         "supported": labels.count(SupportLabel.SUPPORTED),
         "contradicted": labels.count(SupportLabel.CONTRADICTED) if tells else None,

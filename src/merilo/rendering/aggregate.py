@@ -67,18 +67,29 @@ def mean_rows(
 def means_notes(
     manifest: Manifest, aggregates: Sequence[Aggregate], *, corrected: Collection[str] = (), cluster: str | None = None
 ) -> list[str]:
-    """Return the sentences below the table of means: directions, averages, weak metrics, languages, intervals.
+    """Return the sentences below the table of means: directions, averages, what is not judged, languages, intervals.
 
     `corrected`: metrics whose means human labels correct. `cluster`: the field of the clusters; None for the run's own.
     """
     notes = (
         less_is_better(manifest, aggregates),
         averaging(aggregates),
+        not_judged(aggregates),
         WeakMarks.of(manifest).legend(each.metric for each in aggregates),
         unread_note(manifest),
         intervals_text(aggregates, cluster or manifest.cluster, corrected=corrected, origin=manifest.origin),
     )
     return [each for each in notes if each]
+
+
+def not_judged(aggregates: Sequence[Aggregate]) -> str:
+    """Return how many statements of which metrics the judge cannot judge; empty if there are none."""
+    found = [
+        f"{left:,} of {left + (each.counts.get('statements') or 0):,} for {each.metric}"
+        for each in aggregates
+        if (left := each.counts.get("not_judged"))
+    ]
+    return f"Statements that the judge cannot judge, left out of the mean: {', '.join(found)}." if found else ""
 
 
 def table(

@@ -13,6 +13,7 @@ from merilo.rendering.aggregate import (
     mean_rows,
     means_notes,
     missing_bounds,
+    not_judged,
     table,
 )
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
@@ -147,7 +148,7 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
         if note.startswith(DOUBT):
             page.text(note)
     weak = WeakMarks.of(run.manifest).legend(each.metric for each in aggregates)
-    for note in (weak, left_out_note(run.manifest), unread_note(run.manifest)):
+    for note in (not_judged(aggregates), weak, left_out_note(run.manifest), unread_note(run.manifest)):
         if note:
             page.text(note)
     if intervals := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):

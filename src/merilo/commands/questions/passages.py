@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.label.run import drawn
 from merilo.data.sentences import split
-from merilo.judges.lexical_text import words
+from merilo.judges.words import stems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -130,13 +130,15 @@ class Corpus:
     def _postings(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)
         for index, passage in enumerate(self.passages):
-            for word in words(passage.text).distinct:
+            for word in dict.fromkeys(stems(passage.text)):
                 found[word].append(index)
         return found
 
     def _similar(self, index: int) -> list[int]:
         """Return the passages that share words with this one, by the summed rarity of the words; ties in order."""
-        own = sorted(words(self.passages[index].text).distinct, key=lambda each: (len(self._postings[each]), each))
+        own = sorted(
+            dict.fromkeys(stems(self.passages[index].text)), key=lambda each: (len(self._postings[each]), each)
+        )
         scores: dict[int, float] = defaultdict(float)
         for at, word in enumerate(own[:_RAREST]):
             places = self._postings[word]

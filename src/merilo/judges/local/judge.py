@@ -143,7 +143,7 @@ class LocalJudge:
         detected = identify_language("\n".join((first, *others)))
         if detected != "en":
             return detected in languages
-        english = any(split_english(first, others).english) if others else is_english(first)
+        english = any(split_english(first, others)) if others else is_english(first)
         # Not English, but too short or too mixed to be identified: any language in Latin script.
         return "en" in languages if english else bool(languages - OTHER_SCRIPTS - {"en"})
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from merilo.data.prose import unnumbered
-from merilo.judges.lexical_units import read_sentences
 
 Split = Callable[[str, str], tuple[str, ...]]
 """Sentences of a text in a language."""
@@ -30,9 +29,6 @@ NATURAL_SUPPORT = (
 _REFERENCES = frozenset({"xquad", "squad2-halfdev", "clapnq"})
 """Sources whose right answers serve as references of their passages."""
 
-_YES_OR_NO = frozenset({"boolq", "pubmedqa", "rumeddanet"})
-"""Sources of questions that were answered by yes or no."""
-
 YES = 0.75
 """A label on a 0..1 scale counts as yes from here."""
 
@@ -52,7 +48,7 @@ class Example:
     other: str = ""
     labels: tuple[int, ...] = ()
     context: str = ""
-    """The text of `texts` as it was labelled, before it was split and read; empty for sentences and answers."""
+    """The text of `texts` before it was split; empty for sentences and answers."""
 
 
 def read(folder: Path, task: str) -> list[dict[str, Any]]:
@@ -138,25 +134,6 @@ def usefulness_examples(folder: Path, split: Split) -> list[Example]:
     return found
 
 
-def licences(folder: Path, left_out: tuple[str, ...]) -> dict[str, str]:
-    """The licence of each source that something is fitted on, sorted by source."""
-    fitted = {
-        "sentence_relevance": None,
-        "chunk_relevance": None,
-        "sufficiency": None,
-        "groundedness": frozenset(NATURAL_SUPPORT) | _REFERENCES | _YES_OR_NO,
-        "answer_relevance": None,
-    }
-    found = {
-        record["source"]: record["licence"]
-        for task, sources in fitted.items()
-        for record in read(folder, task)
-        if sources is None or record["source"] in sources
-    }
-    used = {record["source"] for task in fitted if task != "answer_relevance" for record in read(folder, task)}
-    return {source: found[source] for source in sorted(found) if source in used or source not in left_out}
-
-
 def _example(
     record: dict[str, Any], asked: str, texts: tuple[str, ...], label: float, *, other: str = "",
     labels: tuple[int, ...] = (), made: bool = False,
@@ -167,7 +144,7 @@ def _example(
         language=record["lang"],
         licence=record["licence"],
         asked=asked,
-        texts=read_sentences(texts),
+        texts=tuple(texts),
         label=label,
         constructed=made or bool(record["meta"].get("constructed")),
         other=other,

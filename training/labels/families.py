@@ -14,7 +14,7 @@ KNOWN = frozenset(_FIELDS["known"])
 
 def family_of(source: str) -> str:
     """The family of a source; the source itself if it is the only one of its origin."""
-    source = source.removesuffix("-en").removesuffix("-other")
+    source = "xquad" if source.startswith("xquad-") else source
     return _FAMILY.get(source, source)
 
 

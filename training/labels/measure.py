@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lexical.families import family_of
+from labels.families import family_of
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -67,39 +67,57 @@ def calibration_error(label: Flags, chance: Floats, bins: int = 10) -> float:
     )
 
 
-def best_threshold(judged: Judged, *, middle: bool = False) -> float:
-    """The threshold with the highest kappa, mean over sources with both classes; the lowest or the middle of equals."""
+def best_threshold(judged: Judged, *, loss: float = 0.0) -> float:
+    """The threshold with the highest kappa, mean over sources with both classes; the middle one of equals.
+
+    `loss`: the lowest threshold whose kappa is at most this much lower instead: it misses fewer yes.
+    """
     candidates = np.round(np.arange(0.02, 0.99, 0.01), 2)
     sources = _two_sided(judged)
     if not sources:
         raise ValueError(f"No source has {LEAST_RECORDS} records and both labels, so no threshold can be chosen.")
     values = [np.mean([kappa(judged.label[m], judged.chance[m] >= t) for m in sources]) for t in candidates]
+    if loss:
+        return float(candidates[np.array(values) >= max(values) - loss][0])
     best = candidates[np.isclose(values, max(values))]
-    return float(best[len(best) // 2 if middle else 0])
+    return float(best[len(best) // 2])
 
 
-def thresholds(task: str, judged: Judged, best: float) -> dict[str, float]:
-    """The thresholds of a curve: that with the highest kappa, and for two tasks the end of their middle grade.
+def end_of_no(judged: Judged, best: float) -> float:
+    """The highest threshold below `best` with at most MIDDLE_ERROR of yes below it."""
+    steps = np.round(np.arange(0.02, best, 0.01), 2)
+    low = [t for t in steps if (judged.chance < t).any() and judged.label[judged.chance < t].mean() <= MIDDLE_ERROR]
+    return float(max(low, default=min(0.02, best)))
 
-    Sufficiency: below "partly" at most MIDDLE_ERROR of the records are sufficient. Relevance: "partly" decides whether
-    a context helps, and from "yes" at most MIDDLE_ERROR of those that people labelled do not answer.
+
+def start_of_yes(judged: Judged, best: float) -> float:
+    """The lowest threshold from `best` on with at most MIDDLE_ERROR of no above it."""
+    above = [(t, judged.label[judged.chance >= t]) for t in np.round(np.arange(best, 0.99, 0.01), 2)]
+    high = [t for t, label in above if len(label) >= LEAST_RECORDS and 1 - label.mean() <= MIDDLE_ERROR]
+    return float(min(high, default=above[-1][0]))
+
+
+def ends(judged: Judged, kind: Flags, least: float, width: float = 0.1) -> dict[str, float]:
+    """The thresholds between which fewer than `least` of the verdicts on about one probability are right.
+
+    Records for which `kind` is true and all others count half each, and every family of one kind equally. `width`: of
+    the interval of probabilities next to a threshold.
     """
-    if task == "sufficient":
-        steps = np.round(np.arange(0.02, best, 0.01), 2)
-        low = [t for t in steps if (judged.chance < t).any() and judged.label[judged.chance < t].mean() <= MIDDLE_ERROR]
-        return {"partly": float(max(low, default=min(0.02, best))), "yes": best}
-    if task == "answers":
-        people = judged.where(~judged.constructed)
-        steps = np.round(np.arange(best, 0.99, 0.01), 2)
-        above = [(t, people.label[people.chance >= t]) for t in steps]
-        high = [t for t, label in above if len(label) >= LEAST_RECORDS and 1 - label.mean() <= MIDDLE_ERROR]
-        return {"partly": best, "yes": float(min(high, default=steps[-1]))}
-    return {"yes": best}
+    family = np.array([family_of(each) for each in judged.source.tolist()])
 
+    def share(low: float, high: float) -> float:
+        inside = (judged.chance >= low) & (judged.chance < high)
+        means: list[float] = []
+        for kept in (inside & kind, inside & ~kind):
+            own = [judged.label[kept & (family == each)].mean() for each in sorted(set(family[kept].tolist()))]
+            means += [float(np.mean(own))] if own else []
+        return float(np.mean(means)) if means else 0.5
 
-def decides(found: dict[str, float], task: str) -> float:
-    """The threshold of yes and no."""
-    return found["partly" if task == "answers" else "yes"]
+    steps = np.round(np.arange(0.3, 0.9, 0.01), 2)
+    yes = [t for t in steps if share(t, t + width) >= least]
+    no = [t for t in np.round(np.arange(0.1, 0.7, 0.01), 2) if 1 - share(t - width, t) >= least]
+    high = float(min(yes, default=steps[-1]))
+    return {"no": min(float(max(no, default=0.1)), high), "yes": high}
 
 
 def agreement(judged: Judged, seed: int) -> dict[str, object] | None:

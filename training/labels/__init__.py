@@ -1,0 +1,1 @@
+"""Labelled records, curves fitted to them, and agreement with human labels."""

@@ -1,1 +1,0 @@
-"""Fitting the lexical judge: records to rows, rows to coefficients, and agreement with people."""
