@@ -15,30 +15,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.version import version
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results" / "embedded"
-LABELS: Final = "benchmarks/labels/dev"
 PAIRS: Final = "benchmarks/labels/minimal_pairs"
-MERILO: Final = "merilo"
-NOT_SHOWN: Final = frozenset(
-    {"accuracy", "ac1", "alpha", "annotators", "confusion", "grades", "systems_tau_b", "usage", "items"}
-)
-"""Figures of a check that the card does not use."""
 STEPS: Final = {
     "blind": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/blind.jsonl"],
-    "controls": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/controls.jsonl"],
-    "pairs": ["python", "benchmarks/minimal_pairs.py", f"{PAIRS}/dev.jsonl"],
     "copied": ["python", "benchmarks/copied_sentences.py"],
     "stuffed": ["python", "benchmarks/stuffed_texts.py", "--seed", "2"],
-    "languages": ["python", "benchmarks/languages.py"],
-    "probe": [MERILO, "judge", "check", "--labels", LABELS, "--task", "edits", "--number", "400"],
     "speed": ["python", "benchmarks/embedded.py"],
-    "encoder": ["python", "benchmarks/encoder.py"],
 }
 """The command of each step."""
 
@@ -59,14 +48,14 @@ def measure(step: str, command: list[str], file: Path) -> None:
     """Run the command of a step and store its output. Raise SystemExit if it fails."""
     began = time.monotonic()
     done = subprocess.run(
-        _runnable(command),
+        [sys.executable, *command[1:]],
         cwd=ROOT,
         env={**os.environ, "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
-    if done.returncode not in _STATUSES.get(command[0], {0}):
+    if done.returncode:
         raise SystemExit(f"The step {step} failed with status {done.returncode}: {' '.join(command)}")
     seconds = time.monotonic() - began
     stored = {
@@ -75,35 +64,10 @@ def measure(step: str, command: list[str], file: Path) -> None:
         "merilo": version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "model": dict(EmbeddedJudge().fingerprint()),
-        "record": _shown(json.loads(done.stdout)) if command[0] == MERILO else _figures(done.stdout),
+        "record": [json.loads(line) for line in done.stdout.splitlines()],
     }
     file.write_text(json.dumps(stored, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(f"{step}: {seconds:,.0f} s", file=sys.stderr, flush=True)
-
-
-_STATUSES: Final = {MERILO: {0, 1, 3}}
-"""The exit codes of a command that printed its figures; a probe that fails is a result."""
-
-
-def _runnable(command: list[str]) -> list[str]:
-    program, *arguments = command
-    if program != MERILO:
-        return [sys.executable, *arguments]
-    labels = [str(path) for path in sorted((ROOT / LABELS).glob("*.jsonl.gz")) if ".more." not in path.name]
-    named = [word for path in labels for word in ("--labels", path)][1:]
-    expanded = [each for argument in arguments for each in (named if argument == LABELS else [argument])]
-    return [sys.executable, "-m", "merilo", *expanded, "--json", "--quiet"]
-
-
-def _figures(printed: str) -> list[Any]:  # Any: parsed JSON
-    """Return the output of a benchmark, one figure per line."""
-    return [json.loads(line) for line in printed.splitlines()]
-
-
-def _shown(value: Any) -> Any:  # Any: JSON in, JSON out
-    if isinstance(value, dict):
-        return {name: _shown(each) for name, each in value.items() if name not in NOT_SHOWN}
-    return [*map(_shown, value)] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -69,43 +69,49 @@ def test_a_changed_figure_changes_the_page(results: Path, tmp_path: Path) -> Non
     """A figure of the results is on the page."""
     page = tmp_path / "page.md"
     assert card("--results", results, "--out", page).returncode == 0
-    assert "77.8 %" not in page.read_text(encoding="utf-8")
-    changed(results / "probe.json", "record", "probes", "negation", "value", value=0.77777)
+    assert "7777 MB" not in page.read_text(encoding="utf-8")
+    changed(results / "speed.json", "record", -1, "measured", value=7777)
     assert card("--results", results, "--out", page, "--check").returncode == 1
     assert card("--results", results, "--out", page).returncode == 0
-    assert "77.8 %" in page.read_text(encoding="utf-8")
+    assert "7777 MB" in page.read_text(encoding="utf-8")
 
 
 def test_a_missing_step_is_named_with_its_command(results: Path, tmp_path: Path) -> None:
     """Without a step there is no page, and the error says how to measure it."""
-    (results / "probe.json").unlink()
+    (results / "speed.json").unlink()
     done = card("--results", results, "--out", tmp_path / "page.md")
     assert done.returncode == 1
-    assert "probe.json does not exist; measure it with python benchmarks/card.py --only probe." in done.stderr
+    assert "speed.json does not exist; measure it with python benchmarks/card.py --only speed." in done.stderr
     assert not (tmp_path / "page.md").exists()
 
 
 def test_a_step_of_another_model_makes_no_page(results: Path, tmp_path: Path) -> None:
     """Figures of two models are never on one page."""
-    changed(results / "probe.json", "model", "sha256", value="0" * 64)
+    changed(results / "speed.json", "model", "sha256", value="0" * 64)
     done = card("--results", results, "--out", tmp_path / "page.md")
     assert done.returncode == 1
-    assert "probe.json measured another model" in done.stderr
+    assert "speed.json measured another model" in done.stderr
+
+
+def test_the_page_is_short() -> None:
+    """A reader finds what the judge is, its figures and where it fails on at most 1,300 words."""
+    assert len((ROOT / "docs" / "embedded-judge.md").read_text(encoding="utf-8").split()) <= 1_300
 
 
 def test_the_table_of_agreement_equals_the_model_file() -> None:
-    """The table that decides which metrics are weak has the unseen figures of the installed model."""
-    unseen = [each["unseen"] for each in BlendedModel.load().agreement.values() if each["unseen"]]
-    rows = embedded_agreement()
-    assert len(rows) == len(unseen)
-    assert {(each.value, each.lower, each.upper, each.families) for each in rows} == {
-        (each["auroc"], *each["auroc_interval"], each["families"]) for each in unseen
-    }
+    """The table that decides what is answered has the left-out figures of the installed model."""
+    found = {each["left_out"]["auroc"]: each["left_out"] for each in BlendedModel.load().agreement.values()}
+    answered = [each for each in embedded_agreement() if each.kind != "addresses" and each.form != "a bare yes or no"]
+    assert len(answered) == 7
+    for row in answered:
+        own = found[row.value]
+        assert (row.families, row.records) == (own["families"], own["n"])
+        assert (row.lower, row.upper) == ((None, None) if row.families == 1 else tuple(own["auroc_interval"]))
 
 
 def test_no_family_is_both_known_and_locked(module: Any) -> None:
     """A locked family was not used to train the reader or the words."""
-    families = module("lexical.families")
+    families = module("labels.families")
     assert families.LOCKED
     assert not families.LOCKED & families.KNOWN
     assert families.family_of("xquad-en") == families.family_of("squad2-halfdev") == "squad"
@@ -114,7 +120,7 @@ def test_no_family_is_both_known_and_locked(module: Any) -> None:
 
 def test_an_interval_over_families_is_wider_than_one_over_records(module: Any) -> None:
     """Families that differ much make the interval wide, however many records they have."""
-    measure = module("lexical.measure")
+    measure = module("labels.measure")
     random = np.random.default_rng(5)
 
     def judged(noise: tuple[float, ...]) -> Any:
@@ -131,15 +137,29 @@ def test_an_interval_over_families_is_wider_than_one_over_records(module: Any) -
     assert width((0.2, 3.0, 0.2, 3.0)) > 3 * width((0.6, 0.6, 0.6, 0.6))
 
 
-def test_thresholds_of_relevance_keep_errors_beyond_the_middle_grade_rare(module: Any) -> None:
+def test_errors_beyond_the_middle_grade_are_rare(module: Any) -> None:
     """From the threshold of grade 2, at most a tenth of the contexts do not answer."""
-    measure = module("lexical.measure")
+    measure = module("labels.measure")
+    judged = _records(measure, 0.25)
+    found = measure.start_of_yes(judged, 0.5)
+    assert found > 0.5
+    assert 1 - judged.label[judged.chance >= found].mean() <= measure.MIDDLE_ERROR
+
+
+def test_verdicts_outside_of_the_ends_are_mostly_right(module: Any) -> None:
+    """Records of either kind count half, and between the thresholds fewer verdicts are right than required."""
+    measure = module("labels.measure")
+    judged = _records(measure, 0.25)
+    found = measure.ends(judged, np.arange(len(judged.label)) % 2 == 0, 0.65)
+    assert 0.3 < found["no"] < 0.5 < found["yes"] < 0.7
+    beyond = (judged.chance >= found["yes"]) & (judged.chance < found["yes"] + 0.1)
+    assert judged.label[beyond].mean() >= 0.64
+
+
+def _records(measure: Any, noise: float) -> Any:
+    """Records whose probability is right on average, with noise."""
     random = np.random.default_rng(6)
-    label = random.random(2_000) < 0.5
-    chance = np.clip(0.5 + 0.25 * (2 * label - 1) + random.normal(scale=0.25, size=2_000), 0.01, 0.99)
-    text = np.array(["one"] * 2_000)
-    judged = measure.Judged(label, chance, chance >= 0.5, text, text, np.zeros(2_000, dtype=bool))
-    found = measure.thresholds("answers", judged, 0.5)
-    assert found["partly"] == 0.5
-    assert found["yes"] > 0.5
-    assert 1 - label[chance >= found["yes"]].mean() <= measure.MIDDLE_ERROR
+    label = random.random(4_000) < 0.5
+    chance = np.clip(0.5 + 0.25 * (2 * label - 1) + random.normal(scale=noise, size=4_000), 0.01, 0.99)
+    text = np.array(["one"] * 4_000)
+    return measure.Judged(label, chance, chance >= 0.5, text, text, np.zeros(4_000, dtype=bool))

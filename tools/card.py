@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import card_tables as tables
-from card_text import percent
 from jinja2 import Environment, StrictUndefined
 
 from merilo.judges.blended import BlendedModel
@@ -23,7 +21,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "benchmarks" / "results" / "embedded"
 TEMPLATE: Final = Path(__file__).with_name("card.md.jinja")
 PAGE: Final = ROOT / "docs" / "embedded-judge.md"
-STEPS: Final = ("blind", "controls", "pairs", "copied", "stuffed", "languages", "probe", "speed", "encoder")
+STEPS: Final = ("blind", "copied", "stuffed", "speed")
 
 
 def page(folder: Path) -> str:
@@ -33,11 +31,32 @@ def page(folder: Path) -> str:
     text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         model=BlendedModel.load(),
         fingerprint=dict(EmbeddedJudge().fingerprint()),
-        steps=steps,
-        tables=tables,
+        figure=lambda step, name: _figure(steps[step], name),
+        rate=rate,
         percent=percent,
     )
     return text.rstrip() + "\n"
+
+
+def rate(table: dict[str, Any]) -> str:  # Any: parsed JSON
+    """Return an AUROC with its interval over families, or with the number of families if there is one."""
+    low, high = table["auroc_interval"]
+    families = table["families"]
+    interval = "one family" if families == 1 else f"{low:.2f} - {high:.2f}, {families} families"
+    return f"{table['auroc']:.2f} ({interval})"
+
+
+def percent(value: float) -> str:
+    """Return a fraction as a percentage, such as `3 %`."""
+    return f"{100 * value:.0f} %"
+
+
+def _figure(step: dict[str, Any], name: str) -> float:
+    """Return the figure of a step whose name begins so. Raise SystemExit if there is none."""
+    found = [each["value"] for each in step["record"] if each["name"].startswith(name)]
+    if not found:
+        raise SystemExit(f"No figure begins with {name!r}.")
+    return float(found[0])
 
 
 def _step(path: Path, name: str) -> dict[str, Any]:  # Any: parsed JSON

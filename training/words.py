@@ -55,7 +55,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, required=True)
     chosen = parser.parse_args()
     bases = {base: forms.split(",") for base, _, forms in (entry.partition(":") for entry in IRREGULAR.split())}
-    words._table = lambda: ({}, {form: base for base, forms in bases.items() for form in forms})  # type: ignore[assignment]  # no table is needed to make one
+    words._table = lambda: ({}, {form: base for base, forms in bases.items() for form in forms})  # type: ignore[assignment]  # noqa: SLF001  no table is needed to make one
     fields = {
         "levels": LEVELS,
         "weights": _grouped(weights(chosen.data / "train")),

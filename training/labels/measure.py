@@ -167,6 +167,9 @@ def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
                 "kappa": _short(kappa_of(mask)),
                 "balanced_accuracy": _short(accuracy_of(mask)),
                 "auroc": _short(auroc_of(mask)),
+                "yes": _short(float(judged.label[mask].mean())),
+                "mean_probability": _short(float(judged.chance[mask].mean())),
+                "calibration_error": _short(calibration_error(judged.label[mask], judged.chance[mask])),
             }
             for mask in sources
         },

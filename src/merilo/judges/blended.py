@@ -174,12 +174,14 @@ class BlendedModel:
         seen = self.features.context(user_input, own)
         p_relevant = curve.probability((seen.cosine, seen.coverage, seen.evidence))
         level = sum(p_relevant >= curve.thresholds[name] for name in ("partly", "yes"))
+        closest = read[0].places[seen.closest]
+        if not level:
+            return ContextResult(level, p_relevant, curve.thresholds["partly"], closest=closest)
         sentence = self.curves["sentence"]
         found = [sentence.probability(row) for row in self.features.sentences(user_input, own)]
-        best = _argmax(found)
-        chosen = [at for at, each in enumerate(found) if each >= sentence.thresholds["yes"]] or [best]
-        evidence = tuple(read[0].places[at] for at in chosen) if level else ()
-        return ContextResult(level, p_relevant, curve.thresholds["partly"], evidence, read[0].places[best])
+        chosen = [at for at, each in enumerate(found) if each >= sentence.thresholds["yes"]] or [_argmax(found)]
+        evidence = tuple(read[0].places[at] for at in chosen)
+        return ContextResult(level, p_relevant, curve.thresholds["partly"], evidence, closest)
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> ContextResult:
         """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
@@ -326,7 +328,7 @@ def _unread(read: Sequence[_Part], contexts: Sequence[Sequence[str]]) -> bool:
 
 
 def _refuse_other_language(asked: str, contexts: Sequence[Sequence[str]]) -> None:
-    """Raise CannotJudge if a question and contexts have words: they are in a language that the encoder does not know."""
+    """Raise CannotJudge if a question and contexts have words: they are not in English."""
     if stems(asked) and any(stems(text) for context in contexts for text in context):
         raise CannotJudge("texts in a language other than English")
 

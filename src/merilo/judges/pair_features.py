@@ -55,6 +55,8 @@ class ContextFeatures(NamedTuple):
     coverage: float
     evidence: float
     suffices: float
+    closest: int
+    """The sentence whose tokens are most similar to those of the user input."""
 
 
 class PairFeatures:
@@ -112,6 +114,7 @@ class PairFeatures:
             coverage(user_input, new),
             float(self._scorer.logits_of("sentence", seen).max()),
             float(self._scorer.logits_of("sufficient", seen).max()),
+            covered.index(max(covered)),
         )
 
     def _parts(self, sentences: Sequence[str]) -> list[Part]:

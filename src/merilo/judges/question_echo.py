@@ -27,11 +27,9 @@ _ASKING: Final = frozenset("how what when where which who whom whose why".split(
 _LINKS: Final = frozenset({"and"})
 _CHOICES: Final = frozenset({"or", "between", "which", "whether"})
 _MIN_SHUFFLED: Final = 2
-_KEPT_QUESTIONS: Final = 256
-_KEPT_WORDS: Final = 4_096
-_MAX_KEPT_QUESTION: Final = 2_000
-_MAX_KEPT_WORD: Final = 64
-"""Characters. Longer texts are processed each time, so the caches hold no large texts."""
+_MAX_QUESTION: Final = 2_000
+_MAX_WORD: Final = 64
+"""Characters that are compared; the caches hold no larger texts."""
 
 
 class _Question(NamedTuple):
@@ -65,7 +63,7 @@ def strip_question_echoes(asked: str, sentences: Sequence[str]) -> tuple[str, ..
     order, is an echo too, unless it can be an answer ("Is it old?", "It is old."). Takes time in proportion to the
     words of both.
     """
-    question = _kept_question(asked) if len(asked) <= _MAX_KEPT_QUESTION else _question(asked)
+    question = _question(asked[:_MAX_QUESTION])
     if len(question.words) < MIN_WORDS:
         return tuple(sentences)
     left = list(sentences)
@@ -80,7 +78,7 @@ def _words(sentence: str, place: int) -> Iterator[_Word]:
     """Yield the words of a sentence in compared form; repeated words are merged into one."""
     last: _Word | None = None
     for found in _WORD.finditer(sentence):
-        text = _looks(found.group())
+        text = _look(found.group()[:_MAX_WORD])
         if last is not None and text == last.text:
             last = last._replace(end=found.end(), asks=_ASKS.match(sentence, found.end()) is not None)
             continue
@@ -91,17 +89,9 @@ def _words(sentence: str, place: int) -> Iterator[_Word]:
         yield last
 
 
-def _looks(word: str) -> str:
-    """Return a word in the form that is compared."""
-    return _kept_look(word) if len(word) <= _MAX_KEPT_WORD else _look(word)
-
-
-@lru_cache(maxsize=_KEPT_WORDS)
-def _kept_look(word: str) -> str:
-    return _look(word)
-
-
+@lru_cache(maxsize=4_096)
 def _look(word: str) -> str:
+    """Return a word in the form that is compared."""
     if word.isascii():
         return word.strip("_").casefold()
     # NFKD separates accents into marks (category M); Cf are invisible format characters such as zero-width spaces.
@@ -165,11 +155,7 @@ def _cut(left: list[str], first: _Word, last: _Word) -> None:
     left[last.sentence] = left[last.sentence][last.end :]
 
 
-@lru_cache(maxsize=_KEPT_QUESTIONS)
-def _kept_question(text: str) -> _Question:
-    return _question(text)
-
-
+@lru_cache(maxsize=256)
 def _question(text: str) -> _Question:
     words = tuple(word.text for word in _words(text, 0))
     asking = next((place for place, word in enumerate(words) if word in _ASKING), None)

@@ -39,7 +39,6 @@ def _counted(name: str, start: int) -> dict[str, int]:
 
 _WORDS: Final = _counted("ones", 0) | {word: 10 * at for word, at in _counted("tens", 2).items()}
 _SCALES: Final = dict(_sized(_TABLES["scales"]))
-_ORDINALS: Final = _counted("ordinals", 1)
 _ORDINAL_ENDS: Final = frozenset({"st", "nd", "rd", "th"})
 _UNITS: Final = {word: (dimension, size) for dimension, text in _TABLES["units"].items() for word, size in _sized(text)}
 _MONTHS: Final = {word[:size]: at for word, at in _counted("months", 1).items() for size in (3, 4, len(word))}
@@ -49,12 +48,7 @@ _LIMITING: Final = _set("only either both some most any if unless")
 """Words that change what a negation means: "only for this" says the same as "not for another"."""
 _OPPOSITES: Final = [tuple(map(_set, text.split("/"))) for text in _TABLES["opposites"].values()]
 _UNWEIGHED: Final = _NEGATIONS.union(*(one | other for one, other in _OPPOSITES))
-FUNCTION_WORDS: Final = _set(
-    "a an the of in on at to for from by with as and or but if then than that this these those which who whom whose "
-    "what when where why how it its he she they we you i his her their our your my him them us me is are was were be "
-    "been being am has have had do does did can could may might must shall should will would not no so such also only "
-    "there here into onto over under about between through during before after while since until out up down off per"
-)
+FUNCTION_WORDS: Final = _set(_TABLES["function_words"])
 """Common English words without content. Lower case."""
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:\.\d+)?(?!\w)|\d+(?:[.,]\d+)*)"
@@ -72,9 +66,7 @@ _MIN_WORDS: Final = 0.75
 _RIVAL: Final = 0.8
 """Fraction of the best sentence's share from which another sentence may be meant as well."""
 _EXACT: Final = 1e-6
-_CALENDAR: Final = 0.03
 _HEDGED: Final = 0.1
-_MONTH_S: Final = 30.44 * 86400
 _YEARS: Final = range(1000, 2101)
 
 
@@ -151,14 +143,8 @@ class _Reader:
         rest = " ".join(
             each.group() for at, each in enumerate(self.found) if at not in self.used and self.low[at] not in _UNWEIGHED
         )
-        return Slots(
-            tuple(self.numbers),
-            tuple(self.dates),
-            tuple(self._names()),
-            frozenset(self.low),
-            rest,
-            tuple(self._denied()),
-        )
+        numbers, dates, names = tuple(self.numbers), tuple(self.dates), tuple(self._names())
+        return Slots(numbers, dates, names, frozenset(self.low), rest, tuple(self._denied()))
 
     def word(self, place: int) -> str:
         return self.low[place] if 0 <= place < len(self.low) else ""
@@ -178,37 +164,39 @@ class _Reader:
         return self.text[self.found[first].start() : self.found[end - 1].end()]
 
     def _date(self, place: int) -> int:
-        """Read 12 March 2020, March 12, 2020, 2020-03-12, 12/03/2020, a weekday or a year; return the end, 0 if none."""
-        word, number = self.word(place), self.integer(place)
-        if word in _WEEKDAYS and self.found[place].group()[0].isupper():
-            return self._dated(place, place + 1, weekday=_WEEKDAYS[word])
-        iso = [self.integer(place + step) for step in (0, 2, 4)]
-        if min(iso) > 0 and {self.word(place + 1), self.word(place + 3)} in ({"-"}, {"/"}):
-            year, month, day = iso if iso[0] in _YEARS else (iso[2], max(1, min(iso[:2])), max(iso[:2]))
-            if year in _YEARS and month <= 12 and day <= 31:
-                return self._dated(place, place + 5, year, month, day)
+        """Read 12 March 2020, March 12, 2020, 2020-03-12, a weekday or a year; return the end, 0 if there is none."""
+        number, capital = self.integer(place), self.found[place].group()[0].isupper()
+        if capital and self.word(place) in _WEEKDAYS:
+            return self._dated(place, place + 1, (0, 0, 0, _WEEKDAYS[self.word(place)]))
+        month, day = self.integer(place + 2), self.integer(place + 4)
+        if number in _YEARS and self.word(place + 1) == self.word(place + 3) == "-" and 1 <= month <= 12:
+            return self._dated(place, place + 5, (number, month, day, 0))
         day, at = 0, place
         if 1 <= number <= 31:
             day, at = number, place + 1 + (self.word(place + 1) in _ORDINAL_ENDS)
             at += self.word(at) == "of"
         month = _MONTHS.get(self.word(at), 0)
         if not month or not self.found[at].group()[0].isupper():
-            is_year = number in _YEARS and len(word) == 4 and self.word(place - 1) not in _CURRENCY
-            counts = self.word(place + 1) in {*_UNITS, *_SCALES} or (
-                self.word(place + 1).endswith("s")
-                and self.gap(place + 1) == " "
-                and self.word(place - 1) not in _BEFORE_YEAR
-            )
-            return self._dated(place, place + 1, number) if is_year and not counts else 0
+            return self._dated(place, place + 1, (number, 0, 0, 0)) if self._is_year(place) else 0
         end = at + 1
         if not day and 1 <= self.integer(end) <= 31:
             day, end = self.integer(end), end + 1 + (self.word(end + 1) in _ORDINAL_ENDS)
         year = self.integer(end) if self.integer(end) in _YEARS else 0
         named = day or year or self.word(at) not in {"may", "march", "mar"} or self.word(at - 1) in _BEFORE_YEAR
-        return self._dated(place, end + bool(year), year, month, day) if named else 0
+        return self._dated(place, end + bool(year), (year, month, day, 0)) if named else 0
 
-    def _dated(self, first: int, end: int, year: int = 0, month: int = 0, day: int = 0, weekday: int = 0) -> int:
-        self.dates.append(Date(year, month, day, weekday, self.take(first, end)))
+    def _is_year(self, place: int) -> bool:
+        before, after = self.word(place - 1), self.word(place + 1)
+        counted = after.endswith("s") and self.gap(place + 1) == " " and before not in _BEFORE_YEAR
+        return (
+            self.integer(place) in _YEARS
+            and before not in _CURRENCY
+            and after not in {*_UNITS, *_SCALES}
+            and not counted
+        )
+
+    def _dated(self, first: int, end: int, parts: tuple[int, int, int, int]) -> int:
+        self.dates.append(Date(*parts, self.take(first, end)))
         return end
 
     def _clock(self, place: int) -> int:
@@ -223,8 +211,8 @@ class _Reader:
             return 0
         hour = hour % 12 + 12 * (half == "pm") if half in {"am", "pm"} else hour
         end += half in {"am", "pm"}
-        value = 60.0 * hour + minute
-        self.numbers.append(Number(value, "clock", value, self.take(place, end), "", hedged=False))
+        value, text = 60.0 * hour + minute, self.take(place, end)
+        self.numbers.append(Number(value, "clock", value, text, "", hedged=False))
         return end
 
     def _number(self, place: int) -> int:
@@ -232,8 +220,8 @@ class _Reader:
         value, end = self._value(place)
         if end == place:
             return 0
-        ordinal = self.word(place) in _ORDINALS or (self.word(end) in _ORDINAL_ENDS and self.gap(end) == "")
-        end += ordinal and self.word(end) in _ORDINAL_ENDS
+        ordinal = self.word(end) in _ORDINAL_ENDS and self.gap(end) == ""
+        end += ordinal
         while self.word(end) in _SCALES and (self.gap(end) == "" or len(self.word(end)) > 1):
             value, end = value * _SCALES[self.word(end)], end + 1
         before, opens = self.word(place - 1), self.gap(place - 1)[-1:] in {" ", "", "("}
@@ -243,31 +231,23 @@ class _Reader:
         if before in _CURRENCY:
             first, dimension = place - 1, _UNITS[before][0]
         at = end + (self.word(end) in _DASHES and self.gap(end) == "" and self.gap(end + 1) == "")
-        if self.word(end) in {*_DASHES, "to"} and self.integer(end + 1) >= 0:  # the unit follows the range
-            at = end + 2
-        if self.word(at) == "per" and self.word(at + 1) == "cent":
-            dimension, end = "percent", at + 2
-        elif not ordinal and not dimension and self.word(at) in _UNITS and self._is_unit(at):
+        if not ordinal and not dimension and self._is_unit(at):
             dimension, size = _UNITS[self.word(at)]
-            if self.word(at) == "°" and self.word(at + 1) in {"c", "f"}:
-                dimension, at = _UNITS[self.word(at + 1)][0], at + 1
-            value, end = value * size, at + 1 if at <= end + 1 else end
+            value, end = value * size, at + 1
         counted = "".join(stems(self.word(end) if self.word(end) not in FUNCTION_WORDS else ""))
         hedged = self.word(first - 1) in _HEDGES
         self.numbers.append(Number(value, dimension, raw, self.take(first, end), counted, hedged))
         return end
 
     def _is_unit(self, place: int) -> bool:
-        written = self.found[place].group()
-        return len(written) > 1 or not written.isalpha() or not written.isupper() or written in {"W", "V", "C", "F"}
+        written = self.found[place].group() if place < len(self.found) else ""
+        return written.lower() in _UNITS and (len(written) > 1 or not written.isupper() or written in "WVCF")
 
     def _value(self, place: int) -> tuple[float, int]:
         word = self.word(place)
         if self.found[place]["number"]:
             plain = re.sub("[ \u00a0\u202f]|,(?=\\d{3}(?!\\d))", "", word).replace(",", ".")
             return (float(plain), place + 1) if plain.count(".") < 2 else (0.0, place)
-        if word in _ORDINALS and self.word(place - 1) in {"the", "its", "his", "her", "their", "a", "every"}:
-            return _ORDINALS[word], place + 1
         total, end = 0.0, place
         while self.word(end) in _WORDS and (
             not total or (total % 100 >= 20 and _WORDS[self.word(end)] < 10) or not total % 100
@@ -375,8 +355,6 @@ def _differences(mine: Slots, own: Slots, near: Slots, share: float) -> Iterator
         ]
         if rivals:
             yield Difference("number", number.text, rivals[0].text)
-        elif not _has_number(number, near) and any(each.raw == number.raw for each in free):
-            yield Difference("unit", number.text, next(each.text for each in free if each.raw == number.raw))
     for date in mine.dates:
         other = next((each for each in own.dates if _dates_differ(date, each)), None)
         if other is not None and not _has_date(date, own):
@@ -418,16 +396,13 @@ def _axes() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
 
 
 def _has_number(number: Number, source: Slots) -> bool:
-    years = (each.year for each in source.dates)
+    years = [float(each.year) for each in source.dates]
     return any(_equal(number, each) for each in source.numbers) or (not number.dimension and number.raw in years)
 
 
 def _equal(one: Number, other: Number) -> bool:
     """Return True if a statement's number is that of a source: equal, rounded, or hedged."""
     if one.dimension != other.dimension:
-        if {one.dimension, other.dimension} == {"time", "months"}:
-            seconds = [each.value * (_MONTH_S if each.dimension == "months" else 1) for each in (one, other)]
-            return _near(*seconds, _CALENDAR)
         return (
             "" in {one.dimension, other.dimension}
             and "ordinal" not in {one.dimension, other.dimension}

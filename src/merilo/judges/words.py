@@ -66,7 +66,7 @@ def shares(asked: str, texts: Iterable[str], *, window: int = 1) -> list[float]:
     held: list[frozenset[str]] = []
     for text in texts:
         check_cancelled()
-        held.append(wanted.keys() & frozenset(stems(text)))
+        held.append(frozenset(stems(text)).intersection(wanted))
     together = held if window == 1 else [frozenset().union(*held[at : at + window]) for at in range(len(held))]
     return [math.fsum(wanted[stem] for stem in wanted if stem in own) / total for own in together]
 
