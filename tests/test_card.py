@@ -95,14 +95,19 @@ def test_a_step_of_another_model_makes_no_page(results: Path, tmp_path: Path) ->
 
 def test_the_page_is_short() -> None:
     """A reader finds what the judge is, its figures and where it fails on at most 1,300 words."""
-    assert len((ROOT / "docs" / "embedded-judge.md").read_text(encoding="utf-8").split()) <= 1_300
+    text = (ROOT / "docs" / "embedded-judge.md").read_text(encoding="utf-8")
+    assert sum(any(map(str.isalnum, word)) for word in text.split()) <= 1_300
 
 
 def test_the_table_of_agreement_equals_the_model_file() -> None:
     """The table that decides what is answered has the left-out figures of the installed model."""
-    found = {each["left_out"]["auroc"]: each["left_out"] for each in BlendedModel.load().agreement.values()}
+    found = {
+        each["left_out"]["auroc"]: each["left_out"]
+        for each in BlendedModel.load().agreement.values()
+        if "left_out" in each
+    }
     answered = [each for each in embedded_agreement() if each.kind != "addresses" and each.form != "a bare yes or no"]
-    assert len(answered) == 7
+    assert len(answered) == 8
     for row in answered:
         own = found[row.value]
         assert (row.families, row.records) == (own["families"], own["n"])

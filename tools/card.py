@@ -53,7 +53,7 @@ def percent(value: float) -> str:
 
 def _figure(step: dict[str, Any], name: str) -> float:
     """Return the figure of a step whose name begins so. Raise SystemExit if there is none."""
-    found = [each["value"] for each in step["record"] if each["name"].startswith(name)]
+    found = [each["measured"] for each in step["record"] if each["name"].startswith(name)]
     if not found:
         raise SystemExit(f"No figure begins with {name!r}.")
     return float(found[0])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from encoder.rows import Units
 
 SEED: Final = 20261121
-CUTS: Final = {"answers": 2.0, "words": 1.0, "sentence": 1.0, "useful": 1.0}
+CUTS: Final = {"answers": 2.0, "words": 2.0, "sentence": 1.0, "useful": 1.0}
 """The lowest label that is a yes; 0.75 for other tasks."""
 MIN_RIGHT: Final = 0.65
 """Fraction of right verdicts, among those of about one probability, below which a statement is not judged."""

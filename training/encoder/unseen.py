@@ -22,11 +22,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from labels import curve as fitting
 from labels import measure, records
 from labels.families import family_of, is_known, is_locked
 from labels.measure import Judged
 
-from encoder.fit import SEED, curve_of, fits, fitted, unlocked
+from encoder.fit import SEED, curve_of, cut_of, fits, fitted, unlocked
 from encoder.rows import Units, kept_units, short_of, split
 from merilo.data.short_answers import affirms, stated
 from merilo.judges.blended import BlendedModel, CannotJudge, Curve
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from labels.records import Example
+
+
+EDITED: Final = ("fetaqa", "summedits-scitldr")
+"""Sources of responses in which a fact was changed on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ def judged(folder: Path, models: Models) -> Iterator[tuple[str, Outcome]]:
     for each in _people(records.relevance_examples(folder, split)):
         asked = Relevance(each.asked, split(each.context, each.language), language=each.language)
         task = "relevance" if each.language == "en" else "relevance in other languages"
-        yield task, _outcome(each, 2.0 if each.language == "en" else 1.0, models.of(each.source), [asked])
+        yield task, _outcome(each, cut_of("answers"), models.of(each.source), [asked])
     for each in _people(records.sufficiency_examples(folder, split)):
         if each.language == "en":
             own = Sufficiency(each.asked, (each.context,))
@@ -104,7 +109,8 @@ def _response(each: Example, parts: tuple[str, ...], model: BlendedModel) -> tup
     short = short_of(each)
     if short is None:
         asked = [Support(part, (each.context,)) for part in parts if stems(part)]
-        return "support of responses", _outcome(each, records.YES, model, asked)
+        task = "support of edited responses" if each.source in EDITED else "support of responses"
+        return task, _outcome(each, records.YES, model, asked)
     task = "short answers" if affirms(short[1]) is None else "yes or no"
     text = stated(each.other, each.asked, each.language) or ""
     return task, _outcome(each, records.YES, model, [Support(text, (each.context,))])
@@ -142,11 +148,16 @@ def tables(outcomes: Iterable[tuple[str, Outcome]]) -> dict[str, dict[str, Any]]
     return made
 
 
-def by_curves(units: Mapping[str, Units]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tables of single sentences and statements by the curves, those that are not judged included."""
-    for name, task in (("sentence", "evidence"), ("supported", "statements and responses by the curve")):
-        found = fitted(name, unlocked(units[name]))
-        yield task, _tables(found.judged(~found.records.constructed))
+def evidence(units: Units) -> dict[str, Any]:
+    """Return the tables of evidence sentences, by the curve: those of the locked families by the shipped one."""
+    found = fitted("sentence", unlocked(units))
+    locked = units.rows.where(np.array([is_locked(each) for each in units.rows.source.tolist()], dtype=bool))
+    last = locked.judged(
+        fitting.chances(found.curve, locked.values), cut=1.0, threshold=found.curve["thresholds"]["yes"]
+    )
+    every = found.judged(np.ones(len(found.chance), dtype=bool))
+    parts = (np.concatenate([getattr(every, part), getattr(last, part)]) for part in Judged.__slots__)
+    return _tables(Judged(*parts))
 
 
 def _judged(outcomes: list[Outcome]) -> Judged:
@@ -183,6 +194,7 @@ ROWS: Final = (
     ("evidence", "relevance", "evidence sentences"),
     ("sufficiency", "sufficiency", ""),
     ("support of responses", "support", ""),
+    ("support of edited responses", "support", "edited responses"),
     ("support of statements", "support", "single statements"),
     ("short answers", "support", "short answers"),
 )
@@ -223,7 +235,7 @@ def main() -> None:
     model = BlendedModel.of(chosen.curves.read_bytes(), weights)
     folder = chosen.data / "dev"
     units = kept_units(chosen.rows, folder, model.features, weights.fingerprint)
-    found = dict(by_curves(units)) | tables(judged(folder, Models(model, units)))
+    found = tables(judged(folder, Models(model, units))) | {"evidence": evidence(units["sentence"])}
     for task, own in sorted(found.items()):
         for kind, table in own.items():
             print(task, kind, table, flush=True)

@@ -145,6 +145,7 @@ def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
     def auroc_of(mask: Flags) -> float:
         return auroc(judged.label[mask], judged.chance[mask])
 
+    inside = np.any(sources, axis=0)
     rng = np.random.default_rng(seed)
     drawn = {name: np.mean([_resampled(judged.where(m), rng) for m in own], axis=0) for name, own in families.items()}
     places = rng.integers(len(drawn), size=(RESAMPLES, len(drawn)))
@@ -158,7 +159,7 @@ def agreement(judged: Judged, seed: int) -> dict[str, object] | None:
         "balanced_accuracy_interval": [_short(float(low[2])), _short(float(high[2]))],
         "auroc": macro(auroc_of),
         "auroc_interval": [_short(float(low[1])), _short(float(high[1]))],
-        "calibration_error": _short(calibration_error(judged.label, judged.chance)),
+        "calibration_error": _short(calibration_error(judged.label[inside], judged.chance[inside])),
         "n": int(sum(mask.sum() for mask in sources)),
         "families": len(families),
         "sources": {

@@ -60,9 +60,9 @@ _HEDGES: Final = _set("about around approximately roughly nearly almost some cir
 _MAX_CACHED: Final = 1_000
 """Characters. The slots of a longer text are read each time."""
 _MIN_OTHER: Final = 0.6
-"""Fraction of a statement's other words, by weight, from which a sentence with another number conflicts with it."""
-_MIN_WORDS: Final = 0.75
-"""The same for names, negations and opposites."""
+"""Fraction of a statement's other words, by weight, from which a sentence is about the same."""
+_MIN_NAMES: Final = 0.75
+"""The same for a name: a sentence often has another one, or a pronoun."""
 _RIVAL: Final = 0.8
 """Fraction of the best sentence's share from which another sentence may be meant as well."""
 _EXACT: Final = 1e-6
@@ -363,11 +363,10 @@ def _differences(mine: Slots, own: Slots, near: Slots, share: float) -> Iterator
     missing = [name for name in mine.names if words.isdisjoint(stems(name))]
     others = [name for name in own.names if frozenset(stems(mine.rest)).isdisjoint(stems(name))]
     lost = shares(mine.rest, (" ".join(missing),))[0]
-    if missing and others and share >= _MIN_WORDS * (1 - lost) > 0:
+    if missing and others and share >= _MIN_NAMES * (1 - lost) > 0:
         yield Difference("name", missing[0], others[0])
-    if share >= _MIN_WORDS:
-        yield from _opposed(mine, own)
-        yield from _denials(mine, own)
+    yield from _opposed(mine, own)
+    yield from _denials(mine, own)
 
 
 def _opposed(mine: Slots, own: Slots) -> Iterator[Difference]:
