@@ -190,7 +190,7 @@ HEADER: Final = """\
 """
 ROWS: Final = (
     ("relevance", "relevance", ""),
-    ("relevance in other languages", "relevance", "other languages, words only"),
+    ("relevance in other languages", "relevance", "other languages by words"),
     ("evidence", "relevance", "evidence sentences"),
     ("sufficiency", "sufficiency", ""),
     ("support of responses", "support", ""),

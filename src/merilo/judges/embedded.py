@@ -99,7 +99,7 @@ class EmbeddedJudge:
     def supports_language(self, texts: Sequence[str]) -> bool:
         """Return True if the texts are English: the first text together with a part of the others.
 
-        For texts in other languages the judge compares words only.
+        In other languages words alone decide relevance, and nothing else is judged.
         """
         # The beginning is enough to detect a language, and contexts may have a million characters.
         first, *others = [text[:_MAX_BEGINNING] for text in texts]

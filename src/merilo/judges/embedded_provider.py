@@ -181,9 +181,9 @@ def _of_sentences(
 ) -> tuple[tuple[int, ...], str]:
     """Return evidence and reason of a judgement of one context, by the sentences of the whole context."""
     evidence = tuple(map(read.place, found.evidence))
-    best = evidence[0] if evidence else None if found.closest is None else read.place(found.closest)
-    verdict = verdicts[found.level == 0]
-    reason = sentence_reason(verdict, sentences, about, best=best, figures=_figures(found.probability, found.yes_from))
+    closest = None if found.closest is None else read.place(found.closest)
+    verdict = f"{verdicts[found.level == 0]} {_figures(found.probability, found.yes_from)}"
+    reason = sentence_reason(verdict, sentences, about, evidence=evidence, closest=closest)
     return evidence, reason + _partly(read)
 
 

@@ -45,11 +45,15 @@ def support_reason(
     return f"{verdict} by {where}" if supported else f"{verdict}. Closest: {where}{differs}"
 
 
-def sentence_reason(verdict: str, sentences: Sequence[str], about: str, *, best: int | None, figures: str) -> str:
+def sentence_reason(
+    verdict: str, sentences: Sequence[str], about: str, *, evidence: Sequence[int], closest: int | None
+) -> str:
     """Return the reason of a verdict on one context, given as its sentences. `about`: the text it was compared with."""
+    best = evidence[0] if evidence else closest
     if best is None:
-        return f"{verdict} {figures}. No sentence is close to it."
-    return f"{verdict} {figures}. Closest: sentence {best + 1}: '{excerpt(sentences[best], about)}'."
+        return f"{verdict}. No sentence is close to it."
+    quoted = excerpt(sentences[best], about)
+    return f"{verdict}. {'Evidence' if evidence else 'Closest'}: sentence {best + 1}: '{quoted}'."
 
 
 def excerpt(sentence: str, statement: str, longest: int = _MAX_QUOTED) -> str:
