@@ -14,9 +14,9 @@ from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, asser
 from merilo.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from merilo.compat.deepeval.metrics import (
     MISSING,
-    AnswerRelevancyMetric,
     BaseMetric,
     ContextualRecallMetric,
+    ContextualRelevancyMetric,
     FaithfulnessMetric,
 )
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
@@ -73,7 +73,7 @@ def test_wrong_arguments(make: Any, message: str) -> None:
 
 def test_missing_fields_stop_or_are_recorded() -> None:
     """By default a missing field is raised; with ignore_errors it is the result of that metric."""
-    metrics = [AnswerRelevancyMetric(model="embedded"), ContextualRecallMetric(model="embedded")]
+    metrics = [FaithfulnessMetric(model="embedded"), ContextualRecallMetric(model="embedded")]
     with pytest.raises(MissingTestCaseParamsError, match="ContextualRecallMetric needs expected_output"):
         evaluate([CASE], metrics, display_config=SILENT)
     (result,) = evaluate(
@@ -127,9 +127,9 @@ def test_strict_mode_with_the_embedded_judge() -> None:
 
 def test_the_run_stays(tmp_path: Path) -> None:
     """The metrics of one judge are one run, in the directory that out= names."""
-    metrics = [FaithfulnessMetric(model="embedded"), AnswerRelevancyMetric(model="embedded")]
+    metrics = [FaithfulnessMetric(model="embedded"), ContextualRelevancyMetric(model="embedded")]
     result = evaluate([CASE], metrics, display_config=SILENT, out=tmp_path / "run")
-    assert [list(run.metrics) for run in result.runs] == [["faithfulness", "answer_relevancy"]]
+    assert [list(run.metrics) for run in result.runs] == [["faithfulness", "context_relevance(unit=sentence)"]]
     assert merilo.Run.open(tmp_path / "run").complete
 
 
@@ -144,8 +144,9 @@ def test_goldens(tmp_path: Path) -> None:
         ("q?", None),
         ("When was it lit?", ["one", "two"]),
     ]
-    for golden in dataset.evals_iterator([AnswerRelevancyMetric(model="embedded")], display_config=SILENT):
-        dataset.add_test_case(LLMTestCase(input=golden.input, actual_output="In 1871."))
+    for golden in dataset.evals_iterator([FaithfulnessMetric(model="embedded")], display_config=SILENT):
+        text = "It was lit in 1871."
+        dataset.add_test_case(LLMTestCase(input=golden.input, actual_output=text, retrieval_context=[text]))
     assert len(dataset) == 2
 
 
