@@ -67,7 +67,7 @@ def shares(asked: str, texts: Iterable[str], *, window: int = 1) -> list[float]:
     for text in texts:
         check_cancelled()
         held.append(frozenset(stems(text)).intersection(wanted))
-    together = held if window == 1 else [frozenset().union(*held[at : at + window]) for at in range(len(held))]
+    together = held if window == 1 else [frozenset[str]().union(*held[at : at + window]) for at in range(len(held))]
     return [math.fsum(wanted[stem] for stem in wanted if stem in own) / total for own in together]
 
 

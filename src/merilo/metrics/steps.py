@@ -305,7 +305,7 @@ def support_counts(verdicts: Sequence[SupportVerdict], not_judged: int = 0) -> d
     """Return the number of judged statements, of supported and of contradicted ones.
 
     `contradicted` is None if the judge does not distinguish contradicted from not stated. `not_judged`: the number of
-    statements that the judge cannot judge; it is a count of its own if there are any.
+    statements that the judge cannot judge, which is counted if there are any.
     """
     labels = [verdict.label for verdict in verdicts]
     tells = all(verdict.tells_contradicted for verdict in verdicts)
