@@ -69,7 +69,7 @@ class SlowEncoder:
             return encode(encoder, window)
 
         monkeypatch.setattr(Encoder, "encode_window", slowly)
-        BlendedModel.load()._rows.clear()  # with what was encoded before
+        BlendedModel.load()._features.clear()  # with what was encoded before
 
 
 def test_a_limit_of_time_ends_one_huge_text(

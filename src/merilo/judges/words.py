@@ -61,19 +61,28 @@ def shares(asked: str, texts: Iterable[str], *, window: int = 1) -> list[float]:
 
     `window`: the number of consecutive texts that are read together, from each text on.
     """
-    wanted = {stem: weight(stem) for stem in stems(asked)}
-    total = math.fsum(wanted.values()) or 1.0
+    weights, held = _held(asked, texts)
+    return [_share(weights, held[at : at + window]) for at in range(len(held))]
+
+
+def coverage(asked: str, texts: Iterable[str]) -> float:
+    """Return the fraction of a text's words, by weight, that the other texts together contain, in [0, 1]."""
+    return _share(*_held(asked, texts))
+
+
+def _held(asked: str, texts: Iterable[str]) -> tuple[dict[str, float], list[frozenset[str]]]:
+    """Return the weight of each stem of a text, and those of its stems that each of the other texts contains."""
+    weights = {stem: weight(stem) for stem in stems(asked)}
     held: list[frozenset[str]] = []
     for text in texts:
         check_cancelled()
-        held.append(frozenset(stems(text)).intersection(wanted))
-    together = held if window == 1 else [frozenset[str]().union(*held[at : at + window]) for at in range(len(held))]
-    return [math.fsum(wanted[stem] for stem in wanted if stem in own) / total for own in together]
+        held.append(frozenset(stems(text)).intersection(weights))
+    return weights, held
 
 
-def coverage(asked: str, texts: Sequence[str]) -> float:
-    """Return the fraction of a text's words, by weight, that the other texts together contain, in [0, 1]."""
-    return max(shares(asked, texts, window=len(texts)), default=0.0)
+def _share(weights: Mapping[str, float], held: Sequence[frozenset[str]]) -> float:
+    found = frozenset[str]().union(*held)
+    return math.fsum(own for stem, own in weights.items() if stem in found) / (math.fsum(weights.values()) or 1.0)
 
 
 def _stems(text: str) -> tuple[str, ...]:
