@@ -455,7 +455,7 @@ async def test_the_sample_in_the_package() -> None:
     found = await checked(CheckOptions(), "embedded")
     tables = found.tables
     assert {"chunk_relevance", "sentence_relevance", "sufficiency", "groundedness", "answer_relevance"} <= set(tables)
-    grounded = tables["groundedness"].macro["kappa"]
+    grounded = tables["groundedness"].kappa
     assert grounded.value is not None
     assert grounded.interval.ends is not None
     assert grounded.interval.ends[0] > 0.2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.check.items import label_id
 from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
-from merilo.metrics.base import Failed, Score
+from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
@@ -38,7 +38,9 @@ def check_page(check: JudgeCheck, width: int = 80, *, full: bool = False) -> Pag
     page, tables = Page(width), [*check.tables.values()]
     page.text(_headline(check), tone=Tone.STRONG)
     for kind, outcome in check.kinds.items():
-        if not isinstance(outcome, Score):
+        if isinstance(outcome, Undefined):
+            page.text(f"{kind} is not judged: {outcome.reason}")
+        elif not isinstance(outcome, Score):
             page.text(f"{kind} FAILED: {_answer(outcome)}", tone=Tone.BAD)
     if check.golden is not None:
         page.text(check.golden.note, tone=Tone.PLAIN if check.golden.agree else Tone.BAD)
