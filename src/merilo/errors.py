@@ -16,6 +16,7 @@
     │       │   └── Unreachable  a server that was reachable before is not any longer: retried, then the run stops
     │       ├── Refused          the provider refuses this request (content policy)
     │       ├── Permanent        this request is invalid and always will be
+    │       │   └── TooLarge     this request is too large: one with fewer questions may succeed
     │       └── ProviderDown     no request can succeed (wrong key, wrong model): the run stops
     ├── RunError                 a run directory has a wrong format, is damaged or in use
     ├── LimitReached             a limit stopped an evaluation on several workers; its answers are stored
@@ -146,6 +147,10 @@ class Refused(ProviderError):
 
 class Permanent(ProviderError):
     """This request is invalid and always will be; other requests may succeed."""
+
+
+class TooLarge(Permanent):
+    """This request has too many questions or tokens; a request with fewer questions may succeed."""
 
 
 class ProviderDown(ProviderError):

@@ -10,7 +10,7 @@ from merilo.errors import DataError, MeriloError, MissingField, Problem, RateLim
 def test_everything_raised_on_purpose_is_a_merilo_error() -> None:
     """Whoever catches MeriloError catches every error class of the module."""
     classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
-    assert len(classes) == 18
+    assert len(classes) == 19
     assert all(issubclass(one, MeriloError) for one in classes)
 
 

@@ -1,7 +1,5 @@
 """Prices: the dated list that comes with merilo, and a user's own before it."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -18,6 +16,12 @@ from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import Price, Prices, TokenPrices, list_price_usd, outdated, prices_from
 
 OPENAI = "https://api.openai.com/v1"
+HOSTS = {
+    OPENAI,
+    "https://api.anthropic.com",
+    "https://generativelanguage.googleapis.com",
+    "https://api.typesafe.ai",
+}
 MILLION = Usage(1_000_000, 1_000_000)
 
 
@@ -49,7 +53,7 @@ def test_every_listed_price_is_whole() -> None:
     assert len(set(names)) == len(names) > 30
     for row in table:
         assert row["source"].startswith("https://")
-        assert row["base_url"] in {OPENAI, "https://api.anthropic.com", "https://generativelanguage.googleapis.com"}
+        assert row["base_url"] in HOSTS
         usd = list_price_usd(row["provider"], row["base_url"], row["model"], MILLION)
         long = row.get("long", row)
         assert usd == pytest.approx(long["input"] + long["output"])

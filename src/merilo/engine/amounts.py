@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.local.timing import LocalTime
     from merilo.providers.base import Reply, Request
+    from merilo.providers.decision_request import DecisionQuestion
     from merilo.providers.prices import Price
 
 LOOKED_AT: Final = 2_000
@@ -63,9 +65,14 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     A count is too low if its tokens would have more than eight characters on average. Usually it is 0. The estimate is
     computed from the texts. A reply without any text that reports no output, or 0, counts as a reply of the maximum
     length: a server can write a reply and withhold it, as a content filter does. No estimate exceeds that length.
+    The reply of a decision model has no output tokens.
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
+    if hasattr(request, "questions"):  # no text is written; a request without a plausible count is charged as reserved
+        known = read is not None and not _too_low(read, [request.messages[0].text])
+        read = read if known else max_tokens_of(request).input_tokens
+        return Settled(replace(usage, input_tokens=read, output_tokens=written or 0), not known, not known)
     sent = _texts(request)
     if read is None or (_too_low(read, sent) and _too_low(read, map(without_runs, sent))):
         read = charged_tokens_of(request)
@@ -93,17 +100,19 @@ def max_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Us
 
 
 def max_reply_tokens(request: Request, body: Mapping[str, object] = _NOTHING) -> int:
-    """Return the maximum output tokens of a request: 4,096 if it sets no limit, and 0 if it asks for vectors.
+    """Return the maximum output tokens of a request: 4,096 if it sets no limit, 0 if it asks for vectors or decisions.
 
     `body`: request fields added by the user, which may set another limit.
     """
+    if not request.messages or hasattr(request, "questions"):
+        return 0
     if not body:
         limit = _UNLIMITED_TOKENS if request.max_tokens is None else request.max_tokens
-        return limit * request.samples if request.messages else 0
+        return limit * request.samples
     limits = [body[name] for name in REPLY_LIMITS if name in body] or [request.max_tokens]
     limit = max((each for each in limits if isinstance(each, int)), default=_UNLIMITED_TOKENS)
     replies = body.get("n", request.samples)
-    return limit * replies if isinstance(replies, int) and request.messages else 0
+    return limit * replies if isinstance(replies, int) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +221,10 @@ def _texts(request: Request) -> list[str]:
     texts = [message.text for message in request.messages]
     inputs: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
     texts += inputs
+    questions: tuple[DecisionQuestion, ...] = getattr(request, "questions", ())  # of a request to a decision model
+    for question in questions:
+        texts += (question.text, *itertools.chain.from_iterable(question.fields))
+        texts += (f"{option.value} {option.description}" for option in question.options)
     if request.schema is not None:
         texts.append(_compact(request.schema))
     return texts

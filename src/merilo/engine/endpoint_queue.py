@@ -46,17 +46,19 @@ from merilo.errors import (
     Refused,
     Temporary,
     TimedOut,
+    TooLarge,
     Unreachable,
 )
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath
+from merilo.providers.decision_request import DecisionRequest
 from merilo.runs.database import MAX_UNREAD
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
     from merilo.engine.queue_owner import OpenConnection, QueueOwner
     from merilo.judges.base import OutgoingRequest
-    from merilo.providers.base import Provider, Reply
+    from merilo.providers.base import Provider, Reply, Request
 
 _UNCOUNTED = Charge(None, 0, None, estimated=True)
 """The charge for a request that holds no text for a model, such as a question to a callable."""
@@ -79,6 +81,12 @@ class _Worker:
     deadline: float = inf
     overdue: bool = False
     abandoned: bool = False
+
+
+def _is_answer(error: ProviderError, request: Request) -> bool:
+    """Return True for a refusal, and for a request that is too large, unless it has one question only."""
+    smallest = isinstance(request, DecisionRequest) and len(request.questions) == 1
+    return isinstance(error, Refused) or (isinstance(error, TooLarge) and not smallest)
 
 
 class _Unheard:
@@ -465,15 +473,17 @@ class EndpointQueue:
                 if worker.pending is not None:
                     self._cancel(worker.pending)
             self._dispatcher.stop(error)
-        elif isinstance(error, Refused):  # a refusal is an answer too: the endpoint works
+        elif _is_answer(error, pending.send.request):  # such a refusal is an answer too: the endpoint works
             self._failures = 0
             for waiting, failure in self._breaker.good():
                 self._hand_over(waiting, failure)
-            self._hand_over(pending, Failure(FailureKind.REFUSED, str(error)))
+            kind = FailureKind.REFUSED if isinstance(error, Refused) else FailureKind.TOO_LARGE
+            self._hand_over(pending, Failure(kind, str(error)))
         elif isinstance(error, RateLimited | Temporary):
             self._retry(pending, error)
         else:
-            self._give_up(pending, error, FailureKind.PERMANENT)
+            kind = FailureKind.TOO_LARGE if isinstance(error, TooLarge) else FailureKind.PERMANENT
+            self._give_up(pending, error, kind)
 
     def _on_idle(self) -> None:
         """Act on withheld failures once nothing is in flight: stop the run, or attribute them to their questions."""
@@ -544,7 +554,7 @@ class EndpointQueue:
         if self._dispatcher.over or self._dispatcher.failing:  # not recorded, so that resuming the run asks again
             return
         self._dispatcher.tell(EventKind.GAVE_UP, self.title, 0.0, error)
-        failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT
+        failure, wrong = Failure(kind, str(error)), kind is not FailureKind.TEMPORARY
         if isinstance(pending.to, _Unheard):
             return
         if not self._breaker.bad(pending, failure, wrong=wrong, proven=pending.proven):

@@ -224,6 +224,11 @@ def fenced(text: str, label: str, token: str) -> str:
     return f"<<<{label} {token}\n{text}\n{label} {token}>>>"
 
 
+def fence_token(texts: Texts) -> str:
+    """Return a token for fences around these texts; it occurs in none of them."""
+    return _absent(digest_texts(texts), [_folded(text) for text in texts])
+
+
 def fenced_each(texts: tuple[str, ...], label: str, token: str) -> str:
     """Return each text in a separate fence, numbered from 1; `(none)` for no texts."""
     return "\n".join(fenced(text, f"{label} {n}", token) for n, text in enumerate(texts, start=1)) or "(none)"
@@ -461,7 +466,7 @@ def _paths(folder: Traversable, prefix: str = "") -> list[str]:
     found: list[str] = []
     for item in folder.iterdir():
         path = f"{prefix}{item.name}"
-        found += _paths(item, f"{path}/") if item.is_dir() else [path] if path.endswith(".md") else []
+        found += _paths(item, f"{path}/") if item.is_dir() else [path] if path.endswith((".md", ".toml")) else []
     return sorted(found)
 
 

@@ -44,6 +44,8 @@ class FailureKind(StrEnum):
     """The provider failed for a temporary reason, after every retry."""
     PERMANENT = "permanent"
     """The provider rejects this request and would reject it again."""
+    TOO_LARGE = "too_large"
+    """The provider rejects this request because of its size; one with fewer questions may be answered."""
     BROKEN = "broken"
     """A metric or a judge raised an unexpected error: a bug in it."""
     PIPELINE = "pipeline"

@@ -16,21 +16,25 @@ if TYPE_CHECKING:
         Refused,
         Temporary,
         TimedOut,
+        TooLarge,
         Unreachable,
     )
     from merilo.providers.anthropic import AnthropicProvider
     from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Finish, Message, Provider, Reply, ReplyPath, Request, Usage
     from merilo.providers.bedrock import BedrockProvider
+    from merilo.providers.decisions import DecisionsProvider
     from merilo.providers.google import GoogleProvider
     from merilo.providers.ollama import OllamaProvider
     from merilo.providers.openai import OpenAIProvider
+    from merilo.providers.systemone import SystemOneProvider
 
 __all__ = [
     "AnthropicProvider",
     "AzureProvider",
     "BedrockProvider",
     "Connection",
+    "DecisionsProvider",
     "Finish",
     "GoogleProvider",
     "Message",
@@ -45,8 +49,10 @@ __all__ = [
     "Reply",
     "ReplyPath",
     "Request",
+    "SystemOneProvider",
     "Temporary",
     "TimedOut",
+    "TooLarge",
     "Unreachable",
     "Usage",
 ]
@@ -62,6 +68,7 @@ __getattr__, __dir__ = exports(
             "Refused",
             "Temporary",
             "TimedOut",
+            "TooLarge",
             "Unreachable",
         ),
         "merilo.providers.anthropic": ("AnthropicProvider",),
@@ -77,8 +84,10 @@ __getattr__, __dir__ = exports(
             "Usage",
         ),
         "merilo.providers.bedrock": ("BedrockProvider",),
+        "merilo.providers.decisions": ("DecisionsProvider",),
         "merilo.providers.google": ("GoogleProvider",),
         "merilo.providers.ollama": ("OllamaProvider",),
         "merilo.providers.openai": ("OpenAIProvider",),
+        "merilo.providers.systemone": ("SystemOneProvider",),
     },
 )

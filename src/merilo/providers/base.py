@@ -83,6 +83,8 @@ class Usage:
     """Input tokens read from the provider's prompt cache."""
     written_tokens: int | None = None
     """Input tokens written to the provider's prompt cache."""
+    usd: float | None = None
+    """The cost of the request in USD, if the reply states it."""
 
 
 @dataclass(frozen=True, slots=True)

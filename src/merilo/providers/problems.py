@@ -30,12 +30,16 @@ _STATUS = re.compile(r"[45]\d\d")
 _RATE_LIMITED = 429
 _KEY_REFUSED = 401
 _FORBIDDEN = 403
+_INVALID = 422
+_QUOTED_INPUT = re.compile(r"input_value=.*?(?=, input_type=|$)", re.DOTALL)
+"""Matches the part of the request that an error of pydantic quotes."""
 _OVER_CONTEXT = "exceed_context_size_error"
 _KEY_CODES = frozenset({"invalid_api_key", "API_KEY_INVALID"})
 _DAILY_QUOTA = re.compile(r"PerDay", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 """A duration as Google's APIs write it, such as `34s`."""
-_DOWN = frozenset({301, 302, 303, 307, 308, 402, 403, 404, 405})
+_PAYMENT_REQUIRED = 402
+_DOWN = frozenset({301, 302, 303, 307, 308, 403, 404, 405})
 _TEMPORARY = frozenset({408, 409, 425})
 _OVERLOADED = frozenset({503, 529})
 _FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
@@ -135,6 +139,7 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
         return None
     error = body.get("error", body)
     fields = as_object(error) or {}
+    fields = as_object(fields.get("detail")) or fields  # TypeSafe
     message, parameter = _message(fields)
     code = _code(fields)
     received = 0
@@ -142,7 +147,9 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
         number = str(fields.get("code") or code)
         status = int(number) if _STATUS.fullmatch(number) else SERVER_ERRORS
         received = len(text.encode("utf-8", "replace")) if status >= SERVER_ERRORS else 0
-    message = message or (error if isinstance(error, str) else text)
+    if not message:  # a 422 of another form may repeat the request
+        message = error if isinstance(error, str) else code if status == _INVALID and body else text
+    message = _QUOTED_INPUT.sub("", message)
     return EndpointProblem(status, message, code, parameter, text[:_LONGEST_BODY], received, _stated_wait_s(fields))
 
 
@@ -155,10 +162,14 @@ def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: Endp
 
 def _error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
     status, code = problem.status, problem.code
-    message = f"{address.url} answered {problem.shown}"
+    message = f"{address.url} answered {problem.shown}".rstrip(".")
     if code in _FILTERED:
         return Refused(f"{message}.", status=status)
-    if code in _SPENT or (status < SERVER_ERRORS and _SAYS_SPENT.search(problem.message)):
+    if (
+        code in _SPENT
+        or status == _PAYMENT_REQUIRED
+        or (status < SERVER_ERRORS and _SAYS_SPENT.search(problem.message))
+    ):
         return ProviderDown(f"{message}. The account has reached its spending limit.", status=status)
     if _DAILY_QUOTA.search(code):
         return ProviderDown(f"{message}. The daily quota is used up.", status=status)
@@ -225,7 +236,15 @@ def _code(fields: Json) -> str:
     own = fields.get("code")
     number = isinstance(own, int) or (isinstance(own, str) and own.isdecimal())
     found = details.get("error_code") or _detail_code(fields) or (None if number else own)
-    return str(found or fields.get("type") or fields.get("status") or inner.get("code") or own or "")
+    return str(
+        found
+        or fields.get("error_type")
+        or fields.get("type")
+        or fields.get("status")
+        or inner.get("code")
+        or own
+        or ""
+    )
 
 
 def _detail_code(fields: Json) -> object:

@@ -75,7 +75,7 @@ class PromptCheck:
         It is ProviderDown from the third truncated prompt on, which stops the run.
         """
         tokens = reply.usage.input_tokens
-        if tokens is None or tokens < _MIN_TOKENS:
+        if tokens is None or tokens < _MIN_TOKENS or hasattr(request, "questions"):  # their tokens count, too
             return None
         characters = sum([len(message.text) for message in request.messages])
         expected = self._expected_if_truncated(request, characters, tokens)
