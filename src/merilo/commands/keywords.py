@@ -83,7 +83,7 @@ def check_arguments(function: Callable[..., object], values: Mapping[str, object
 
 def wrong_type(annotation: str, value: object) -> str:
     """Return the type of an annotation in words if the value has another one. Empty if it may fit."""
-    known = [_TYPES.get(each) for each in _ALTERNATIVES.split(annotation)]
+    known = [_TYPES.get(each) for each in map(str.strip, _ALTERNATIVES.findall(annotation))]
     words = [each[0] for each in known if each is not None and not each[1](value)]
     return " or ".join(filter(None, words)) if len(words) == len(known) else ""
 
@@ -100,7 +100,7 @@ def _are_metrics(value: object) -> bool:
     return check.is_list(value) and all(isinstance(each, str) or hasattr(each, "name") for each in value)
 
 
-_ALTERNATIVES: Final = re.compile(r" \| (?![^\[]*\])")
+_ALTERNATIVES: Final = re.compile(r"(?:[^\[|]|\[[^\]]*\]?)+")
 _TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "None": ("", lambda value: value is None),
     "str": ("a text", lambda value: isinstance(value, str)),

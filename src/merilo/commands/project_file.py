@@ -39,6 +39,8 @@ NO_KEY: Final = "MERILO_NO_KEY"
 _JUDGE: Final = "judge"
 _ADDRESS: Final = "judge.base_url"
 _KEY: Final = "judge.api_key_env"
+_FIT: Final = "judge.fit"
+_OF_JUDGE: Final = (_ADDRESS, _KEY, "judge.judged", _FIT)
 _PRICES: Final = "limits.prices"
 _CONSENT: Final = {
     _ADDRESS: "the server {}",
@@ -101,7 +103,7 @@ class ProjectFile:
         """
         found = {name: value for name, value in self.settings.items() if name in wanted and name not in given}
         if _JUDGE in given or _ADDRESS in given:
-            found = {name: value for name, value in found.items() if name not in (_ADDRESS, _KEY, "judge.judged")}
+            found = {name: value for name, value in found.items() if name not in _OF_JUDGE}
         if _ADDRESS in found and _KEY in given:
             raise UsageError(f"The base_url in {self.name} gets no key from the command line; add --base-url.")
         if (used := uses(found)) and not self.allowed:
@@ -301,7 +303,7 @@ def _relative(name: str, value: object, folder: Path) -> object:
         return [_relative(name, each, folder) for each in value]
     if not isinstance(value, str):
         return value
-    if name in {_PRICES, SUITE}:
+    if name in {_PRICES, _FIT, SUITE}:
         return str(folder / value)
     return _CODE.sub(lambda code: str(folder / code[0].strip()), value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from merilo.data import check
 from merilo.errors import UsageError
@@ -14,9 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
     from os import PathLike
 
+    from pydantic import BaseModel
     from yaml import MappingNode, SafeLoader
 
+M = TypeVar("M", bound="BaseModel")
+
 MAX_BYTES: Final = 2**20
+MAX_PROBLEMS: Final = 5
+"""Maximum number of problems of one file in a message."""
+_SHOWN: Final = 200
 _MAX_DOTS: Final = 500
 _MAX_MERGED: Final = 10_000
 _FORMS: Final = ".yaml, .yml, .toml or .json"
@@ -40,6 +46,26 @@ def read_document(source: str | PathLike[str]) -> Mapping[str, object]:
     if not check.is_record(value):
         raise UsageError(f"{path.name} must contain one object with text keys, got {check.shown(value)}.")
     return value
+
+
+def validated(make: type[M], fields: Mapping[str, object], source: str) -> M:
+    """Return the model with the fields of a file. Raises UsageError that starts with `source`."""
+    from pydantic import ValidationError
+
+    try:
+        return make.model_validate(fields)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        shown = [_problem(".".join(map(str, each["loc"])), each["msg"]) for each in problems[:MAX_PROBLEMS]]
+        more = f" (and {len(problems) - MAX_PROBLEMS} more)" if len(problems) > MAX_PROBLEMS else ""
+        raise UsageError(f"{source}: {'; '.join(shown)}{more}.") from None
+
+
+def _problem(place: str, message: str) -> str:
+    text = message.removeprefix("Value error, ").removesuffix(".")
+    if text == "Extra inputs are not permitted":
+        text = "no such key"
+    return " ".join(f"{place[:_SHOWN]}: {text}".split()) if place else text  # a key may be long or have line breaks
 
 
 def _text(path: Path) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judges.base import PACK_SIZE
-from merilo.judges.routed import Routed, part_for
+from merilo.judges.base import PACK_SIZE, BundlingJudge
+from merilo.judges.routed import Routed, part_for, parts_of
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -20,12 +21,14 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, Verdict, later_fields
+from merilo.judging.views import Bundle
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
+    from merilo.data.sample import Sample
     from merilo.engine.cache import VerdictCache
     from merilo.judges.base import Judge
     from merilo.judging.ask import Answer, Group, Step
@@ -70,6 +73,12 @@ class JudgeRoles:
         named = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
         return None if named is None else part_for(named, kind)
 
+    @property
+    def bundlers(self) -> list[BundlingJudge]:
+        """The judges that are asked questions of several kinds in one request."""
+        parts = chain.from_iterable(map(parts_of, self.judges.values()))
+        return [each for each in parts if isinstance(each, BundlingJudge)]
+
     def lacking(self, kinds: Iterable[type[Question[Any]]], role: str = "judge") -> str | None:
         """Return why the first of these question types cannot be answered, as a phrase; None if all can."""
         for kind in sorted(kinds, key=lambda kind: kind.kind):
@@ -77,7 +86,8 @@ class JudgeRoles:
             if judge is None:
                 asked = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
                 name = role if asked is None else asked.name
-                advice = f" (add --judge {kind.kind}=SPEC)" if isinstance(asked, Routed) else ""
+                routed = isinstance(asked, Routed) or (asked is not None and asked in self.bundlers)
+                advice = f" (add --judge {kind.kind}=SPEC)" if routed else ""
                 return f"the judge {name} cannot answer '{kind.kind}' questions{advice}"
             unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)
             if unavailable_reason is not None:
@@ -91,7 +101,9 @@ class JudgeRoles:
 
 
 class WorkUnit(NamedTuple):
-    """A work unit, answered in one judge session: a question, questions judged together, or draws of one completion."""
+    """A work unit, answered in one judge session: a question, questions judged together, draws of one completion, or
+    questions about one view.
+    """
 
     judge: Judge
     asked: Question[Any] | Pack
@@ -105,8 +117,23 @@ class WorkUnit(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """True for questions that are judged together. Draws share a request, but each is a separate answer."""
-        return len(self.questions) > 1 and not isinstance(self.questions[0], Completion)
+        """True for questions that are judged together. Draws and bundles share a request, but each question has its own
+        answer.
+        """
+        return len(self.questions) > 1 and not (self.bundled or isinstance(self.questions[0], Completion))
+
+    @property
+    def bundled(self) -> bool:
+        """True if other questions about the same view may be asked in the same request."""
+        return isinstance(self.asked, Bundle)
+
+    @property
+    def view_key(self) -> bytes:
+        """The digest of the view of a bundle; equal views share a request."""
+        bundle = self.asked
+        if not isinstance(bundle, Bundle):
+            raise TypeError("only a bundle has a view")
+        return bundle.view.digest
 
     def without(self, held: Container[bytes]) -> WorkUnit | None:
         """Return the unit without the questions whose answers are held under these keys; None if none is left.
@@ -118,7 +145,20 @@ class WorkUnit(NamedTuple):
         left = {key: question for key, question in zip(self.keys, self.questions, strict=True) if key not in held}
         if not left or self.whole or len(left) == len(self.keys):
             return self if left else None
-        return WorkUnit(self.judge, _packed([*left.values()]), tuple(left.values()), tuple(left))
+        return WorkUnit(self.judge, self._of([*left.values()]), tuple(left.values()), tuple(left))
+
+    def _of(self, questions: list[Question[Any]]) -> Question[Any] | Pack:
+        return Bundle(tuple(questions), self.asked.view) if isinstance(self.asked, Bundle) else _packed(questions)
+
+
+def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
+    """Return one unit of several units of one judge about the same view."""
+    first = units[0]
+    if not isinstance(first.asked, Bundle) or len(units) == 1:
+        return first
+    questions = tuple(question for unit in units for question in unit.questions)
+    keys = tuple(key for unit in units for key in unit.keys)
+    return WorkUnit(first.judge, Bundle(questions, first.asked.view), questions, keys)
 
 
 class AnswerStore:
@@ -130,12 +170,20 @@ class AnswerStore:
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
         self._names: dict[int, str] = {}  # by id of a judge
+        self._bundlers = {id(each): each for each in roles.bundlers}
 
-    def units(self, step: Step) -> list[WorkUnit]:
+    @property
+    def bundles(self) -> bool:
+        """True if a judge answers questions of several kinds in one request."""
+        return bool(self._bundlers)
+
+    def units(self, step: Step, sample: Sample | None = None) -> list[WorkUnit]:
         """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
         order.
+
+        `sample`: the sample that they are asked about, whose views a judge of bundles reads.
         """
-        return [self._unit(asked) for group in step for asked in self._cut(group)]
+        return [self._unit(asked, sample) for group in step for asked in self._cut(group)]
 
     def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[KnownAnswers, WorkUnit | None]]:
         """Return for each unit the answers that this run or the cache holds, and the unit that is left to ask, if any.
@@ -194,16 +242,22 @@ class AnswerStore:
         name = self._name(unit.judge)
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
+        held: KnownAnswers = {}
         if self._cache is not None and unit.judge.cacheable:
             # the cache first: if another process was faster, the run must hold the verdict of the cache
-            rows = _winners(self._cache, rows, name, paid=bool(sent))
-            self._cache.unclaim(unit.key)
+            won = _winners(self._cache, rows, name, paid=bool(sent))
+            self._cache.unclaim(unit.keys)
+            cached = [row for row, own in zip(won, rows, strict=True) if row[2] is not own[2] and row[2] != own[2]]
+            if cached:  # these are not in the replies
+                held = dict(zip((key for key, *_ in cached), self._store.keep(cached, None), strict=True))
+            rows = [row for row in won if row[0] not in held]
         exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
         if self._store.unfinished:
             self._store.forget(unit.key)
-        held = self._store.keep(rows, exchange, seconds=seconds)
+        kept = self._store.keep(rows, exchange, seconds=seconds)
+        held.update(zip((key for key, *_ in rows), kept, strict=True))
         self.commit_if_due()
-        return dict(zip(unit.keys, held, strict=True))
+        return held
 
     def reject(self, keys: Sequence[bytes]) -> None:
         """Share these answers with no other run, since a plan failed with them. This run keeps them, as a record."""
@@ -295,12 +349,17 @@ class AnswerStore:
             common = self._commons[id(judge), rubric, verdict] = framed(*parts)
         return common
 
-    def _unit(self, asked: Question[Any] | Pack) -> WorkUnit:
+    def _unit(self, asked: Question[Any] | Pack, sample: Sample | None) -> WorkUnit:
         questions = asked.questions if isinstance(asked, Pack) else (asked,)
         first = questions[0]
         judge = self._judge(first)
         common = self._common(judge, judge.rubric(asked), first.verdict)
         if not isinstance(asked, Pack):
+            bundler = self._bundlers.get(id(judge))
+            view = None if bundler is None else bundler.view(asked, sample)
+            if view is not None:
+                key = _key(asked.content, common, asked.draw, framed(view.digest, b"view"))
+                return WorkUnit(judge, Bundle(questions, view), questions, (key,))
             return WorkUnit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),))
         if isinstance(first, Completion):
             draws = tuple(_key(question.content, common, question.draw, _ALONE) for question in questions)

@@ -16,7 +16,7 @@ from merilo.engine.rate_limits import asks_no_model
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from merilo.engine.answer_store import AnswerStore, KnownAnswers
+    from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.judge_session import JudgeSession
 
 POLL_S: Final = 0.1
@@ -50,11 +50,19 @@ class Answered(NamedTuple, Generic[F]):
 
 
 class AskedElsewhere(Generic[F]):
-    """The sessions that wait for another process. `look_again` is called periodically while there are any."""
+    """The sessions that wait for another process. `look_again` is called periodically while there are any, `narrow`
+    with a session some of whose questions have answers, and the unit that is left.
+    """
 
-    def __init__(self, answers: AnswerStore, look_again: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        answers: AnswerStore,
+        look_again: Callable[[], None],
+        narrow: Callable[[F, KnownAnswers, WorkUnit], None],
+    ) -> None:
         self._answers = answers
         self._look_again = look_again
+        self._narrow = narrow
         self._flights: list[F] = []
         self._timer: asyncio.TimerHandle | None = None
         self._local: dict[int, bool] = {}  # by id of a provider, which lives as long as its judge: it asks no model
@@ -80,6 +88,11 @@ class AskedElsewhere(Generic[F]):
         for flight, (held, missing) in zip(flights, looked, strict=True):
             if missing is None:
                 answered.append(Answered(flight, held))
+                continue
+            if len(missing.keys) < len(flight.session.unit.keys):
+                self._narrow(flight, held, missing)
+            if flight.session.sends is None:  # an earlier part of the run had received all its replies
+                answered.append(Answered(flight, flight.session.keep()))
             else:
                 (overdue if flight.opened_s < latest else rest).append(flight)
         return answered, overdue + self.claimed(rest)

@@ -120,21 +120,22 @@ class VerdictCache:
     def claim(self, wanted: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:
         """Claim work units: key of the unit → keys of its questions, which `find` did not find just before.
 
-        Return the units not to ask now: another process asks them, or has answered all their questions since `find`.
+        Return the units not to ask now: another process asks one of their questions, or has answered all of them since
+        `find`.
         """
-        taken = {unit for unit in wanted if self._file is not None and not self._claims.take(unit)}
+        taken = {unit for unit, keys in wanted.items() if self._file is not None and not self._claims.take(keys)}
         if len(taken) < len(wanted) and self._data_version() != self._version:
             # a claim is given up after the commit of its verdict, so a verdict is there now or the claim is ours
             own = {unit: keys for unit, keys in wanted.items() if unit not in taken}
             there = {row[0] for row in self._rows([key for keys in own.values() for key in keys])} - self._dropped
             answered = {unit for unit, keys in own.items() if there.issuperset(keys)}
-            self._claims.drop(answered)
+            self._claims.drop(key for unit in answered for key in own[unit])
             taken |= answered
         return taken
 
-    def unclaim(self, unit: bytes) -> None:
-        """Give up a claim once the verdicts put so far are visible to other processes."""
-        self._answered.append(unit)
+    def unclaim(self, keys: Sequence[bytes]) -> None:
+        """Give up the claims of questions once the verdicts put so far are visible to other processes."""
+        self._answered.extend(keys)
         if not self._due.pending:
             self._unclaim()
 

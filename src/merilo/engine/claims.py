@@ -47,8 +47,17 @@ class Claims:
         self._file: _ClaimFile | None = None
         self._closed = False
 
-    def take(self, key: bytes) -> bool:
-        """Claim a question; return False if another run has claimed it."""
+    def take(self, keys: Iterable[bytes]) -> bool:
+        """Claim all of these questions; return False, and claim none, if another run has claimed one of them."""
+        taken: list[bytes] = []
+        for key in sorted(keys):  # in one order, so that two runs cannot block each other
+            if not self._take(key):
+                self.drop(taken)
+                return False
+            taken.append(key)
+        return True
+
+    def _take(self, key: bytes) -> bool:
         position = int.from_bytes(key[:8], "big") % _POSITIONS
         if position in self._own or self._closed:
             return True

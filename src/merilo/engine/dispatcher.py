@@ -140,6 +140,8 @@ class Dispatcher:
 
     async def carry(self, send: OutgoingRequest) -> Reply | Failure:
         """Send one request; return its reply or failure. Raises ProviderDown if no request to the provider can work."""
+        if self.over:  # no queue would send it
+            raise self._error or asyncio.CancelledError
         single = _Single(self._loop.create_future())
         self._stops.add(single.stopped)
         try:

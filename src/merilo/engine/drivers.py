@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from merilo.engine.answer_store import bundle_of
 from merilo.engine.asked_elsewhere import AskedElsewhere
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import JudgeSession
+from merilo.engine.plan_run import next_step
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.verdicts import Verdict
+from merilo.metrics.base import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
+    from merilo.engine.neighbours import NeighbourTest
     from merilo.engine.plan_run import PlanRun
-    from merilo.judging.ask import Answer
+    from merilo.judging.ask import Answer, Step
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     early; then the run ends."""
 
 _log = logging.getLogger("merilo")
+_MAX_AHEAD: Final = 100
+"""Maximum steps of a plan that are asked ahead: some plans do not end with likely answers."""
 
 
 def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
@@ -43,7 +49,7 @@ def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
     the plan run.
     """
     try:
-        return answers.units(plan_run.step or ())
+        return answers.units(plan_run.step or (), plan_run.sample)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001  a plan yielded something that is not a step
@@ -86,12 +92,31 @@ class _SharedSession:
             self.send(again=True)
 
 
+class _Basket(_SharedSession):
+    """Questions of several plan runs about one view, collected until no plan run can continue without an answer. Then
+    they become one session.
+    """
+
+    __slots__ = ("units",)
+
+    def __init__(self, driver: AsyncDriver, block: int) -> None:
+        self.units: list[WorkUnit] = []
+        self.block = block
+        self.waiting = []
+        self._driver = driver
+        self.opened_s = time.monotonic()
+
+    def open(self, answers: AnswerStore, price: Pricer) -> None:
+        """Open the session about all collected questions."""
+        self.session = JudgeSession(bundle_of(self.units), answers, price)
+
+
 class WaitingPlan:
     """A plan run that waits for answers: the answers known for its current step, and the number of sessions still
     missing.
     """
 
-    __slots__ = ("abandoned", "block", "done", "held", "missing", "plan_run", "units")
+    __slots__ = ("abandoned", "block", "done", "held", "missing", "plan_run", "steps", "units")
 
     def __init__(self, plan_run: PlanRun, block: int, done: Callable[[PlanRun], None]) -> None:
         self.plan_run = plan_run
@@ -100,6 +125,8 @@ class WaitingPlan:
         self.held: KnownAnswers = {}
         self.missing = 0
         self.units: list[WorkUnit] = []
+        self.steps: list[tuple[list[WorkUnit], KnownAnswers]] = []
+        """Units and answers of each step so far, until its questions have been asked ahead."""
         self.abandoned = False
 
 
@@ -111,8 +138,10 @@ class AsyncDriver:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
-    def __init__(self, answers: AnswerStore, dispatcher: Dispatcher) -> None:
+    def __init__(self, answers: AnswerStore, dispatcher: Dispatcher, test: NeighbourTest | None = None) -> None:
+        """`test` receives the questions that share requests."""
         self._answers = answers
+        self._test = test
         self._dispatcher = dispatcher
         self._price = dispatcher.price
         self._flights: dict[bytes, _SharedSession] = {}  # by the key of each question in flight
@@ -121,7 +150,9 @@ class AsyncDriver:
         self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
         self._unsent: list[_SharedSession] = []  # opened just now
-        self._elsewhere = AskedElsewhere[_SharedSession](answers, self._look_again)
+        self._baskets: dict[tuple[int, bytes], _Basket] = {}  # by id of a judge and digest of a view
+        self._ahead: list[WaitingPlan] = []  # begun just now
+        self._elsewhere = AskedElsewhere[_SharedSession](answers, self._look_again, self._narrow)
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -137,6 +168,8 @@ class AsyncDriver:
         """
         waiting = WaitingPlan(plan_run.start(self._answers.reject), block, done)
         self._ready.append(waiting)
+        if self._answers.bundles:
+            self._ahead.append(waiting)
         return waiting
 
     def advance_ready(self) -> None:
@@ -145,30 +178,120 @@ class AsyncDriver:
         The answers to all their questions are looked up together. Raises UsageError for a question that no judge
         answers.
         """
-        while self._ready:
-            ready, self._ready = self._ready, []
-            steps = [(waiting, units) for waiting in ready if (units := self._cut(waiting)) is not None]
-            looked = iter(self._answers.known_all([unit for _, units in steps for unit in units]))
-            fresh: KnownAnswers = {}  # answered just now, without a request
-            for waiting, units in steps:
-                waiting.units, waiting.held = units, {}
-                flights: set[_SharedSession] = set()
-                # `looked` is one iterator over the units of all steps, so zip() must not check equal lengths
-                for unit, (held, rest) in zip(units, looked, strict=False):
-                    if held:
-                        self._count(unit, held)
-                        waiting.held.update(held)
-                    if rest is not None:
-                        self._ask(rest, waiting, flights, fresh)
-                waiting.missing = len(flights)
-                for flight in flights:
-                    flight.waiting.append(waiting)
-                if not flights:
-                    self._answered(waiting)
-            if self._unsent:
-                unsent, self._unsent = self._unsent, []
-                self._send(self._elsewhere.claimed(unsent))
+        while self._ready or self._ahead or self._baskets:
+            if self._ready:
+                self._advance_once()
+            else:
+                self._open_baskets()
         self._arm()
+
+    def _advance_once(self) -> None:
+        ready, self._ready = self._ready, []
+        steps = [(waiting, units) for waiting in ready if (units := self._cut(waiting)) is not None]
+        looked = iter(self._answers.known_all([unit for _, units in steps for unit in units]))
+        fresh: KnownAnswers = {}  # answered just now, without a request
+        for waiting, units in steps:
+            waiting.units, waiting.held = units, {}
+            if self._ahead:
+                waiting.steps.append((units, waiting.held))
+            flights: set[_SharedSession] = set()
+            # `looked` is one iterator over the units of all steps, so zip() must not check equal lengths
+            for unit, (held, rest) in zip(units, looked, strict=False):
+                if held:
+                    self._count(unit, held)
+                    waiting.held.update(held)
+                if rest is not None:
+                    self._ask(rest, waiting, flights, fresh)
+            waiting.missing = len(flights)
+            for flight in flights:
+                flight.waiting.append(waiting)
+            if not flights:
+                self._answered(waiting)
+        if self._unsent:
+            unsent, self._unsent = self._unsent, []
+            self._send(self._elsewhere.claimed(unsent))
+
+    def _open_baskets(self) -> None:
+        """Turn the collected questions, and those that their plans are likely to ask next, into sessions; send them."""
+        ahead, self._ahead = self._ahead, []
+        for waiting in ahead:
+            if waiting.plan_run.step is not None and not waiting.abandoned:
+                self._ask_ahead(waiting)
+        opened: list[_SharedSession] = []
+        while self._baskets:
+            name, basket = next(iter(self._baskets.items()))
+            basket.open(self._answers, self._price)
+            del self._baskets[name]
+            if basket.session.sends is None:  # an earlier part of the run had received all its replies
+                self._deliver(basket, basket.session.keep())
+            else:
+                opened.append(basket)
+        self._send(self._elsewhere.claimed(opened))
+
+    def _ask_ahead(self, waiting: WaitingPlan) -> None:
+        """Collect the questions that a plan is likely to ask later, so that they share the request of its first ones.
+
+        It stops at the first step with questions for another judge, whose answers cannot be guessed.
+        """
+        plan = plan_of(waiting.plan_run.metric, waiting.plan_run.sample)
+        steps, waiting.steps = iter(waiting.steps), []
+        step = next_step(plan, None)
+        for _ in range(_MAX_AHEAD):
+            if step is None or (answers := self._likely_answers(waiting, step, next(steps, None))) is None:
+                break
+            step = next_step(plan, answers)
+        plan.close()
+
+    def _likely_answers(
+        self, waiting: WaitingPlan, step: Step, taken: tuple[list[WorkUnit], KnownAnswers] | None
+    ) -> list[Answer] | None:
+        """Return answers to a step, as known or as likely; None if it is invalid or has questions for another judge.
+
+        `taken`: units and answers of the same step of the plan run itself, if it has taken it.
+        """
+        try:
+            units, found = taken or (self._answers.units(step, waiting.plan_run.sample), {})
+        except Exception:  # noqa: BLE001  not a step, or a question for no judge: the plan run reports it if it gets here
+            return None
+        rests = [unit for unit in units if any(key not in found for key in unit.keys)]
+        if taken is None:
+            rests = self._unknown(rests, found)
+        for unit in rests:
+            if unit.bundled:
+                self._collect(unit, waiting.block)
+            elif taken is not None or not self._answered_here(unit, found):
+                return None
+        likely = [(key, question) for unit in units for key, question in zip(unit.keys, unit.questions, strict=True)]
+        return [found[key] if key in found else question.guess() for key, question in likely]
+
+    def _unknown(self, units: list[WorkUnit], found: KnownAnswers) -> list[WorkUnit]:
+        """Return the units that are left to ask, and add the answers that the run or the cache holds."""
+        left: list[WorkUnit] = []
+        for held, rest in self._answers.known_all(units):
+            found.update(held)
+            left += [] if rest is None else [rest]
+        return left
+
+    def _answered_here(self, unit: WorkUnit, found: KnownAnswers) -> bool:
+        """Answer a unit that needs no request; return False if it needs one."""
+        session = JudgeSession(unit, self._answers, self._price)
+        if session.sends is not None:
+            return False
+        found.update(session.keep())
+        return True
+
+    def _collect(self, unit: WorkUnit, block: int) -> _SharedSession:
+        """Return the session that will answer a question, sent together with others about the same view."""
+        (key,) = unit.keys
+        flight = self._flights.get(key)
+        if flight is None:
+            name = (id(unit.judge), unit.view_key)
+            flight = self._baskets.get(name)
+            if flight is None:
+                flight = self._baskets[name] = _Basket(self, block)
+            flight.units.append(unit)
+            self._flights[key] = flight
+        return flight
 
     def abandon(self, waiting: WaitingPlan) -> None:
         """Close a plan run. The sessions that it started still finish, and their answers are stored."""
@@ -186,6 +309,8 @@ class AsyncDriver:
         self._dispatcher.read_all()  # replies that have arrived are processed before partial replies are stored
         # a session is listed under each of its keys; a dict removes the repetitions and keeps the order
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
+        for basket in self._baskets.values():  # an error ended the run before they were opened
+            flights.pop(basket, None)
         try:
             for flight in flights:
                 flight.session.leave()
@@ -203,6 +328,8 @@ class AsyncDriver:
     def finish(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
         held = flight.session.keep()  # the stored answers: an earlier verdict of the cache wins
+        if self._test is not None:
+            self._test.add(flight.session.unit, held)
         self.waiting -= 1
         self._deliver(flight, held)
         self.advance_ready()
@@ -243,6 +370,9 @@ class AsyncDriver:
             rest = rest.without(held)
         if rest is None:
             return
+        if rest.bundled:
+            flights.add(self._collect(rest, waiting.block))
+            return
         session = JudgeSession(rest, self._answers, self._price)
         if session.sends is None:
             kept = session.keep()
@@ -273,6 +403,15 @@ class AsyncDriver:
             self.on_reply()
         except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
             self._dispatcher.stop(error)
+
+    def _narrow(self, flight: _SharedSession, held: KnownAnswers, missing: WorkUnit) -> None:
+        """Let a session that is not sent yet ask only the questions without an answer."""
+        self._count(flight.session.unit, held)
+        for waiting in flight.waiting:
+            waiting.held.update(held)
+        for key in held:
+            self._flights.pop(key, None)
+        flight.session = JudgeSession(missing, self._answers, self._price)
 
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))

@@ -7,9 +7,12 @@ questions shared by several metrics count once. Tokens are characters / 4 until 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
+from merilo.engine.answer_store import bundle_of
+from merilo.engine.neighbours import ASKED_ALONE, each_alone
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judges.local.timing import LocalWork
@@ -17,6 +20,8 @@ from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import likely_reply
 from merilo.providers.base import Usage
+from merilo.providers.decision_endpoint import DecisionEndpoint
+from merilo.providers.decision_request import DecisionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -51,6 +56,23 @@ class QuestionCounts:
     """Of the questions counted in `alone`."""
 
 
+class _Baskets:
+    """Bundled questions of one sample, by judge, view and round, as a run collects them.
+
+    A run asks the questions of all rounds at once, unless another judge has to answer in between.
+    """
+
+    def __init__(self) -> None:
+        self._units: dict[tuple[int, bytes, int], list[WorkUnit]] = {}
+
+    def add(self, unit: WorkUnit, turn: int) -> None:
+        self._units.setdefault((id(unit.judge), unit.view_key, turn), []).append(unit)
+
+    @property
+    def bundles(self) -> list[WorkUnit]:
+        return [*map(bundle_of, self._units.values())]
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A work unit with the first requests of its judge session, and the input tokens of each."""
@@ -62,7 +84,7 @@ class _Asked:
     @classmethod
     def of(cls, unit: WorkUnit) -> _Asked:
         sends = _sends(unit)
-        return cls(unit, sends, tuple(tokens_of(send.request) for send in sends))
+        return cls(unit, sends, tuple(map(_input_tokens, sends)))
 
 
 class DryRun:
@@ -80,6 +102,8 @@ class DryRun:
         self.unpriced: dict[str, Provider] = {}
         """Providers whose price is unknown, by their name and address."""
         self.measured_used = False
+        self.again = QuestionCounts()
+        """Questions that the run asks again at its end; see `NeighbourTest`."""
         self.local = LocalWork()
         """Requests to local models."""
         self._answers = answers
@@ -90,15 +114,32 @@ class DryRun:
 
     def add(self, sample: Sample, metrics: Mapping[str, Metric]) -> None:
         """Run the plans of all metrics on one sample."""
+        together, before = _Baskets(), Amount()
         for text, metric in metrics.items():
-            self._plan_run(sample, text, metric, self.counted.setdefault(text, QuestionCounts()))
+            counted, alone = self.counted.setdefault(text, QuestionCounts()), _Baskets()
+            self._plan_run(PlanRun(metric, text, sample).start(), counted, alone, together)
+            counted.alone += self._bundled(alone)
+            now = self._bundled(together)
+            counted.added += now + before.times(-1)
+            before = now
+        for bundle in together.bundles:
+            for unit in islice(each_alone(bundle), ASKED_ALONE - self.again.questions):
+                self.again.questions += 1
+                self.again.alone += self._estimated(_Asked.of(unit))
+                self.again.added = self.again.alone
+                self.again.at_most += self._worst(_Asked.of(unit))
 
-    def _plan_run(self, sample: Sample, text: str, metric: Metric, counted: QuestionCounts) -> None:
-        plan_run = PlanRun(metric, text, sample).start()
-        known_here = 0
+    def _bundled(self, baskets: _Baskets) -> Amount:
+        """Return the amount of the requests about whole views."""
+        return sum((self._estimated(_Asked.of(bundle)) for bundle in baskets.bundles), Amount())
+
+    def _plan_run(self, plan_run: PlanRun, counted: QuestionCounts, alone: _Baskets, together: _Baskets) -> None:
+        metric, sample = plan_run.metric, plan_run.sample
+        known_here = turn = 0
         largest: dict[int, _Asked] = {}  # by judge
         while plan_run.step is not None:
-            units = self._answers.units(plan_run.step)
+            units = self._answers.units(plan_run.step, sample)
+            waits = False
             held: KnownAnswers = {}
             for unit in units:
                 found = self._held(unit)
@@ -109,10 +150,16 @@ class DryRun:
                 if rest is not None:
                     held |= {key: question.guess() for key, question in zip(rest.keys, rest.questions, strict=True)}
                     asked = _Asked.of(rest)
-                    self._count(asked, counted)
+                    if rest.bundled:
+                        _collect(rest, turn, counted.keys, alone)
+                        _collect(rest, turn, self._keys, together)
+                    else:
+                        self._count(asked, counted)
+                        waits = waits or bool(asked.sends)
                     before = largest.get(id(rest.judge))
                     if before is None or sum(asked.tokens) > sum(before.tokens):
                         largest[id(rest.judge)] = asked
+            turn += waits
             plan_run.send([(key, held[key]) for unit in units for key in unit.keys])
         counted.held += known_here
         worst = max(map(self._worst, largest.values()), key=_weight, default=Amount())
@@ -148,9 +195,13 @@ class DryRun:
             tokens = Usage(round(means.input_tokens), round(means.output_tokens))
             usd = self._price(asked.sends[0], tokens)
             return Amount(means.requests, means.input_tokens, means.output_tokens, usd, means.seconds)
+        return self._estimated(asked)
+
+    def _estimated(self, asked: _Asked) -> Amount:
+        """Return the amount of a unit by the lengths of its requests and of likely replies."""
         total = Amount()
-        for send, taken, reply in zip(asked.sends, asked.tokens, _replies(unit, len(asked.sends)), strict=True):
-            made = tokens_in(len(reply))
+        for send, taken, reply in zip(asked.sends, asked.tokens, _replies(asked), strict=True):
+            made = 0 if send.request.max_tokens == 0 else tokens_in(len(reply))
             total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
         return total
 
@@ -176,6 +227,13 @@ class DryRun:
         return price
 
 
+def _input_tokens(send: OutgoingRequest) -> int:
+    """Return characters / 4 of what the model reads; of a decision model the state and questions as they are sent."""
+    if isinstance(send.provider, DecisionEndpoint) and isinstance(send.request, DecisionRequest):
+        return tokens_in(len(send.provider.text_of(send.request)))
+    return tokens_of(send.request)
+
+
 def _sends(unit: WorkUnit) -> tuple[OutgoingRequest, ...]:
     """Return the first requests of a judge session about this unit."""
     if unit.judge.fingerprint().get("judge") in _AT_HOME:
@@ -187,14 +245,25 @@ def _sends(unit: WorkUnit) -> tuple[OutgoingRequest, ...]:
         conversation.close()
 
 
-def _replies(unit: WorkUnit, sends: int) -> Iterable[str]:
+def _collect(unit: WorkUnit, turn: int, keys: set[bytes], into: _Baskets) -> None:
+    """Add the questions of a unit that are not counted yet, by their keys."""
+    rest = unit.without(keys)
+    if rest is not None:
+        keys.update(rest.keys)
+        into.add(rest, turn)
+
+
+def _replies(asked: _Asked) -> Iterable[str]:
     """Return a likely reply to each request: one per question if there is a request for each, otherwise to the whole
-    unit.
+    unit. A bundle has no reply text.
     """
+    unit, sends = asked.unit, len(asked.sends)
+    if unit.bundled:
+        return [""] * sends
     if sends == len(unit.questions):
         return [likely_reply(question) for question in unit.questions]
-    asked = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)
-    return [likely_reply(asked)] * sends
+    whole = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)
+    return [likely_reply(whole)] * sends
 
 
 def _weight(amount: Amount) -> tuple[float, float]:

@@ -118,6 +118,17 @@ class PlanRun:
             self._reject(self._trail)
 
 
+def next_step(plan: Plan[Score | Undefined], answers: Sequence[Answer] | None) -> Step | None:
+    """Return the next step of a plan that is run with likely answers; None at its end or if it raises an error.
+
+    Such a plan only shows which questions the plan run will ask; that one reports the outcome and all errors.
+    """
+    try:
+        return next(plan) if answers is None else plan.send(tuple(answers))
+    except Exception:  # noqa: BLE001  the end of the plan, and whatever else it raises
+        return None
+
+
 def _evidence_size(outcome: Score) -> int:
     return sum(len(piece.verdict.text) for piece in outcome.evidence if isinstance(piece.verdict, CompletionVerdict))
 

@@ -129,8 +129,8 @@ class _Stream:
             self._moved.set_result(None)
 
     def on_reply(self) -> None:
-        """Let `moved` return if another sample may start."""
-        if self.has_room:
+        """Let `moved` return if another sample may start, or if all results were yielded."""
+        if self.has_room or self.done:
             self.wake()
 
     def close(self) -> None:
@@ -184,6 +184,8 @@ async def stream(
                 breathed = time.monotonic()
         while active.head_is_done:
             yield active.active.popleft().results
+        while driver.waiting and not active.over:  # asked ahead and not needed: paid for, so stored
+            await active.moved()
     finally:
         driver.ended.remove_done_callback(active.wake)
         active.close()

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Pack, Question
     from merilo.judging.verdicts import Failure
+    from merilo.judging.views import View
     from merilo.providers.base import Provider, Reply, Request
     from merilo.providers.questions import AnswerWith
 
@@ -98,6 +100,21 @@ class Judge(Protocol):
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return a conversation that returns one answer per question: one for a question, n for a pack of n."""
+        ...
+
+
+@runtime_checkable
+class BundlingJudge(Judge, Protocol):
+    """A judge that is asked all questions about one view of a sample in one `Bundle`.
+
+    The engine keys each answer by its question and its view, never by the other questions of the bundle.
+    """
+
+    def view(self, question: Question[Any], sample: Sample | None) -> View | None:
+        """Return the texts that the question is asked about; None for a question that is answered without a request.
+
+        `sample`: whose texts other questions are about; None if there is none.
+        """
         ...
 
 

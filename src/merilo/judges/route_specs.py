@@ -16,6 +16,7 @@ from merilo.judging.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
     from merilo.judges.base import JudgeLike
 
@@ -29,11 +30,12 @@ _MISSPELT: Final = 0.87
 
 
 class Server(NamedTuple):
-    """The address of a provider's models, the variable of their key, and how statements are sent to them."""
+    """The address of a provider's models, the variable of their key, how questions are sent, and a fit file."""
 
     base_url: str | None = None
     api_key_env: str | None = None
     judged: str | None = None
+    fit: str | PathLike[str] | None = None
 
 
 class NamedSpec(NamedTuple):

@@ -19,6 +19,8 @@ from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from enum import StrEnum
+    from os import PathLike
 
     from merilo.judges.base import Judge, JudgeLike
     from merilo.judges.route_specs import Routing
@@ -36,8 +38,11 @@ KNOWN_FORMS = (
     "bedrock:MODEL",
     "google:MODEL",
     "ollama:MODEL",
+    "decisions:MODEL",
+    "systemone:MODEL",
     "scripted:FILE",
 )
+_DECIDERS = frozenset({"decisions", "systemone"})
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")
 
@@ -48,12 +53,13 @@ def judge_from(
     base_url: str | None = None,
     api_key_env: str | None = None,
     judged: str | None = None,
+    fit: str | PathLike[str] | None = None,
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
     `base_url`, `api_key_env` and `judged` ("each" or "together") apply to judges of a provider, such as `openai:`.
-    With other judges they are an error. `api_key_env` is the name of the environment variable with the key. Raises
-    UsageError.
+    With other judges they are an error. `api_key_env` is the name of the environment variable with the key. `fit` is
+    the fit file of a decision model. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
@@ -61,8 +67,8 @@ def judge_from(
         return _in_file(spec.strip())
     scheme, _, rest = spec.strip().partition(":")
     if scheme in _wires() and rest:
-        return _llm(scheme, rest, _given(base_url, api_key_env), judged)
-    _refuse_options({"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, f"the judge {spec!r}")
+        return _llm(scheme, rest, _given(base_url, api_key_env), judged, fit)
+    _refuse_options(Server(base_url, api_key_env, judged, fit)._asdict(), f"the judge {spec!r}")
     factory = plugin(Group.JUDGES, scheme)
     if factory is not None and (rest or scheme == "embedded"):
         return _checked_judge(_made(cast("Callable[[str], object]", factory), spec, rest), spec)
@@ -148,12 +154,15 @@ def at_server(named: Sequence[NamedSpec], server: Server) -> list[NamedSpec]:
 
     A model that compares texts is at the server if it is of the judges' kind of provider, or if they have none.
 
-    Raises UsageError if no judge is of a provider, or for an address or a key for several kinds of provider.
+    Raises UsageError if no judge is of a provider, for an address or a key for several kinds of provider, and for a fit
+    without a decision model.
     """
     if server == Server():
         return [*named]
     kinds = wire_kinds(each.spec for each in named if each.name not in INSTRUMENTS)
-    address = server._replace(judged=None)
+    if server.fit is not None and not kinds & _DECIDERS:
+        raise _not_fitted("these judges")
+    address = server._replace(judged=None, fit=None)
     if not kinds:
         kinds = wire_kinds(each.spec for each in named)
         _refuse_options((server if not kinds else Server(judged=server.judged))._asdict(), "these judges")
@@ -163,8 +172,14 @@ def at_server(named: Sequence[NamedSpec], server: Server) -> list[NamedSpec]:
             f"{' and '.join(given)}: only for one kind of provider, but the judges use {', '.join(sorted(kinds))}. "
             "Set the environment variables of each kind instead."
         )
+    others = server._replace(fit=None)
+
+    def own(each: NamedSpec) -> Server:
+        decides = wire_kinds([each.spec]) & _DECIDERS
+        return address if each.name in INSTRUMENTS else server if decides else others
+
     return [
-        each._replace(server=address if each.name in INSTRUMENTS else server)
+        each._replace(server=own(each))
         if each.server == Server() and is_wire(each.spec) and wire_kinds([each.spec]) <= kinds
         else each
         for each in named
@@ -204,7 +219,12 @@ def is_wire(spec: JudgeLike) -> bool:
     return bool(wire_kinds([spec]))
 
 
-def _refuse_options(options: dict[str, str | None], whom: str) -> None:
+def _not_fitted(whom: str) -> UsageError:
+    kinds = ", ".join(f"{name}:" for name in sorted(_DECIDERS))
+    return UsageError(f"fit: only for decision models ({kinds}), not for {whom}.")
+
+
+def _refuse_options(options: dict[str, Any], whom: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
         kinds = ", ".join(f"{name}:" for name in sorted(_wires()))
@@ -289,15 +309,22 @@ class _Given(TypedDict, total=False):
     api_key_env: str
 
 
-def _llm(scheme: str, model: str, given: _Given, judged: str | None) -> Judge:
+def _llm(scheme: str, model: str, given: _Given, judged: str | None, fit: str | PathLike[str] | None) -> Judge:
+    from merilo.judges.decision_fit import fitted
+    from merilo.judges.decisions import DecisionJudge, DecisionProvider, Packing
     from merilo.judges.llm import LLMJudge, StatementMode
 
     provider = _provider(scheme, model, given)
-    if judged is None:
-        return LLMJudge(provider)
-    if judged not in set(StatementMode):
-        raise UsageError(f"judged is one of {', '.join(StatementMode)}; got {judged!r}.")
-    return LLMJudge(provider, judged=StatementMode(judged))
+    decides = isinstance(provider, DecisionProvider)
+    ways: type[StrEnum] = Packing if decides else StatementMode
+    if judged is not None and judged not in set(ways):
+        raise UsageError(f"judged is one of {', '.join(ways)} for {scheme}:{model}; got {judged!r}.")
+    if isinstance(provider, DecisionProvider):
+        judge = DecisionJudge(provider) if judged is None else DecisionJudge(provider, Packing(judged))
+        return judge if fit is None else fitted(judge, fit)
+    if fit is not None:
+        raise _not_fitted(f"the judge '{scheme}:{model}'")
+    return LLMJudge(provider) if judged is None else LLMJudge(provider, judged=StatementMode(judged))
 
 
 def _provider(scheme: str, model: str, given: _Given) -> Provider:

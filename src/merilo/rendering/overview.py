@@ -17,7 +17,7 @@ from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes,
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
-from merilo.rendering.weak import WeakMarks, unread_note
+from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
 from merilo.results.basis import BY_JUDGE, judge_noise, noise_record
 from merilo.runs.weak import unread_metrics, weak_metrics
@@ -86,6 +86,7 @@ def overview_record(
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
         **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "unanswered_usd")},
         **{name: usage.get(name) for name in ("seconds", "adaptations")},
+        **({"asked_alone": usage["asked_alone"]} if "asked_alone" in usage else {}),
     }
 
 
@@ -249,6 +250,7 @@ def origin_rows(run: Run) -> list[tuple[str, str]]:
         ("judge", f"{judge_name(run)}; {agreement(run) or 'agreement with human labels unknown'}"),
         *((role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"),
         *_wordings(manifest),
+        *(("packing", note) for note in [neighbours_note(run.usage)] if note),
         ("cost", spent_text(run.usage)),
         *(("price", text) for text in unpriced(run)),
         *notes,

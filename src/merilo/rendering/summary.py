@@ -23,7 +23,7 @@ from merilo.rendering.overview import command, title, title_text, unpriced, unti
 from merilo.rendering.page import GAP, Page, Tone, cut, pad
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import WeakMarks, left_out_note, unread_note
+from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_note
 from merilo.rendering.wording import STOPPED, count, number, span, spent_text
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
@@ -75,7 +75,11 @@ def run_markdown(run: Run, corrections: Mapping[str, Correction] | None = None) 
         blocks.append(f"> **Warning:** This run was {STOPPED}.")
     head, *rows = mean_rows(aggregates, WeakMarks.of(manifest), known)
     blocks.append(markdown_table(head, ("---", *["---:"] * 5), [(code(name), *cells) for name, *cells in rows]))
-    notes = (*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest))
+    notes = (
+        *means_notes(manifest, aggregates, corrected=corrected),
+        left_out_note(manifest),
+        neighbours_note(run.usage),
+    )
     blocks += [code(note) for note in notes if note]
     return blocks_within(blocks, _worst_blocks(run))
 
@@ -148,7 +152,14 @@ def _cautions(page: Page, run: Run, aggregates: tuple[Aggregate, ...], *, explai
         if note.startswith(DOUBT):
             page.text(note)
     weak = WeakMarks.of(run.manifest).legend(each.metric for each in aggregates)
-    for note in (not_judged(aggregates), weak, left_out_note(run.manifest), unread_note(run.manifest)):
+    notes = (
+        not_judged(aggregates),
+        weak,
+        left_out_note(run.manifest),
+        unread_note(run.manifest),
+        neighbours_note(run.usage),
+    )
+    for note in notes:
         if note:
             page.text(note)
     if intervals := intervals_text(aggregates, run.manifest.cluster, origin=run.manifest.origin):

@@ -15,6 +15,12 @@ _RIDGE: Final = 1e-9
 _TINY: Final = 1e-12
 
 
+def logit(p: float, tiny: float) -> float:
+    """Return log(p / (1 - p)) of a probability, after moving it into [tiny, 1 - tiny]."""
+    p = min(max(p, tiny), 1 - tiny)
+    return math.log(p / (1 - p))
+
+
 class LogisticCurve(NamedTuple):
     """The curve p = 1 / (1 + exp(-(scale * score + shift)))."""
 
@@ -29,8 +35,8 @@ class LogisticCurve(NamedTuple):
         return math.exp(value) / (1 + math.exp(value))
 
 
-def fit_curve(scores: Sequence[float], labels: Sequence[bool]) -> LogisticCurve:
-    """Return the curve of the highest likelihood, by Newton's method.
+def fit_curve(scores: Sequence[float], labels: Sequence[bool], *, shifted: bool = True) -> LogisticCurve:
+    """Return the curve of the highest likelihood, by Newton's method. Without `shifted` its shift is 0.
 
     The targets are (n + 1) / (n + 2) and 1 / (n + 2) instead of 1 and 0, for n records of the class, so that the curve
     stays finite if a threshold separates the classes (Platt 1999). Both classes must occur.
@@ -41,19 +47,21 @@ def fit_curve(scores: Sequence[float], labels: Sequence[bool]) -> LogisticCurve:
         raise ValueError("a curve needs records of both classes")
     high, low = (positive + 1) / (positive + 2), 1 / (negative + 2)
     targets = [high if label else low for label in labels]
-    curve = LogisticCurve(0.0, math.log((positive + 1) / (negative + 1)))
+    curve = LogisticCurve(0.0, math.log((positive + 1) / (negative + 1)) if shifted else 0.0)
     for _ in range(_MAX_STEPS):
-        better = _improved(curve, scores, targets)
+        better = _improved(curve, scores, targets, shifted=shifted)
         if better is None:
             break
         curve = better
     return curve
 
 
-def _improved(curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float]) -> LogisticCurve | None:
+def _improved(
+    curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float], *, shifted: bool
+) -> LogisticCurve | None:
     """Return the curve after one step, halved until the loss falls; None if it does not fall."""
     loss = _loss(curve, scores, targets)
-    scale, shift = _newton_step(curve, scores, targets)
+    scale, shift = _newton_step(curve, scores, targets, shifted=shifted)
     size = 1.0
     while size > _MIN_STEP:
         tried = LogisticCurve(curve.scale - size * scale, curve.shift - size * shift)
@@ -63,7 +71,9 @@ def _improved(curve: LogisticCurve, scores: Sequence[float], targets: Sequence[f
     return None
 
 
-def _newton_step(curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float]) -> tuple[float, float]:
+def _newton_step(
+    curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float], *, shifted: bool
+) -> tuple[float, float]:
     slope_scale = slope_shift = a = b = c = 0.0
     for score, target in zip(scores, targets, strict=True):
         p = curve.probability(score)
@@ -72,6 +82,8 @@ def _newton_step(curve: LogisticCurve, scores: Sequence[float], targets: Sequenc
         slope_shift += p - target
         a, b, c = a + weight * score * score, b + weight * score, c + weight
     a, c = a + _RIDGE, c + _RIDGE
+    if not shifted:
+        return slope_scale / a, 0.0
     determinant = a * c - b * b
     return (c * slope_scale - b * slope_shift) / determinant, (a * slope_shift - b * slope_scale) / determinant
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
 from merilo.engine.budget import Reached, spent_record
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.selection import Selection
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore
+    from merilo.engine.neighbours import NeighbourTest
     from merilo.engine.progress import ProgressDispatcher
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
@@ -85,6 +86,7 @@ class RunEvaluation:
         self._part = part_of(path / OUTCOMES)
         self._tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
         self._done = 0
+        self._alone: Mapping[str, int] | None = None
 
     async def do(self) -> None:
         """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
@@ -96,6 +98,7 @@ class RunEvaluation:
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
+        self._alone = _earlier(self._path, "asked_alone") if self._answers.bundles else None
         dispatcher = Dispatcher(
             self._options.limits.of_requests,
             budget=self._options.limits.budget,
@@ -103,7 +106,7 @@ class RunEvaluation:
             elsewhere=spent_elsewhere(self._options),
             price=self._options.price,
             shared=self._options.shared_limits,
-            known=_known_adaptations(self._path),
+            known=_earlier(self._path, "adaptations"),
             tell=self._progress.quote,
             listen=self._progress.listener,
         )
@@ -182,13 +185,23 @@ class RunEvaluation:
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
-        driver, concurrency = AsyncDriver(self._answers, dispatcher), self._options.limits.concurrency
+        test, concurrency = self._neighbour_test(), self._options.limits.concurrency
+        driver = AsyncDriver(self._answers, dispatcher, test)
         room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
             async for results in stream(samples, metrics, driver, room):
                 yield results
+            if test is not None:
+                self._alone = await test.result(dispatcher) or self._alone
         finally:
             await driver.close()
+
+    def _neighbour_test(self) -> NeighbourTest | None:
+        if not (self._answers.bundles and self._options.neighbour_test):
+            return None
+        from merilo.engine.neighbours import NeighbourTest
+
+        return NeighbourTest()
 
     def _in_rounds(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
@@ -216,7 +229,10 @@ class RunEvaluation:
             "adaptations": dispatcher.adaptations(),
             "stopped": self._stopped(dispatcher, ended),
             **({} if self._batches is None else self._batches.record(complete=self._complete)),
-            "raise_to": None if reached is None else reached.raise_to(self._done / self._manifest.samples),
+            **({} if self._alone is None else {"asked_alone": self._alone}),
+            "raise_to": None
+            if reached is None or self._complete
+            else reached.raise_to(self._done / self._manifest.samples),
         }
         self._publish(summary, usage)
         if isinstance(ended, ProviderDown):
@@ -294,10 +310,9 @@ def _failed_before(path: Path) -> Iterator[OutcomeRecord]:
             yield from (each for each in read() if each["outcome"] == "failed")
 
 
-def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
-    """Return the request adaptations that an earlier part of this run learnt."""
+def _earlier(path: Path, name: str) -> Any:  # Any: a value of `usage.json`
+    """Return what an earlier part of this run recorded under this name; None if it is not written yet or damaged."""
     try:
-        known: dict[str, dict[str, str]] = Run.open(path).usage["adaptations"]
-    except (RunError, KeyError):  # not written yet or damaged; they are learnt again
-        return {}
-    return known
+        return Run.open(path).usage.get(name)
+    except RunError:
+        return None

@@ -59,10 +59,12 @@ class Model:
     spec: JudgeLike | Sequence[Judges] | Mapping[str, Judges] = opt(
         "embedded",
         _JUDGES,
-        "embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, ollama), "
+        "embedded (the default), local:MODEL, PROVIDER:MODEL (decisions, systemone, openai, anthropic, azure, bedrock, "
+        "google, ollama), "
         "scripted:FILE or FILE.py:NAME. NAME=SPEC names a judge, KIND,...=SPEC answers only these kinds of question. "
         "embeddings=SPEC and similarities=SPEC compare texts. Repeatable.",
-        details='"embedded", "local:MODEL", "PROVIDER:MODEL" (openai, anthropic, azure, bedrock, google or ollama), '
+        details='"embedded", "local:MODEL", "PROVIDER:MODEL" (decisions, systemone, openai, anthropic, azure, bedrock, '
+        "google or ollama), "
         '"scripted:FILE", a judge, a LangChain chat model, an async callable, or several of these.',
         metavar="SPEC",
         many=True,
@@ -76,8 +78,12 @@ class Model:
     judged: str | None = opt(
         None,
         _JUDGES,
-        "LLM judges: statements one by one (each) or in packs of at most ten (together, the default).",
+        "For LLMs: statements one by one (each) or in packs of at most ten (together, the default). For decision "
+        "models: the questions of a sample together, by context, or each alone.",
         metavar="HOW",
+    )
+    fit: str | PathLike[str] | None = opt(
+        None, _JUDGES, "Fit file of a decision model, written by merilo judge check --fit.", metavar="FILE"
     )
     prompts: str = opt(
         "merilo",
@@ -402,6 +408,8 @@ class Options:
     """The limits that this run shares with runs in other processes. Set by merilo only."""
     reports_local_time: bool = True
     """Report the estimated time of local models before the first question. Set by merilo only."""
+    neighbour_test: bool = True
+    """Ask a few questions that shared a request again, each alone, at the end. Set by merilo only."""
 
     @cached_property
     def price(self) -> Pricer:

@@ -70,7 +70,8 @@ def named_judges(given: Judges) -> list[NamedSpec]:
 
 
 def _judges_at(model: Model) -> list[NamedSpec]:
-    found = at_server(named_judges(model.spec), Server(model.base_url, model.api_key_env, model.judged))
+    server = Server(model.base_url, model.api_key_env, model.judged, model.fit)
+    found = at_server(named_judges(model.spec), server)
     return [each._replace(prompts=model.prompts) for each in found] if model.prompts != OWN else found
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
-from merilo.judges.recorded_replies import recalled
+from merilo.judges.decisions import reread
+from merilo.judges.recorded_replies import recalled, saved_reply
 from merilo.judges.routed import recorded_parts
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.verdicts import Failure
@@ -151,13 +152,16 @@ class Recorded:
         role = first.role if first.role in self._judges else "judge"
         parts = recorded_parts(self._judges.get(role, {}))
         marks = next((part.fingerprint for part in parts if first.kind in part.kinds), None)
+        asked = [each.question for each in conversation.asked]
+        if marks is not None and marks.get("judge") == "decisions":
+            return reread(asked, [*map(saved_reply, conversation.replies)], conversation.rubric, marks)
         judge = None if marks is None else recalled(marks, conversation.rubric)
         if judge is None or not conversation.replies:
             return None
         if judge.numbers_sentences(first) and self._splitter != SPLITTER_ID:
             return None  # its numbers mean sentences of other rules
         roles = JudgeRoles({"judge": judge, first.role: judge})
-        units = AnswerStore(roles, self._store, None).units((tuple(each.question for each in conversation.asked),))
+        units = AnswerStore(roles, self._store, None).units((tuple(asked),))
         keys = tuple(each.key for each in conversation.asked)
         if len(units) != 1 or units[0].keys != keys:
             return None

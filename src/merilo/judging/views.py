@@ -1,0 +1,100 @@
+"""Views: the texts of a sample that a decision model reads, and bundles: the questions about one view.
+
+A view depends on the sample alone, never on the metrics that ask, so an answer about it can be shared between runs.
+There are two of a sample, so that a verdict on retrieval cannot see the response: its contexts, and its response. A
+question about other texts has its own view.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from merilo.judging.digests import digest_of, digest_text
+from merilo.judging.questions import Pack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.judging.questions import Texts
+
+_MARKER: Final = re.compile(r"<(?=/?[|]|/?(?:s|decision|start_of_turn|end_of_turn|bos|eos)\b)", re.IGNORECASE)
+"""Beginning of the markers with which chat templates and decision models divide a prompt."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Texts that questions are about, as one JSON object with its parts in a fixed order.
+
+    Contexts are `c1`, `c2`, ... and sentences `s1`, `s2`, ...; these names are in the wordings of questions.
+    """
+
+    user_input: str | None = None
+    history: Texts = ()
+    contexts: tuple[Texts, ...] = ()
+    """The sentences of each context."""
+    texts: Texts = ()
+    """The text of each context."""
+    response: Texts = ()
+    """The sentences of the response."""
+    answer: str | None = None
+    """The text of the response."""
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts of a user's own question, by name."""
+    alone: bytes = b""
+    """Identifies the only question about the view; empty if several may share a request."""
+
+    @cached_property
+    def state(self) -> str:
+        """The view as compact JSON, without half surrogate pairs and without markers of prompts."""
+        parts: dict[str, object] = dict(self.named)
+        if self.user_input is not None:
+            parts["user_input"] = self.user_input
+        if self.history:
+            parts["history"] = self.history
+        if self.contexts:
+            parts["contexts"] = {f"c{n}": _numbered(own) for n, own in enumerate(self.contexts, start=1)}
+        if self.response:
+            parts["response"] = _numbered(self.response)
+        text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+        text = without_markers(text)  # "<" is only in the texts
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digest of the state: part of the key of every answer about it."""
+        return digest_of(digest_text(self.state), self.alone)
+
+    @cached_property
+    def places(self) -> Mapping[Texts, int]:
+        """The position of each context by its sentences; of equal contexts the first one."""
+        return {own: place for place, own in reversed([*enumerate(self.contexts)])}
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle(Pack):
+    """Questions of any kinds about one view, asked in as few requests as possible and answered independently."""
+
+    view: View
+
+    @property
+    def kind(self) -> str:
+        """`bundle`."""
+        return "bundle"
+
+    @property
+    def content(self) -> bytes:
+        """The digest of its view and of its questions in order."""
+        return digest_of(b"bundle", self.view.digest, *(question.content for question in self.questions))
+
+
+def without_markers(text: str) -> str:
+    """Return a text without what divides the prompt of an open model, which no document must contain."""
+    return _MARKER.sub("< ", text) if "<" in text else text
+
+
+def _numbered(sentences: Texts) -> dict[str, str]:
+    return {f"s{n}": text for n, text in enumerate(sentences, start=1)}

@@ -1,0 +1,249 @@
+"""Decision models: two requests for a sample, whatever the metrics, and every answer under its own key."""
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from command_line import COMMAND, Here
+from decision_server import DecisionServer
+from grouping import grouped
+from judged_rivers import canonical
+
+import merilo
+from merilo import Sample
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.parts import Parts
+from merilo.metrics import Card, Kinds, MetricDefaults, Score
+
+METRICS = ("context_relevance", "context_sufficiency", "faithfulness", "answer_relevancy")
+DECLINES = {"match": "decline or avoid", "p": 0.1}
+"""A rule of the server: no response declines."""
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"s{n}",
+            "user_input": f"How long is river {n}?",
+            "retrieved_contexts": [
+                f"River {n} is a river. It is {n} km long. Fish live in it.",
+                f"The town of {n} has a market.",
+            ],
+            "response": f"River {n} is {n} km long. It flows through town {n}.",
+        }
+        for n in range(count)
+    ]
+
+
+def arguments(server: DecisionServer, *metrics: str, **more: Any) -> dict[str, Any]:
+    flat = {"metrics": metrics or METRICS, "judge": "systemone:jev-1.13.0", "base_url": server.url, "cache": False}
+    return grouped(**flat | more)
+
+
+def scores(run: merilo.Run) -> list[Any]:
+    return [dict(sample.outcomes) for sample in run.samples]
+
+
+def sent(server: DecisionServer, run: merilo.Run) -> int:
+    """The requests of a run, without those of the neighbour test at its end."""
+    return len(server.requests) - run.usage.get("asked_alone", {"asked": 0})["asked"]
+
+
+@pytest.mark.parametrize("spec", ["systemone:jev-1.13.0", "decisions:gpt-6-luna"])
+def test_a_sample_costs_two_requests(spec: str) -> None:
+    """Four metrics send one request about the contexts and one about the response, and the plan says so."""
+    with DecisionServer(rules=[DECLINES]) as server:
+        base_url = server.url + ("/v1" if spec.startswith("decisions") else "")
+        planned = merilo.plan(rows(9), **arguments(server, judge=spec, base_url=base_url))
+        assert not server.requests
+        run = merilo.evaluate(rows(9), **arguments(server, judge=spec, base_url=base_url))
+        assert sent(server, run) == 18
+        assert planned.typical.requests == len(server.requests)
+        assert planned.typical.input_tokens == pytest.approx(run.usage["input_tokens"], rel=0.03)
+    assert all(metric.scored == 9 for metric in run.metrics.values())
+
+
+def test_a_request_about_the_contexts_never_has_the_response() -> None:
+    """Systems with equal contexts get equal verdicts on them: the response, and statements of it, are elsewhere."""
+    with DecisionServer(rules=[DECLINES]) as server:
+        merilo.evaluate(rows(4), **arguments(server))
+        states = {json.dumps(body["state"]) for body in server.requests}
+    about_contexts = [state for state in states if "contexts" in state]
+    assert len(about_contexts) == 4
+    assert not any("flows through" in state for state in about_contexts)
+    assert all("Fish live" not in state for state in states if "response" in state)
+
+
+def test_an_answer_does_not_depend_on_the_metrics_that_ask(tmp_path: Path) -> None:
+    """What the cache holds from a run with other metrics is not asked again, and the rest shares one request."""
+    with DecisionServer(rules=[DECLINES]) as server:
+        shared = {"cache": tmp_path / "cache.sqlite"}
+        merilo.evaluate(rows(3), **arguments(server, "context_relevance", **shared))
+        server.requests.clear()
+        merilo.evaluate(rows(3), **arguments(server, "context_relevance", "context_sufficiency", **shared))
+        assert [len(body["questions"]) for body in server.requests] == [1, 1, 1]
+        merilo.evaluate(rows(3), **arguments(server, "context_sufficiency", **shared))
+        assert len(server.requests) == 3
+
+
+def test_runs_at_the_same_time_share_the_answers_about_a_view(tmp_path: Path) -> None:
+    """Two runs with one cache and different metrics ask no question twice, except for the neighbour test."""
+    sets = {"one": ("context_relevance", "faithfulness"), "two": ("context_sufficiency", "faithfulness")}
+
+    def evaluated(name: str) -> merilo.Run:
+        more = {"cache": tmp_path / "cache.sqlite", "out": tmp_path / name}
+        return merilo.evaluate(rows(12), **arguments(server, *sets[name], **more))
+
+    with DecisionServer(rules=[DECLINES], faults=["slow:12", "noisy"]) as server, ThreadPoolExecutor(2) as pool:
+        runs = [*pool.map(evaluated, sets)]
+    asked = Counter(
+        json.dumps([body["state"], question]) for body in server.requests for question in body["questions"].values()
+    )
+    alone = sum(run.usage["asked_alone"]["asked"] for run in runs)
+    assert sum(asked.values()) <= len(asked) + 2 * alone  # a question, and the one for its evidence
+    for name in sets:
+        found = Here(tmp_path).json("runs", "verify", name, "--reread")["replay"]["reread"]
+        assert found["different"] == 0
+        assert found["read"]
+
+
+ASKED = Addresses("It is long.", "How long is the river?")
+
+
+@dataclass(frozen=True)
+class Guessed(MetricDefaults):
+    """A metric that takes another step as long as its answers are likely ones, which are not averaged."""
+
+    name: ClassVar[str] = "guessed"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Addresses})
+    card: ClassVar[Card] = Card(summary="Test.", family="mine")
+    step: ClassVar[Any] = ()
+
+    def max_questions(self, sample: Sample) -> int:
+        """Return the number of questions."""
+        del sample
+        return 1
+
+    def plan(self, sample: Sample) -> Any:
+        """Ask one question."""
+        del sample
+        (verdict,) = yield ((ASKED,),)
+        while not verdict.averaged:
+            (verdict,) = yield self.step
+        return Score(1.0)
+
+
+@pytest.mark.parametrize("step", [((ASKED,),), ((Parts("How long?"),),), 5, ((1,),), ()], ids=repr)
+def test_asking_ahead_ends_no_run(step: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that loops, asks no judge or is invalid with likely answers gets its score from the real ones."""
+    monkeypatch.setattr(Guessed, "step", step)
+    with DecisionServer() as server:
+        run = merilo.evaluate(rows(1), **arguments(server) | {"metrics": [Guessed()]})
+    assert run.metrics["guessed"].scored == 1
+
+
+def test_metrics_in_any_order_get_the_same_scores(tmp_path: Path) -> None:
+    """The order of the metrics, and those beside it, change no score."""
+    with DecisionServer(rules=[DECLINES]) as server:
+        together = scores(merilo.evaluate(rows(5), **arguments(server)))
+        backwards = scores(merilo.evaluate(rows(5), **arguments(server, *reversed(METRICS))))
+        alone = [merilo.evaluate(rows(5), **arguments(server, metric)) for metric in METRICS]
+    assert together == backwards
+    for metric, run in zip(METRICS, alone, strict=True):
+        assert [each[metric] for each in scores(run)] == [each[metric] for each in together]
+
+
+@pytest.mark.parametrize(
+    "faults", [["500@0.05"], ["reset@0.05"], ["429ms@0.05"], ["not_json@0.05"], ["sum@0.05"], ["refuse@0.05"]]
+)
+def test_no_score_is_lost_by_passing_faults(faults: Sequence[str]) -> None:
+    """Failed requests are sent again; an invalid or refused answer is asked again alone."""
+    with DecisionServer(rules=[DECLINES]) as server:
+        plain = scores(merilo.evaluate(rows(40), **arguments(server)))
+    with DecisionServer(faults=faults, rules=[DECLINES]) as server:
+        assert scores(merilo.evaluate(rows(40), **arguments(server))) == plain
+
+
+@pytest.mark.parametrize("fault", ["nan", "missing_option", "text_number", "above_one", "one_based", "wrong_type"])
+def test_an_invalid_answer_fails_its_question_only(fault: str) -> None:
+    """A question whose answer stays invalid has a failure; it is never a number."""
+    with DecisionServer(faults=[fault], rules=[DECLINES]) as server:
+        run = merilo.evaluate(rows(2), **arguments(server, "context_sufficiency", limits=merilo.Limits()))
+        assert len(server.requests) == 2 * 3
+    assert run.metrics["context_sufficiency"].failed == 2
+
+
+@pytest.mark.parametrize(("packing", "requests"), [("together", 2), ("context", 4), ("each", 8)])
+def test_packing_decides_what_shares_a_request(packing: str, requests: int) -> None:
+    """Together: two views. Context: each of two contexts, all contexts, the response. Each: every question."""
+    with DecisionServer(rules=[DECLINES]) as server:
+        run = merilo.evaluate(rows(1), **arguments(server, judged=packing))
+        assert sent(server, run) == requests
+    assert all(metric.scored == 1 for metric in run.metrics.values())
+
+
+def test_another_judge_in_between_splits_the_round() -> None:
+    """Statements of another judge are waited for: support is asked in a second request about the contexts."""
+    judge = {"support,relevance,sufficiency,noncommittal,addresses": "systemone:jev-1.13.0", "rest": "embedded"}
+    with DecisionServer(rules=[DECLINES]) as server:
+        planned = merilo.plan(rows(3), **arguments(server, "faithfulness", judge=judge))
+        run = merilo.evaluate(rows(3), **arguments(server, "faithfulness", judge=judge))
+        assert sent(server, run) == 6
+        assert planned.typical.requests == len(server.requests)
+    assert run.metrics["faithfulness"].scored == 3
+
+
+def test_a_kind_that_decision_models_do_not_answer_names_the_route_to_add() -> None:
+    """No request is sent for a metric that needs another judge."""
+    with DecisionServer() as server:
+        with pytest.raises(merilo.UsageError, match=r"'parts' questions \(add --judge parts=SPEC\)"):
+            merilo.evaluate(rows(1), **arguments(server, "answer_completeness"))
+        assert not server.requests
+
+
+CONCURRENCY = 8
+UNCOMMITTED = 50
+"""Answers in memory at most; a request brings at least five."""
+
+
+def start(here: Here, server: DecisionServer, name: str) -> subprocess.Popen[bytes]:
+    words = ["--judge", "systemone:jev-1.13.0", "--base-url", server.url, "--metrics", ",".join(METRICS), "--quiet"]
+    limits = ["--concurrency", str(CONCURRENCY), "--no-cache", "--out", name]
+    return subprocess.Popen([COMMAND, "run", "data.jsonl", *words, *limits], cwd=here.path, env=here.environment)
+
+
+def test_a_kill_costs_the_requests_in_flight(tmp_path: Path) -> None:
+    """Killed in the middle and repeated, the command ends with equal bytes; only requests in flight are paid twice."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", rows(60))
+    with DecisionServer(rules=[DECLINES]) as server:
+        assert start(here, server, "whole").wait() == 0
+        assert len(server.requests) == 128
+        server.requests.clear()
+        process = start(here, server, "killed")
+        while len(server.requests) < 50 and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert start(here, server, "killed").wait() == 0
+        assert 128 <= len(server.requests) <= 128 + CONCURRENCY + UNCOMMITTED // 5
+    killed, whole = merilo.Run.open(tmp_path / "killed"), merilo.Run.open(tmp_path / "whole")
+    assert canonical(killed) == canonical(whole)
+
+
+def test_recorded_replies_are_read_again(tmp_path: Path) -> None:
+    """`runs verify --reread` reads every verdict from the stored replies again, re-asks included."""
+    with DecisionServer(rules=[DECLINES], faults=["sum@0.1"]) as server:
+        merilo.evaluate(rows(12), **arguments(server, out=tmp_path / "run"))
+    found = Here(tmp_path).json("runs", "verify", "run", "--reread")
+    assert found["replay"]["reread"] == {"read": 96, "different": 0, "unread": 12}
