@@ -1,14 +1,10 @@
 """Tests of local judges open no socket, not even to this machine, and read no cache of the user."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

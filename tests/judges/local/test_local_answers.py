@@ -1,8 +1,6 @@
 """Verdicts of rigged models: the second text's key words must all be in the first one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from local_asking import ask
@@ -20,9 +18,6 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAD = "It was designed. " * 12
 """Sentences without a key word, which fill most of a window."""

@@ -1,18 +1,15 @@
 """The card of a local model: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tiny_models import NLI_CARD, RERANKER_CARD
+from tiny_models import NLI_CARD, OPTIONS_CARD, RERANKER_CARD
 
 from merilo.errors import UsageError
-from merilo.judges.local.card import Card, builtin_card_for, builtin_cards, card_of, label_problem, read_card
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from merilo.judges.local.card import Card, builtin_card_for, builtin_cards, card_of, read_card
+from merilo.judges.local.find import label_problem
 
 
 def card(text: str = NLI_CARD, **changes: Any) -> Card:
@@ -30,7 +27,7 @@ def card(text: str = NLI_CARD, **changes: Any) -> Card:
 def test_every_shipped_card_is_valid() -> None:
     """Each shipped card has its file's name, a model on the hub, a licence and the mark that nobody proved it."""
     cards = builtin_cards()
-    assert {"factcg", "nli", "nli-multilingual", "ms-marco", "mxbai-v1", "bge-base", "bge-m3"} <= {*cards}
+    assert {"factcg", "nli", "nli-multilingual", "ms-marco", "mxbai-v1", "bge-base", "bge-m3", "nano-jev"} <= {*cards}
     for name, each in cards.items():
         assert each.name == name
         assert each.model
@@ -80,7 +77,7 @@ def test_an_unknown_model_has_no_card() -> None:
         ({"input__second": "{claim}"}, "unknown slot {claim}"),
         ({"input__second": "{premise}"}, "two slots are needed"),
         ({"input__text": "{premise}"}, 'form "pair" needs first and second'),
-        ({"input__form": "chat"}, "input.form: Input should be 'pair' or 'text'"),
+        ({"input__form": "chat"}, "input.form: Input should be 'pair', 'text' or 'options'"),
         ({"input__special": ["[CLS]", "text:{premise}"]}, "special replaces first"),
         ({"input__max_tokens": 4}, "input.max_tokens: Input should be greater than or equal to 16"),
         ({"output__yes": "supported"}, "'supported' is not one of the labels"),
@@ -116,6 +113,45 @@ def test_a_wrong_card_is_refused_in_one_line(changes: dict[str, Any], message: s
     assert str(refused.value).startswith("judge.toml: ")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"questions": {}}, 'questions.relevance and answers.relevance need each other, in form "options" alone'),
+        ({"questions__colour": {"wording": "", "options": ["a", "b"], "yes": ["a"]}}, "questions.colour and answers"),
+        ({"answers__addresses": {"use": {"premise": "statement", "query": "user_input"}}}, "questions.addresses and"),
+        ({"questions__support__yes": ["yes"]}, "questions.support: 'yes' is not one of the options (paris tower, it,"),
+        ({"questions__support__yes": []}, "questions.support.yes"),
+        ({"questions__support__yes": ["it", "was", "paris tower"]}, "at least one option must not mean yes"),
+        ({"questions__support__options": ["it"]}, "questions.support.options"),
+        ({"questions__support__options": ["it", "was", "it"]}, "options must differ"),
+        ({"questions__support__temperature": 0}, "questions.support.temperature"),
+        ({"questions__support__wording": "{claim}"}, "use of support must name the slots of the input: claim, premise"),
+        ({"input__first": "{premise}"}, 'form "options" needs the slot {option}'),
+        ({"input__second": "{claim}: {question}"}, "unknown slot {claim}"),
+        ({"input__text": "{premise}"}, 'form "options" needs first and second'),
+        ({"output": {"head": "sigmoid", "labels": ["a"], "yes": "a"}}, 'except in form "options", which has none'),
+        ({"calibration__support": {"scale": 1.0, "shift": 0.0}}, "and no calibration"),
+        ({"golden": [{"premise": "a", "question": "b", "logits": [1]}]}, "golden pair 1 needs option, premise, que"),
+    ],
+)
+def test_a_wrong_card_of_options_is_refused(changes: dict[str, Any], message: str) -> None:
+    """Tables that are missing, unknown or contradict one another are named."""
+    with pytest.raises(UsageError) as refused:
+        card(OPTIONS_CARD, **changes)
+    assert message in str(refused.value)
+
+
+def test_only_a_card_of_options_has_questions() -> None:
+    """A pair has labels, and no questions."""
+    question = {"wording": "a", "options": ["a", "b"], "yes": ["a"]}
+    with pytest.raises(UsageError, match=r"questions\.support and answers\.support need each other"):
+        card(questions={"support": question, "usefulness": question})
+    fields = tomllib.loads(NLI_CARD)
+    del fields["output"]
+    with pytest.raises(UsageError, match="output is needed"):
+        card_of(fields, "judge.toml")
 
 
 def test_cuts_ascend() -> None:

@@ -1,7 +1,5 @@
 """Models as the usual exporter writes them: torch's logits at three lengths (tools/exported_models.py)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

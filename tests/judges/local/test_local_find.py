@@ -1,11 +1,9 @@
 """Where a local model is found: folders, fetched models and the cache of the hub, all made by hand."""
 
-from __future__ import annotations
-
 import json
 import sys
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tiny_models import NLI_CARD, nli, random_model, rigged
@@ -22,9 +20,6 @@ from merilo.judges.local.find import (
     judges_home,
 )
 from merilo.judges.local.judge import local_judge
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODEL = "cross-encoder/nli-deberta-v3-base"
 REVISION = "a" * 40

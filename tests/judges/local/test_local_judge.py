@@ -1,9 +1,8 @@
 """`--judge local:MODEL`: how it presents itself, and a run with it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
@@ -14,9 +13,6 @@ from merilo.errors import UsageError
 from merilo.judges.local.find import fetched_folder
 from merilo.judges.local.judge import UNPROVED, LocalJudge, local_judge
 from merilo.judges.spec import cross_encoder_from, judge_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROW = {
     "user_input": "Is the tower in Paris?",

@@ -1,13 +1,11 @@
 """The model itself: its logits, the same ones in any order, thread and process, and files that cannot be run."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import onnx
 import pytest
@@ -18,13 +16,9 @@ from tiny_models import NLI_CARD, NLI_LABELS, nli, random_logits, random_model
 from merilo.errors import ProviderDown, UsageError
 from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.model import ModelSession, TokenIds, free_memory, memory_problem
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.support import Support
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer
 
 WORDS = "the tower is in paris it was completed 1889 rome has seven hills a ."
 SPECIAL = 4

@@ -1,9 +1,8 @@
 """The estimated time of local models: measured on a few questions, scaled to all, and absent if it is short."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tiny_models import nli, reranker
@@ -18,10 +17,6 @@ from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.timing import LocalWork
 from merilo.judging.kinds.support import Support
 from merilo.providers.questions import QuestionRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ROWS = [
     {"user_input": f"Where is tower {n}?", "retrieved_contexts": [f"Tower {n} is in Paris."]} for n in range(100, 140)

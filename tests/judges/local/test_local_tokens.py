@@ -1,9 +1,8 @@
 """Token ids of pairs: five kinds of tokenizer, none of which a text can trick into a separator."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -11,10 +10,6 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from merilo.errors import UsageError
 from merilo.judges.local.card import Input
 from merilo.judges.local.model import PairTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 PAIR = Input(form="pair", first="{premise}", second="{hypothesis}", max_tokens=512)
 TEXTS = {

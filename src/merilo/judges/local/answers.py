@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.data.sentences import sentences
+from merilo.judges.local.scores import PairScore
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.similarities import Similarities
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judges.local.card import Evidence
-    from merilo.judges.local.scores import KindScorer, PairScore, Window
+    from merilo.judges.local.scores import KindScorer, Window
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
@@ -61,7 +62,8 @@ def _read(scorer: KindScorer, texts: Sequence[str], context: int, **other: str) 
     against = max(score.contradiction for score in scores)
     taken = scores[best]
     if scorer.scorer.card.windows.take == "mean":
-        taken = taken._replace(probability=sum(score.probability for score in scores) / len(scores))
+        p, highest = (sum(parts) / len(scores) for parts in zip(*(score[:2] for score in scores), strict=True))
+        taken = taken._replace(probability=p, highest=highest)
     return Reading(context, taken, windows[best], against)
 
 
@@ -115,7 +117,7 @@ def relevance(scorer: KindScorer, question: Relevance) -> RelevanceVerdict:
     if found is None:
         return RelevanceVerdict(0, (), _reason(0.0, "", *cuts), 0.0)
     p = found.score.probability
-    grade = _grade(p, cuts)
+    grade = _grade(found.score, cuts)
     reason = _reason(p, _sentences(found), *cuts)
     options: Evidence = scorer.answer.evidence
     evidence = _evidence(scorer, question.sentences, options, user_input=question.user_input) if grade else ()
@@ -145,14 +147,15 @@ def sufficiency(scorer: KindScorer, question: Sufficiency) -> SufficiencyVerdict
     """Return the label by the best context, or by the best three as one text if they fit."""
     cuts: tuple[float, float] = scorer.answer.cuts
     readings = _read_all(scorer, question.contexts, user_input=question.user_input)
-    p, place = (readings[0].score.probability, readings[0].place) if readings else (0.0, "")
+    best, place = (readings[0].score, readings[0].place) if readings else (PairScore(0.0, 0.0), "")
     for number in range(min(_MAX_JOINED, len(readings)), 1, -1):
         together = _joined(scorer, readings[:number], user_input=question.user_input)
         if together is not None:
-            if together.probability > p:
-                p, place = together.probability, f"the best {number} contexts together"
+            if together.probability > best.probability:
+                best, place = together, f"the best {number} contexts together"
             break
-    return SufficiencyVerdict(_LEVELS[_grade(p, cuts)], reason=_reason(p, place, *cuts), probability=p)
+    p = best.probability
+    return SufficiencyVerdict(_LEVELS[_grade(best, cuts)], reason=_reason(p, place, *cuts), probability=p)
 
 
 def addresses(scorer: KindScorer, question: Addresses) -> AddressesVerdict:
@@ -170,8 +173,8 @@ def similarities(scorer: KindScorer, question: Similarities) -> MatrixVerdict:
     return MatrixVerdict.of(rows)
 
 
-def _grade(p: float, cuts: tuple[float, float]) -> int:
-    return sum(p >= cut for cut in cuts)
+def _grade(score: PairScore, cuts: tuple[float, float]) -> int:
+    return (score.probability >= cuts[0]) + (score.highest >= cuts[1])
 
 
 def _evidence(scorer: KindScorer, texts: Sequence[str], options: Evidence, **other: str) -> tuple[int, ...]:

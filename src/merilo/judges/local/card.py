@@ -18,14 +18,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from merilo.data.config_files import MAX_BYTES, read_document
+from merilo.data.config_files import MAX_BYTES, MAX_PROBLEMS, read_document, validated
 from merilo.errors import UsageError
+from merilo.judges.local.options import OWN_SLOTS, SLOT, OptionQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,8 +37,6 @@ UNDECIDED: Final = "?"
 SLOTS: Final = ("premise", "hypothesis", "query")
 NAME_PATTERN: Final = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Names of cards: lower case, so that they are file names everywhere."""
-_SLOT: Final = re.compile(r"\{(\w+)\}")
-_MAX_PROBLEMS: Final = 5
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -65,13 +63,16 @@ class Files(_Part):
 
 
 class Input(_Part):
-    """The text of one pair, with the slots `{premise}`, `{hypothesis}` and `{query}`."""
+    """The text of one pair, with the slots `{premise}`, `{hypothesis}` and `{query}`.
 
-    form: Literal["pair", "text"]
+    The form `options` is a pair for each option of a question, with the slots `{question}` and `{option}` too.
+    """
+
+    form: Literal["pair", "text", "options"]
     first: str = ""
-    """Form `pair`: the first text."""
+    """Forms `pair` and `options`: the first text."""
     second: str = ""
-    """Form `pair`: the second text."""
+    """Forms `pair` and `options`: the second text."""
     text: str = ""
     """Form `text`: the only text."""
     special: tuple[str, ...] = ()
@@ -84,22 +85,25 @@ class Input(_Part):
         """All texts with slots."""
         if self.special:
             return tuple(piece.removeprefix("text:") for piece in self.special if piece.startswith("text:"))
-        return (self.first, self.second) if self.form == "pair" else (self.text,)
+        return (self.text,) if self.form == "text" else (self.first, self.second)
 
     @property
     def slots(self) -> frozenset[str]:
         """The slots in the texts."""
-        return frozenset(slot for text in self.texts for slot in _SLOT.findall(text))
+        return frozenset(slot for text in self.texts for slot in SLOT.findall(text))
 
     @model_validator(mode="after")
     def _fits_its_form(self) -> Self:
         if self.special and (self.first or self.second or self.text):
             raise ValueError("special replaces first, second and text; give one or the other")
-        if not self.special and self.form == "pair" and not (self.first and self.second and not self.text):
-            raise ValueError('form "pair" needs first and second, and no text')
+        if not self.special and self.form != "text" and not (self.first and self.second and not self.text):
+            raise ValueError(f'form "{self.form}" needs first and second, and no text')
         if not self.special and self.form == "text" and (not self.text or self.first or self.second):
             raise ValueError('form "text" needs text, without first and second')
-        if unknown := sorted(self.slots - {*SLOTS}):
+        own = frozenset(OWN_SLOTS if self.form == "options" else ())
+        if missing := sorted(own - self.slots):
+            raise ValueError(f'form "options" needs the slot {{{missing[0]}}}')
+        if unknown := sorted(self.slots - {*SLOTS} - own):
             raise ValueError(f"unknown slot {{{unknown[0]}}}; slots: {{premise}}, {{hypothesis}}, {{query}}")
         if len(self.slots) < 2:
             raise ValueError("two slots are needed, such as {premise} and {hypothesis}")
@@ -238,12 +242,17 @@ class Golden(_Part):
     premise: str | None = None
     hypothesis: str | None = None
     query: str | None = None
+    question: str | None = None
+    option: str | None = None
     logits: tuple[float, ...]
 
     @property
     def texts(self) -> Mapping[str, str]:
         """The text of each slot."""
-        return {slot: text for slot in SLOTS if (text := getattr(self, slot)) is not None}
+        return {slot: text for slot in (*SLOTS, *OWN_SLOTS) if (text := getattr(self, slot)) is not None}
+
+
+_ONE_LOGIT: Final = Output(head="sigmoid", labels=("option",), yes="option")
 
 
 class Card(_Part):
@@ -268,7 +277,10 @@ class Card(_Part):
     """Where the facts of the card were read."""
     files: Files = Files()
     input: Input
-    output: Output
+    output: Output = _ONE_LOGIT
+    """Form `options`: one logit for each input, so the card gives none."""
+    questions: dict[str, OptionQuestion] = {}
+    """Form `options`: how the model is asked each kind that it answers."""
     windows: Windows = Windows()
     answers: Answers
     calibration: dict[Literal["support", "relevance", "usefulness", "sufficiency", "addresses"], Calibration] = {}
@@ -276,10 +288,14 @@ class Card(_Part):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        slots = self.input.slots
+        self._agrees_with_its_form()
         for kind, answer in self.answers.given.items():
+            slots = self.input.slots
+            if kind in self.questions:
+                slots = (slots - {*OWN_SLOTS}) | self.questions[kind].slots
             if slots.symmetric_difference(answer.use):
                 raise ValueError(f"use of {kind} must name the slots of the input: {', '.join(sorted(slots))}")
+        slots = self.input.slots
         for place, golden in enumerate(self.golden, start=1):
             if slots.symmetric_difference(golden.texts) or len(golden.logits) != len(self.output.labels):
                 raise ValueError(f"golden pair {place} needs {', '.join(sorted(slots))} and one logit per label")
@@ -287,10 +303,21 @@ class Card(_Part):
             raise ValueError(f"calibration.{unanswered[0]} is for a kind that the card does not answer")
         return self
 
+    def _agrees_with_its_form(self) -> None:
+        options = self.input.form == "options"
+        if options == ("output" in self.model_fields_set):
+            raise ValueError('output is needed, except in form "options", which has none')
+        if wrong := sorted({*self.questions} ^ ({*self.answers.given} if options else set[str]())):
+            raise ValueError(f'questions.{wrong[0]} and answers.{wrong[0]} need each other, in form "options" alone')
+        if options and self.calibration:
+            raise ValueError('form "options" has a temperature for each question, and no calibration')
+
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the parts that affect a verdict, as hex digits."""
         parts = self.model_dump(mode="json", include={"input", "output", "windows", "answers", "calibration"})
+        if self.questions:  # the digests of other forms stay as they were
+            parts |= self.model_dump(mode="json", include={"questions"})
         return sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     def calibration_of(self, kind: str) -> Calibration | None:
@@ -319,22 +346,9 @@ def read_card(path: Path) -> Card:
 def card_of(fields: Mapping[str, object], source: str) -> Card:
     """Return the card with these fields. Raises UsageError that starts with `source`."""
     if undecided := list(_undecided(fields)):
-        places = ", ".join(undecided[:_MAX_PROBLEMS])
+        places = ", ".join(undecided[:MAX_PROBLEMS])
         raise UsageError(f'{source}: the card is a draft. Replace "{UNDECIDED}" in {places}.')
-    try:
-        return Card.model_validate(fields)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        shown = [_problem(".".join(map(str, each["loc"])), each["msg"]) for each in problems[:_MAX_PROBLEMS]]
-        more = f" (and {len(problems) - _MAX_PROBLEMS} more)" if len(problems) > _MAX_PROBLEMS else ""
-        raise UsageError(f"{source}: {'; '.join(shown)}{more}.") from None
-
-
-def _problem(place: str, message: str) -> str:
-    text = message.removeprefix("Value error, ").removesuffix(".")
-    if text == "Extra inputs are not permitted":
-        text = "no such key"
-    return " ".join(f"{place}: {text}".split()) if place else text  # a key may contain line breaks
+    return validated(Card, fields, source)
 
 
 def _undecided(value: object, place: str = "") -> Iterator[str]:
@@ -368,20 +382,3 @@ def builtin_card_for(model: str) -> Card | None:
 
 def _matches(model: str, pattern: str) -> bool:
     return "*" in pattern and PurePosixPath(model).match(pattern)
-
-
-def label_problem(card: Card, labels: Mapping[int, str]) -> str | None:
-    """Return how `id2label` of the model's configuration contradicts the card; None if it does not.
-
-    Names that a training script generated (`LABEL_0`) say nothing about the order; only their number is compared.
-    """
-    if not labels:
-        return None
-    own, expected = [labels[index] for index in sorted(labels)], card.output.labels
-    if len(own) != len(expected):
-        return f"the model has {len(own)} labels ({', '.join(own)}), the card {len(expected)} ({', '.join(expected)})"
-    if all(re.fullmatch(r"LABEL_\d+", each) for each in own):
-        return None
-    if [each.casefold() for each in own] != [each.casefold() for each in expected]:
-        return f"the model's labels are {', '.join(own)}, those of the card {', '.join(expected)}"
-    return None

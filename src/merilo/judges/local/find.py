@@ -20,14 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from merilo.data.config_files import MAX_BYTES
 from merilo.errors import UsageError
-from merilo.judges.local.card import (
-    CARD_NAME,
-    NAME_PATTERN,
-    builtin_card_for,
-    builtin_cards,
-    label_problem,
-    read_card,
-)
+from merilo.judges.local.card import CARD_NAME, NAME_PATTERN, builtin_card_for, builtin_cards, read_card
 from merilo.judges.local.draft import read_config
 
 if TYPE_CHECKING:
@@ -179,7 +172,7 @@ def find_model(spec: str) -> FoundModel:
             raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
         own = read_card(path)
         advice = f"Copy the file there, or correct files in {CARD_NAME}."
-        advice += export_advice(own.model) if own.model else ""
+        advice += f" {export_advice(own.model)}" if own.model else ""
         return _checked(FoundModel(str(folder), own, folder, home=folder, lock=read_lock(folder)), advice)
     if folder.is_file():
         raise UsageError(f"{folder} is a file. Name its folder: local:{folder.parent}.")
@@ -229,6 +222,23 @@ def _checked(found: FoundModel, advice: str) -> FoundModel:
     if config is not None and (problem := label_problem(card, config.labels)) is not None:
         raise UsageError(f"The card {card.name} does not fit {folder / 'config.json'}: {problem}.")
     return found
+
+
+def label_problem(card: Card, labels: Mapping[int, str]) -> str | None:
+    """Return how `id2label` of the model's configuration contradicts the card; None if it does not.
+
+    Names that a training script generated (`LABEL_0`) say nothing about the order; only their number is compared.
+    """
+    if not labels:
+        return None
+    own, expected = [labels[index] for index in sorted(labels)], card.output.labels
+    if len(own) != len(expected):
+        return f"the model has {len(own)} labels ({', '.join(own)}), the card {len(expected)} ({', '.join(expected)})"
+    if all(re.fullmatch(r"LABEL_\d+", each) for each in own):
+        return None
+    if [each.casefold() for each in own] != [each.casefold() for each in expected]:
+        return f"the model's labels are {', '.join(own)}, those of the card {', '.join(expected)}"
+    return None
 
 
 def _file(folder: Path, name: str) -> Path | None:

@@ -10,7 +10,6 @@ on a CPU. Several threads share a session.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judges.encoder.graphs import open_session
+from merilo.judges.local.options import filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,6 @@ MISSING: Final = "local judges need the package tokenizers; install it: pip inst
 _MAX_FILE_BYTES: Final = 200_000_000
 _MAX_ROUNDS: Final = 8
 """Attempts to remove special tokens from a text; each one breaks all those that are left."""
-_SLOT: Final = re.compile(r"\{(\w+)\}")
 _PROBE: Final = "a"
 
 
@@ -79,7 +78,7 @@ class PairTokens:
         ids: list[int] = []
         types: list[int] = []
         for piece in self._pieces:
-            new = (piece.id,) if isinstance(piece, _Special) else self._ids(_filled(piece.template, texts))
+            new = (piece.id,) if isinstance(piece, _Special) else self._ids(filled(piece.template, texts))
             ids += new
             types += [piece.type] * len(new)
         return TokenIds(tuple(ids), tuple(types))
@@ -104,10 +103,6 @@ class PairTokens:
                 # Of one character nothing is left to divide, so it is removed.
                 text = text[: start + 1] + " " + text[start + 1 :] if end > start + 1 else text[:start] + text[end:]
         raise ForgedToken
-
-
-def _filled(template: str, texts: Mapping[str, str]) -> str:
-    return _SLOT.sub(lambda match: texts[match[1]], template)  # in one pass: a text may contain the name of a slot
 
 
 def _tokenizer(file: Path) -> Tokenizer:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.local.card import Calibration, Card, Output, Windows
     from merilo.judges.local.model import PairTokens, TokenIds
+    from merilo.judges.local.options import OptionQuestion
 
 
 class Window(NamedTuple):
@@ -116,6 +117,8 @@ class PairScore(NamedTuple):
 
     probability: float
     """Probability of yes, calibrated if the card has a curve."""
+    highest: float
+    """Probability of the highest grade; that of yes, unless the model has an option for each grade."""
     contradiction: float = 0.0
     """Probability of the contradiction label; 0 if the card has none."""
 
@@ -128,7 +131,16 @@ def pair_score(logits: Sequence[float], output: Output, calibration: Calibration
     if calibration is not None:
         yes = calibration.scale * yes + calibration.shift
     against = None if output.contradiction is None else _logit(logits, output, output.contradiction)
-    return PairScore(sigmoid(yes), 0.0 if against is None else sigmoid(against))
+    return PairScore(sigmoid(yes), sigmoid(yes), 0.0 if against is None else sigmoid(against))
+
+
+def option_score(logits: Sequence[float], question: OptionQuestion) -> PairScore:
+    """Return the score of one pair from the logits of all options. Raises InvalidLogits for NaN and infinity."""
+    if not all(map(math.isfinite, logits)):
+        raise InvalidLogits
+    weights = [math.exp((logit - max(logits)) / question.temperature) for logit in logits]
+    p = {option: weight / sum(weights) for option, weight in zip(question.options, weights, strict=True)}
+    return PairScore(min(1.0, sum(p[option] for option in question.yes)), p[question.yes[-1]])
 
 
 def _logit(logits: Sequence[float], output: Output, label: str) -> float:
@@ -210,9 +222,11 @@ class KindScorer:
 
     def score(self, **texts: str) -> PairScore:
         """Return the score of one pair. Raises TooLong, ForgedToken and InvalidLogits."""
-        logits = self.scorer.logits(self._by_slot(texts))
+        logits = [self.scorer.logits(each) for each in self._inputs(texts)]
         card = self.scorer.card
-        return pair_score(logits, card.output, card.calibration_of(self.kind))
+        if self.kind in card.questions:
+            return option_score([logit for (logit,) in logits], card.questions[self.kind])
+        return pair_score(logits[0], card.output, card.calibration_of(self.kind))
 
     def fits(self, **texts: str) -> bool:
         """Return True if the model can read this pair whole."""
@@ -233,10 +247,13 @@ class KindScorer:
         return tuple(windows(sentences, self.scorer.card.windows, budget))
 
     def _tokens(self, texts: Mapping[str, str]) -> int:
-        return len(self.scorer.tokens.encode(self._by_slot(texts)).ids)
+        return max(len(self.scorer.tokens.encode(each).ids) for each in self._inputs(texts))
 
-    def _by_slot(self, texts: Mapping[str, str]) -> dict[str, str]:
-        return {self.slots[name]: text for name, text in texts.items()}
+    def _inputs(self, texts: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """Return the texts of the model's inputs by slot: one, or one for each option."""
+        slots = {self.slots[name]: text for name, text in texts.items()}
+        question = self.scorer.card.questions.get(self.kind)
+        return [slots] if question is None else question.inputs(slots)
 
 
 # -- golden pairs -------------------------------------------------------------------------------------
