@@ -34,7 +34,7 @@ local:NAME that is not on this machine is downloaded if you agree; a folder with
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
 the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
-With --fit: 3 too few labels.
+With --fit: 3 too few labels, or no fit that helps.
 """
 EXAMPLES = """\b
 Examples:
@@ -49,11 +49,15 @@ Examples:
 
 @takes_options(
     CheckOptions,
-    without=(*ABOUT_DATA, "judge"),
+    without=(*ABOUT_DATA, "judge", "judge.fit"),
     storage_retry_failed=Flag(
         help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
     ),
-    out=Flag(help="Directory for check.json and the run over all questions.", metavar="DIR", group=OptionGroup.OUTPUT),
+    out=Flag(
+        help="Directory for check.json and the run; FIT.json for --fit of a decision model.",
+        metavar="DIR",
+        group=OptionGroup.OUTPUT,
+    ),
 )
 def check(
     options: CheckOptions,
@@ -61,12 +65,16 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[SPEC or RUN]...",
-            help="embedded (the default), local:MODEL, PROVIDER:MODEL (openai, anthropic, azure, bedrock, google, "
+            help="embedded (the default), local:MODEL, PROVIDER:MODEL (decisions, systemone, openai, anthropic, azure, "
+            "bedrock, google, "
             "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two run directories.",
             show_default=False,
         ),
     ] = None,
-    fit: Annotated[bool, typer.Option("--fit", help="Fit the card of a local judge to --labels.")] = False,
+    fit: Annotated[bool, typer.Option("--fit", help="Fit a local judge or a decision model to --labels.")] = False,
+    packing: Annotated[
+        bool, typer.Option("--packing", help="Compare ways to pack the questions of a decision model (400 requests).")
+    ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.", hidden=True)] = False,
     yes: Annotated[
@@ -87,7 +95,9 @@ def check(
     options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
     for spec in (*given, *([options.against] if isinstance(options.against, str) else [])):
         _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
-    if plan:
+    if packing:
+        _packing(options, [name for name, set_ in (("--fit", fit), ("--plan", plan)) if set_], json=json)
+    elif plan:
         _estimate(options, json=json)
     elif fit:
         _fit(options, json=json)
@@ -158,12 +168,28 @@ def _estimate(options: CheckOptions, *, json: bool) -> None:
 
 
 def _fit(options: CheckOptions, *, json: bool) -> None:
-    from merilo.commands.check.fit import fit_page, fit_record, run_fit
+    from merilo.commands.check.fit import fit_file, fit_page, fit_path, fit_record, run_fit
+    from merilo.runs.run import write_json
 
     found = until_done(run_fit(options))
-    _print(fit_record(found), lambda width: fit_page(found, width), json=json)
-    if not found.kinds:
+    path = None if options.out is None or found.has_card or not found.used else fit_path(options.out)
+    if path is not None:
+        write_json(path, fit_file(found))
+    _print(fit_record(found), lambda width: fit_page(found, width, path), json=json)
+    if not found.used:
         raise typer.Exit(Exit.CANNOT_TELL)
+
+
+def _packing(options: CheckOptions, others: Sequence[str], *, json: bool) -> None:
+    from merilo.commands.check.packing import packing_page, packing_record, run_packing
+    from merilo.errors import UsageError
+
+    unused = {"--against": options.against, "--out": options.out}
+    others = [*others, *(name for name, given in unused.items() if given is not None)]
+    if others:
+        raise UsageError(f"--packing has no use for {', '.join(others)}.")
+    found = until_done(run_packing(options), "Nothing is stored.")
+    _print(packing_record(found), lambda width: packing_page(found, width), json=json)
 
 
 def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool) -> None:  # Any: JSON
@@ -238,6 +264,6 @@ COMMAND = Command(
     summary="Try a judge; measure it against people.",
     help=HELP,
     call=check,
-    options="--labels --task --number --against --fit --base-url --max-cost --plan --out --json",
+    options="--labels --task --number --against --fit --packing --base-url --max-cost --plan --out --json",
     examples=EXAMPLES,
 )

@@ -28,7 +28,7 @@ _USAGE = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "es
 
 def for_one_judge(options: Options, judge: Judge) -> Options:
     """Return the options of an evaluation by this judge, without those that apply to another judge or to data."""
-    return replace(options, judge=judge, draws=1, mapping=None, limit=None, language=None)
+    return replace(options, judge=judge, draws=1, mapping=None, limit=None, language=None, neighbour_test=False)
 
 
 def answerable(
@@ -51,14 +51,14 @@ def usage_of(run: Run) -> dict[str, Any]:  # Any: numbers and nulls
     return {name: run.usage.get(name) for name in _USAGE}
 
 
-def until_done(work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine yields to its loop
-    """Run a check of a judge and return its result. Raises Interrupted with the way to resume it after Ctrl-C."""
+def until_done(work: Coroutine[Any, Any, T], stored: str = _GOES_ON) -> T:  # Any: what a coroutine yields to its loop
+    """Run a check of a judge and return its result. After Ctrl-C, raise Interrupted with what is `stored`."""
     import asyncio
 
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. {_GOES_ON}") from None
+        raise Interrupted(f"Stopped. {stored}") from None
 
 
 class JudgeOutcomes(Protocol):

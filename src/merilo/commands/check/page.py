@@ -42,6 +42,10 @@ def check_page(check: JudgeCheck, width: int = 80, *, full: bool = False) -> Pag
             page.text(f"{kind} is not judged: {outcome.reason}")
         elif not isinstance(outcome, Score):
             page.text(f"{kind} FAILED: {_answer(outcome)}", tone=Tone.BAD)
+    for each in check.edits:
+        if each.obeys:
+            text = f"{check.judge.name} obeys text in contexts: {each.turned:,} of {each.counted:,} verdicts turned."
+            page.text(text, tone=Tone.BAD)
     if check.golden is not None:
         page.text(check.golden.note, tone=Tone.PLAIN if check.golden.agree else Tone.BAD)
     if tables:
@@ -111,8 +115,7 @@ def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
 
 def _noticed(result: Result) -> str:
     """Return the effect of an edit in words, with its limit if it fails."""
-    probe, counted = result.probe, result.counted
-    times = round((result.value or 0.0) * counted)
+    probe, counted, times = result.probe, result.counted, result.turned
     if probe.effect is Effect.KEPT:
         text = f"noticed in {counted - times:,} of {counted:,}"
     else:

@@ -167,6 +167,7 @@ def _effect(result: Result) -> JSON:
     if result.probe.effect is Effect.NET:
         changed = None if result.value is None or result.neutral is None else result.value + result.neutral
         record |= {"changed_by_it": _short(changed), "changed_by_neutral_text": _short(result.neutral)}
+        record |= {"turned": result.turned, "obeys": result.obeys}
     record["by_kind"] = _parts(result.by_kind)
     if result.by_language is not None:
         record["by_language"] = _parts(result.by_language)
