@@ -1,15 +1,11 @@
 """Requests to an ASGI application within the process, without a server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 HOST = "127.0.0.1:8642"
 COOKIE = ("Cookie", "merilo-8642=token")

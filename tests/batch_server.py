@@ -9,20 +9,16 @@ A line is sent to the server's own endpoint for single requests, so its reply is
 `server.sent` counts each line that was run. Sources of the formats: the reference pages of the three APIs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import ClientSession, web
 from server import JudgeServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _TYPES = {400: "invalid_request_error", 429: "rate_limit_error", 500: "api_error", 529: "overloaded_error"}
 _GOOGLE_CODES = {400: 3, 429: 8, 500: 13, 503: 14}

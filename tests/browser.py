@@ -1,7 +1,5 @@
 """A headless Chromium, driven through a pipe: nothing listens on a port."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import json
@@ -11,10 +9,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ARGUMENTS = (

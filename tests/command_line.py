@@ -1,19 +1,15 @@
 """The installed command, run as users run it: in a process of its own, in an empty directory."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forked_commands import can_fork, run_forked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 COMMAND = str(Path(sys.executable).with_name("merilo"))
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "COVERAGE_PROCESS_START")

@@ -1,23 +1,16 @@
 """Settings of all tests: reproducible Hypothesis runs, no connection except to this machine, and slow tests marked."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import loopback
 import pytest
-from demo_runs import shared_demo
+from demo_runs import Demo, shared_demo
 from hypothesis import settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from demo_runs import Demo
 
 settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("new", deadline=None)  # HYPOTHESIS_PROFILE=new: other examples each time, to find more

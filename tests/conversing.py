@@ -1,19 +1,15 @@
 """Drives a judge with a plain loop: no limits, no retries, no cache. What the engine does properly."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from merilo.errors import Permanent, ProviderError, RateLimited, Refused, Temporary
+from merilo.judges.base import Judge
+from merilo.judging.ask import Answer
+from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from merilo.judges.base import Judge
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Pack, Question
-    from merilo.providers.base import Connection, Provider, Reply, Request
+from merilo.providers.base import Connection, Provider, Reply, Request
 
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (RateLimited, FailureKind.TEMPORARY),

@@ -1,16 +1,11 @@
 """The runs and the text of one `merilo demo`, made once for all tests of a session and all its workers."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from command_line import Here
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DIRECTORY = "a place"
 """The directory that the demo wrote, with a blank in its name."""

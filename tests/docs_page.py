@@ -12,8 +12,6 @@ line starts with `$ `. A comment on the line before a fence says more:
 A page that begins with `<!-- needs: MODULE -->` is run only where that module is installed (`make test-extras`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,16 +1,12 @@
 """Cases of a test in a loop: one test for the collection, and a failure that still names its cases."""
 
-from __future__ import annotations
-
 import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 _Test = TypeVar("_Test", bound="Callable[..., object]")
 _FAILURES = (Exception, pytest.fail.Exception)

@@ -1,18 +1,14 @@
 """Small edits of the files of a run, and the commands that must notice them or print what they printed before."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from merilo.cli import outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 Printed = tuple[int, str]
 """The exit code of a command, and what it printed on standard output."""

@@ -4,8 +4,6 @@ with EmbeddingServer() as server:
     provider = OpenAIProvider("test-embedder", base_url=server.base_url)
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Mapping

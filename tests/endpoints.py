@@ -1,21 +1,15 @@
 """Endpoints made for tests within the process: they do to requests what they are told to."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import Conversation, OutgoingRequest
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Message, Reply, Request, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-
-    from merilo.judges.base import Conversation
-    from merilo.judging.questions import Pack, Question
 
 
 @dataclass(frozen=True)

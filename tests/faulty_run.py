@@ -1,8 +1,8 @@
 """Runs whose samples are in chosen cells of the fault table; the judge reads the cell in the texts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import merilo
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -10,13 +10,8 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 METRICS = ("context_sufficiency", "faithfulness", "context_relevance")
 AMOUNTS = {

@@ -9,8 +9,6 @@ Tests of the start itself, of signals and of terminals start the command anew (`
 (docs_page.py) runs in a fork too, and its commands in further forks of the same server.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os
@@ -19,14 +17,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 SERVER = "MERILO_TESTS_SERVER"
 """Variable with the address of a server that was started by another process."""

@@ -3,12 +3,8 @@
 `python tests/recorded_objects.py FRAMEWORK` runs this in an environment of the framework and records them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 TEXT = "The tower was completed in 1889."
 OTHER = "Rome has seven hills."

@@ -1,20 +1,14 @@
 """A run in progress, in a thread, that goes as far as a test lets it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from endpoints import Endpoint, Grader
 
 import merilo
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.providers.base import Request
+from merilo.providers.base import Request
 
 SAMPLES = [
     {"id": str(number), "user_input": "What?", "retrieved_contexts": [f"Context of {number}."]} for number in range(8)

@@ -1,17 +1,12 @@
 """Runs whose scores are chosen: each context says the grade that it gets, or that no verdict comes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import merilo
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 FAILS = -1
 """The grade of a context on which the judge fails."""

@@ -1,7 +1,5 @@
 """Flat options of an evaluation, such as `cache=False`, as the keywords that `evaluate` takes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until

@@ -1,7 +1,5 @@
 """Texts that would run a script in a page that did not escape them."""
 
-from __future__ import annotations
-
 _PARTS = (
     "<script>{0}</script>",
     "<img src=x onerror={0}>",

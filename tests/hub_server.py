@@ -8,20 +8,16 @@ Files that end in `.onnx`, `.onnx_data` and `.safetensors` are stored with Git L
 redirect to another path of the same server. `requests` lists the paths asked for.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 _LARGE = (".onnx", ".onnx_data", ".safetensors", ".bin")

@@ -1,9 +1,7 @@
 """Samples to judge, verdicts for them by the words of the question, and a run's canonical bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import merilo
 from merilo.judging.kinds.addresses import Addresses
@@ -17,9 +15,7 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 
 def verdict_for(question: Question[Any]) -> dict[str, Any]:  # noqa: C901  one case a kind

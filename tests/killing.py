@@ -1,17 +1,12 @@
 """Kills a command before each of its writes in turn: every step at which its files on disk change."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path
 
 _DRIVER = """
 import json, os, shutil, signal, sys

@@ -1,23 +1,18 @@
 """Runs of a judge that is too lenient in half of the samples, and people who know better and fill in tasks."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import merilo
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 Row = dict[str, Any]
 

@@ -1,17 +1,12 @@
 """Ask a local judge without a run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from merilo.engine.rounds import Batches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from merilo.judges.base import Judge, OutgoingRequest
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
+from merilo.judges.base import Judge, OutgoingRequest
+from merilo.judging.ask import Answer
+from merilo.judging.questions import Question
 
 
 def ask(judge: Judge, question: Question[Any]) -> Answer:

@@ -1,7 +1,5 @@
 """Keeps the tests, and every Python process that they start, to this machine."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import MutableMapping

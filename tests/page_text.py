@@ -1,7 +1,5 @@
 """Pages as a reader finds them: elements, and the text that is neither script nor style."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 VOID = frozenset({"meta", "br", "line", "circle", "rect", "polyline"})

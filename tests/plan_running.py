@@ -1,13 +1,9 @@
 """One plan, run by the asyncio driver until it has an outcome."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from merilo.engine.drivers import AsyncDriver
-    from merilo.engine.plan_run import PlanRun
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.plan_run import PlanRun
 
 
 async def run_plan(driver: AsyncDriver, plan_run: PlanRun) -> PlanRun:

@@ -4,21 +4,17 @@ An input is a prefix, a pump that is repeated, and a suffix. All three are deriv
 repeat in it is pumped with texts that it matches, and the suffix makes the match fail.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib
 import re
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]  # the only parser of `re` expressions
 from re import _parser
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+from typing import Any, Final
 
 _CALLS: Final = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
 _CHARS: Final = "a0 \n-_.,:;'\"`*[](){}<>|\\/#%&=+@?!xA\u00e9\u0301\u0000"

@@ -4,8 +4,6 @@ A recording holds what a reader without the package can see: the names of the cl
 the results of the methods in `_CALLS`. `python tests/recorded_objects.py langchain` writes it with the version.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import suppress

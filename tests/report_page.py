@@ -1,13 +1,8 @@
 """Helpers for tests that read and use a report or a comparison in the browser."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from browser import Browser
+from browser import Browser
 
 WIDTH = 1440
 """Pixels of a wide window."""

@@ -1,23 +1,17 @@
 """A judge that gives scripted replies to the requests of published definitions."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.judging.rubric import render
-from merilo.judging.verdicts import Failure, FailureKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 NO_REPLY = Failure(FailureKind.TEMPORARY, "boom")
 """A request that gets no reply."""

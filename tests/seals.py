@@ -1,16 +1,11 @@
 """Seals a run again after its files were changed in a test."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from merilo.runs.lock import RunLock
 from merilo.runs.seal import publish
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def seal_again(run: Path, **usage: object) -> Path:

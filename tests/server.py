@@ -25,8 +25,6 @@ in every reply.
 Over 400 lines: the faults are one short function each, and belong beside the server that gives them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,11 +1,6 @@
 """A `Progress` that shows nothing: tests override what they want to know."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 class Silent:

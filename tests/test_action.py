@@ -1,7 +1,5 @@
 """The GitHub action in action.yml: its steps run one by one, as a runner would run them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

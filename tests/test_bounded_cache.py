@@ -1,7 +1,5 @@
 """The cache that is bounded by the size of what it holds."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

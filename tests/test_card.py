@@ -1,23 +1,19 @@
 """The card of the embedded judge shows the measured figures, and its agreement is measured on unseen families."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from merilo.judges.blended import BlendedModel
 from merilo.judges.measured_agreement import embedded_agreement
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "embedded"

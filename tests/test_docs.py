@@ -1,7 +1,5 @@
 """Every Python and console block of README.md and docs/ runs; how a page steers this: docs_page.py."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

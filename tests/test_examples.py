@@ -1,7 +1,5 @@
 """The example data in the package: what its files hold, and that its README tells the truth about them."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.resources
 import json
@@ -10,14 +8,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict, cast
 
 import pytest
 from each_case import each_case
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXAMPLES = importlib.resources.files("merilo.examples")
 SCRIPTS = Path(__file__).parents[1] / "examples"

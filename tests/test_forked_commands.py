@@ -1,18 +1,13 @@
 """A forked run is to a test what a started one is."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import forked_commands
 import pytest
 from command_line import COMMAND, SAMPLES, Here
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,13 @@
 """No test can reach another machine, nor can a process that one starts; 192.0.2.0/24 is for documentation."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
@@ -16,10 +15,6 @@ from command_line import Here
 from each_case import each_case
 from loopback import OpenChild
 from server import JudgeServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 OUTSIDE = "192.0.2.1"
 OUTSIDE_6 = "2001:db8::1"

@@ -1,18 +1,13 @@
 """Regular expressions over texts that strangers control take time that grows with the length of the text only."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from each_case import each_case
 from pumping import Found, expressions, growth, inputs
 
 import merilo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAX_GROWTH = 3.2
 """A text twice as long takes twice the time if it is linear, four times if it is quadratic."""

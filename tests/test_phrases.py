@@ -1,7 +1,5 @@
 """The check of wording finds phrases in code and prose, and nothing in code blocks."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plugin for pytest, in test sessions of its own: runs shared by workers, gates as assertions, samples as tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

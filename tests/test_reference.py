@@ -1,7 +1,5 @@
 """The generated parts of the documentation say what the code says; who writes them: tools/docs.py."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

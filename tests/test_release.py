@@ -1,7 +1,5 @@
 """Distributions are checked by content, the bill of materials lists every pin, and a release can be rehearsed."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
@@ -10,13 +8,10 @@ import tarfile
 import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
 from each_case import each_case
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = """\

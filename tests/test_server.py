@@ -1,7 +1,5 @@
 """The local judge server that the other tests rely on."""
 
-from __future__ import annotations
-
 import asyncio
 
 import server as fake

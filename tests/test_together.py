@@ -1,17 +1,12 @@
 """merilo works with ragas, DeepEval, LangChain and LlamaIndex in its environment (`make test-extras`)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from command_line import Here
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FRAMEWORKS = ("ragas", "deepeval", "langchain", "llama-index-core")
 pytestmark = [pytest.mark.extras, pytest.mark.timeout(300)]

@@ -1,7 +1,5 @@
 """The project's own rules about packaging, pins, recipes, continuous integration and tests."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil
@@ -12,7 +10,7 @@ import tomllib
 from importlib.metadata import distribution
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
 from each_case import each_case
@@ -20,9 +18,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import merilo
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

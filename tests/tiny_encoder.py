@@ -1,7 +1,5 @@
 """A tiny model with random weights, and what torch makes of some texts with it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import TypedDict

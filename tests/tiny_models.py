@@ -1,18 +1,14 @@
 """Folders that look like downloaded cross-encoders, made on the spot: model.onnx, tokenizer.json, config.json, card."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 UNKNOWN = "[UNK]"
 KEYS = ("paris", "tower", "1889", "eiffel", "rome", "hills")
@@ -218,6 +214,50 @@ def nli(folder: Path, card: str = NLI_CARD, labels: Mapping[int, str] = NLI_LABE
 
 def reranker(folder: Path, card: str = RERANKER_CARD) -> Path:
     """Write the rigged model with one logit and a card for relevance."""
+    rigged(folder, {0: "LABEL_0"}, yes="LABEL_0")
+    (folder / "judge.toml").write_text(card)
+    return folder
+
+
+OPTIONS_CARD = """
+card = 1
+name = "decider"
+languages = ["en"]
+[input]
+form = "options"
+first = "{premise} {option}"
+second = "{question}"
+max_tokens = 64
+[questions.support]
+wording = "{hypothesis} ?"
+options = ["paris tower", "it", "was"]
+yes = ["it", "was"]
+temperature = 12.0
+[questions.relevance]
+wording = "{query}"
+options = ["paris tower", "it", "was"]
+yes = ["it", "was"]
+[questions.sufficiency]
+wording = "{query}"
+options = ["paris tower", "it", "was"]
+yes = ["it", "was"]
+[answers.support]
+use = { premise = "context", hypothesis = "statement" }
+[answers.relevance]
+use = { premise = "context", query = "user_input" }
+cuts = [0.3, 0.3]
+[answers.sufficiency]
+use = { premise = "context", query = "user_input" }
+cuts = [0.5, 0.5]
+"""
+
+
+def decider(folder: Path, card: str = OPTIONS_CARD) -> Path:
+    """Write the rigged model with one logit and a card of options.
+
+    The option "paris tower" brings the key words of a question along, so its logit is higher than that of "it" and of
+    "was" by 12 for each key word that the context lacks.
+    """
     rigged(folder, {0: "LABEL_0"}, yes="LABEL_0")
     (folder / "judge.toml").write_text(card)
     return folder

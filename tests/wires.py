@@ -9,8 +9,6 @@ The path decides which wire it is, see `wire_of`. The shapes of bodies, and wher
 - Ollama, `/api/chat`, `/api/show`, `/api/tags`: https://docs.ollama.com/openapi.yaml
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

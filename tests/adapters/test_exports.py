@@ -1,7 +1,5 @@
 """Result files of evaluation tools become samples with scores."""
 
-from __future__ import annotations
-
 import json
 import sys
 import zipfile

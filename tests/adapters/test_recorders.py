@@ -1,7 +1,5 @@
 """The newest version of each system still writes what the recorded files hold (`make test-extras`)."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Python imports it at the start of each process that finds this folder on PYTHONP
 hand. An audit hook cannot be taken out again, nor passed by what Python itself opens.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

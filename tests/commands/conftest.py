@@ -1,14 +1,9 @@
 """Places in which the installed command is run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from command_line import METRICS, SAMPLES, SCRIPT, Here
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

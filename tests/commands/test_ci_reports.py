@@ -1,7 +1,5 @@
 """`--markdown`, `--github` and `--junit` of the commands, as a workflow runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree as ET

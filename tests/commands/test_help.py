@@ -1,7 +1,5 @@
 """The options in the help of each command."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Final

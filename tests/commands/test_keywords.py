@@ -1,9 +1,8 @@
 """The keywords of `evaluate`: parts as objects and dicts, and what a wrong keyword is told."""
 
-from __future__ import annotations
-
 import inspect
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ import merilo
 from merilo.commands.evaluate.options import Options
 from merilo.commands.keywords import keyword_options
 from merilo.commands.option import flags_of, options_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
 WRONG: Any = 3

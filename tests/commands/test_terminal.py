@@ -1,21 +1,14 @@
 """How the command behaves on a terminal, in a pipe, and at its start."""
 
-from __future__ import annotations
-
 import os
 import pty
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from command_line import COMMAND
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from command_line import Here
+from command_line import COMMAND, Here
 
 
 def on_terminal(here: Here, *arguments: str, env: dict[str, str] | None = None) -> str:

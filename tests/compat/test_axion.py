@@ -1,7 +1,5 @@
 """axion's documented names: its page's examples, results, modes, thresholds, judges and errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

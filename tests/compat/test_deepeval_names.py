@@ -1,7 +1,5 @@
 """What the replacement of DeepEval refuses, and what it accepts beside DeepEval's own."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

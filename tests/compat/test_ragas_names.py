@@ -1,7 +1,5 @@
 """What the replacement of ragas refuses, and what it accepts beside ragas' own."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

@@ -4,8 +4,6 @@ Their numbers are compared with those that the packages themselves gave with the
 (tests/extras/recorded; `make test-extras` runs them again).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

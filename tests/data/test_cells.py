@@ -1,7 +1,5 @@
 """Printed lists in cells of a table: what JSON, Python, numpy and pandas write is read back exactly or refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Citation markers: every form that is read, what stays in the text, and which sentence a marker belongs to."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

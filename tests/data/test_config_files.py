@@ -1,7 +1,5 @@
 """Small files that people write: YAML, TOML and JSON."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Records that people labelled, as they are read."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The language of a text: from its script, or identified in Latin script."""
 
-from __future__ import annotations
-
 from each_case import each_case
 
 from merilo.data.context import Context

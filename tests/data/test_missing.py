@@ -1,7 +1,5 @@
 """Missing values as numpy, pandas, JSON and tables write them: absent in optional fields, an error in required ones."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from math import nan

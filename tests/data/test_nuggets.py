@@ -1,7 +1,5 @@
 """Nuggets in the metadata of a sample: the forms that are read, and those that are not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Gzip files that unpack to more than anyone wants: a limit, an error of one sentence, and little memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,13 +1,13 @@
 """Data and finished runs at addresses are copied and read; secrets in addresses are in no message."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil
 import threading
+from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -17,10 +17,6 @@ import merilo
 from merilo.api import merge
 from merilo.data.remote import redacted, without_secrets
 from merilo.errors import DataError, RunError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 fsspec = pytest.importorskip("fsspec")
 

@@ -1,7 +1,5 @@
 """Answers too short to be a statement: which they are, and how they stand behind what they answer."""
 
-from __future__ import annotations
-
 from each_case import each_case
 
 from merilo.data.sentences import sentences

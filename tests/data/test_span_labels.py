@@ -1,7 +1,5 @@
 """Labels of spans: precedence, order, and files."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

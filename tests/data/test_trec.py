@@ -1,9 +1,7 @@
 """TREC runs and qrels as samples."""
 
-from __future__ import annotations
-
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from each_case import each_case
@@ -12,9 +10,6 @@ from merilo.api import evaluate
 from merilo.data.sample import Sample
 from merilo.data.trec import load_trec
 from merilo.errors import DataError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = "1 Q0 a 1 0.5 bm25\n1 Q0 b 2 0.9 bm25\n3 Q0 c 1 1 bm25\n"
 QRELS = "1 0 b 1\n1 0 a 0\n1 0 z 2\n2 0 c 1\n"

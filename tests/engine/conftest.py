@@ -1,9 +1,9 @@
 """A judge with fixed verdicts, a run made with it, and the event loops that runs run on."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
@@ -11,10 +11,6 @@ from judged_rivers import Evaluate, verdict_for
 
 import merilo
 from merilo.engine.event_loop import loop_factory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

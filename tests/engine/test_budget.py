@@ -1,12 +1,11 @@
 """Limits of a run: money, requests and seconds end a call cleanly, and a call with a higher limit resumes it."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Here
@@ -23,16 +22,11 @@ from merilo.engine.amounts import Settled
 from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Reached, Spending
 from merilo.errors import RateLimited
 from merilo.judges.llm import LLMJudge
+from merilo.judging.questions import Question
 from merilo.providers.base import Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import prices_from
 from merilo.runs.ledger import Charge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 Counting = Callable[[Mapping[str, Any]], tuple[int, int]]
 

@@ -1,14 +1,13 @@
 """The verdict cache: first writer wins, several processes at once, and only a file of its own is ever touched."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from grouping import grouped
@@ -22,12 +21,8 @@ from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.cache_upkeep import contents, prune
 from merilo.errors import RunError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 
 QUESTION = Relevance("q?", ("One.", "Two."))
 YES, NO = RelevanceVerdict(2, (1,), "So it is."), RelevanceVerdict(0)

@@ -1,10 +1,10 @@
 """A damaged cache: an error of one sentence or a run without it, but never a wrong verdict and never a bug."""
 
-from __future__ import annotations
-
 import random
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from judged_rivers import rows, verdict_for
@@ -14,13 +14,8 @@ import merilo
 from merilo.engine.cache import VerdictCache
 from merilo.errors import RunError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 
 COUNT = 300
 

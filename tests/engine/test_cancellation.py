@@ -1,14 +1,14 @@
 """A limit of time and Ctrl-C end local work in the middle of one huge text, and what was answered is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -18,14 +18,8 @@ from judged_rivers import canonical
 import merilo
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
-from merilo.judges.encoder.model import Encoder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judges.encoder.model import Encoded
-    from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.model import Encoded, Encoder
+from merilo.judges.encoder.windows import Window
 
 SENTENCES = 250
 SLOW_S = 0.3

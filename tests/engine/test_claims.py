@@ -1,16 +1,16 @@
 """Processes that share a cache ask each question once; a process that dies or fails leaves it to the others."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import pytest
 from command_line import COMMAND, Here
 from grouping import grouped
 from judged_rivers import canonical
@@ -22,12 +22,6 @@ from merilo.engine.cache import VerdictCache
 from merilo.engine.claims import Claims
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pytest
-
 PROCESSES = 4
 ROWS = [
     {"user_input": f"How long is river {n}?", "retrieved_contexts": [f"It is {n} km long.", f"Fish {n} swim."]}
@@ -38,7 +32,7 @@ import sys, time
 from pathlib import Path
 from merilo.engine.claims import Claims
 claims = Claims(Path(sys.argv[1]))
-print(claims.take(bytes.fromhex(sys.argv[2])), flush=True)
+print(claims.take([bytes.fromhex(sys.argv[2])]), flush=True)
 time.sleep(60)
 """
 KEY, OTHER = bytes(range(16)), bytes(range(1, 17))
@@ -117,27 +111,30 @@ def test_a_claim_is_exclusive_and_ends_with_its_process(tmp_path: Path) -> None:
     """Another process cannot claim a claimed key, but any other key, and the same key once the process is killed."""
     claims = Claims(tmp_path / "claims")
     with claimed(tmp_path / "claims", KEY):
-        assert not claims.take(KEY)
-        assert claims.take(OTHER)
-    assert claims.take(KEY)
+        assert not claims.take([KEY])
+        assert claims.take([OTHER])
+    assert claims.take([KEY])
     claims.close()
 
 
 def test_runs_in_one_process_share_their_claims(tmp_path: Path) -> None:
     """Two runs in one process exclude each other too; closing one leaves the claims of the other in place."""
     one, two = Claims(tmp_path / "claims"), Claims(tmp_path / "claims")
-    assert one.take(KEY)
-    assert one.take(KEY)
-    assert not two.take(KEY)
-    assert two.take(OTHER)
+    assert one.take([KEY])
+    assert one.take([KEY])
+    assert not two.take([KEY])
+    assert not two.take([OTHER, KEY])
+    assert one.take([OTHER])  # which the second run has not claimed, since it did not get both
+    one.drop([OTHER])
+    assert two.take([OTHER])
     two.close()
     child = "import sys\nfrom pathlib import Path\nfrom merilo.engine.claims import Claims\n"
-    child += f"print(Claims(Path({str(tmp_path / 'claims')!r})).take({KEY!r}))"
+    child += f"print(Claims(Path({str(tmp_path / 'claims')!r})).take([{KEY!r}]))"
     done = subprocess.run([sys.executable, "-c", child], stdout=subprocess.PIPE, check=True, encoding="utf-8")
     assert done.stdout == "False\n"
     one.drop([KEY])
     three = Claims(tmp_path / "claims")
-    assert three.take(KEY)
+    assert three.take([KEY])
     three.close()
     one.close()
 
@@ -145,7 +142,7 @@ def test_runs_in_one_process_share_their_claims(tmp_path: Path) -> None:
 def test_without_a_file_to_lock_every_question_can_be_claimed(tmp_path: Path) -> None:
     """A directory that cannot be written costs the sharing, not the run."""
     claims = Claims(tmp_path / "nowhere" / "claims")
-    assert claims.take(KEY)
+    assert claims.take([KEY])
     claims.close()
 
 
@@ -157,7 +154,7 @@ def test_a_question_answered_since_it_was_looked_up_is_not_asked(tmp_path: Path)
     assert fast.claim({KEY: [KEY]}) == set()
     assert slow.claim({KEY: [KEY]}) == {KEY}
     fast.put([(KEY, question, verdict)], "judge", paid=True)
-    fast.unclaim(KEY)
+    fast.unclaim([KEY])
     assert slow.claim({KEY: [KEY]}) == {KEY}  # not visible yet, so still claimed
     fast.commit()
     assert slow.claim({KEY: [KEY], OTHER: [OTHER]}) == {KEY}

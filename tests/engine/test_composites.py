@@ -1,9 +1,9 @@
 """Composites: one number for a run, made of the means of its metrics."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from each_case import each_case
@@ -13,15 +13,10 @@ import merilo
 from merilo.commands.evaluate.selection import definitions_of
 from merilo.commands.verify.replay import replay_run
 from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, is_composite
 from merilo.metrics.registry import find_metric, metric_text, parse_metric, published_metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 PARTS = ("context_relevance", "faithfulness")
 

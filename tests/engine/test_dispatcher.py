@@ -1,14 +1,15 @@
 """How requests travel: retried, timed, held back and given up; over real servers, and endpoints within the process."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from each_case import each_case
 from endpoints import Endpoint, asking
 from server import JudgeServer, hang, rate_limited, reset, status
 
@@ -18,16 +19,10 @@ from merilo.engine import endpoint_queue, retries
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.progress import Event, EventKind
 from merilo.engine.rate_limits import RequestLimits, title_of
-from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, Unreachable, UsageError
+from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, TooLarge, Unreachable, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Reply
+from merilo.providers.base import Reply, Request
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from merilo.providers.base import Request
 
 
 @pytest.fixture
@@ -102,6 +97,14 @@ async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> 
     server.fail_next(*[rate_limited("0")] * (retries.RETRIES + 3))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Reply)
+
+
+async def test_nothing_waits_after_the_end() -> None:
+    """A request that comes after the end is cancelled at once, since no queue sends it."""
+    async with Dispatcher() as dispatcher:
+        dispatcher.stop(None)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(dispatcher.carry(asking(Endpoint(lambda _: "ok"), "a")), 5)
 
 
 async def test_endless_complaints_end(server: JudgeServer) -> None:
@@ -322,14 +325,17 @@ async def test_an_error_in_a_users_provider_fails_that_question_alone() -> None:
     assert failure.message == f"the provider {title_of(endpoint)} raised KeyError: 'none'"
 
 
-async def test_a_refusal_is_a_reply_of_the_endpoint() -> None:
-    """An endpoint that refuses everything for its content policy is at work: each request is refused, none stops."""
+@each_case(
+    ("error", "kind"), [(Refused("not that"), FailureKind.REFUSED), (TooLarge("too long"), FailureKind.TOO_LARGE)]
+)
+async def test_a_refusal_is_a_reply_of_the_endpoint(error: Exception, kind: FailureKind) -> None:
+    """An endpoint that refuses everything for its content or size is at work: each request is refused, none stops."""
 
     async def declines(_: Request) -> str:
-        raise Refused("not that")
+        raise error
 
     replies = await carried(30, Endpoint(declines))
-    assert {reply.kind for reply in replies if isinstance(reply, Failure)} == {FailureKind.REFUSED}
+    assert [reply.kind for reply in replies if isinstance(reply, Failure)] == [kind] * 30
 
 
 async def test_a_missing_key_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
 """Several answers to the same words: each is kept by itself, and only those that are missing are asked for."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from grouping import grouped
 from server import JudgeServer, status
@@ -13,22 +13,16 @@ from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.drivers import drive_rounds
 from merilo.engine.plan_run import PlanRun
+from merilo.judges.base import OutgoingRequest
 from merilo.judges.llm import LLMJudge
-from merilo.judging.ask import draws
+from merilo.judging.ask import Plan, draws
 from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers.base import Reply
 from merilo.providers.openai import OpenAIProvider
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from merilo.judges.base import OutgoingRequest
-    from merilo.judging.ask import Plan
-    from merilo.judging.questions import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Asyncio and rounds run the same plans and judges and give the same results."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from judged_rivers import rows, verdict_for
@@ -15,17 +15,12 @@ from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver, drive_rounds
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import RequestLimits
+from merilo.judges.base import OutgoingRequest
 from merilo.judges.callables import CallableJudge
+from merilo.judging.verdicts import Failure
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
+from merilo.providers.base import Reply
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from merilo.judges.base import OutgoingRequest
-    from merilo.judging.verdicts import Failure
-    from merilo.providers.base import Reply
 
 
 def walks() -> list[PlanRun]:

@@ -1,10 +1,10 @@
 """What `merilo.plan` says before anything is asked, held against what a run then really sends."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -34,10 +34,6 @@ from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, likely_reply, read_pack, read_reply
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 METRICS = (
     "context_relevance",

@@ -1,12 +1,11 @@
 """`merilo.evaluate` from data to a finished run."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from judged_rivers import Evaluate, canonical, rows, verdict_for
@@ -14,13 +13,9 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 import merilo
 from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 RELEVANCE_FAMILY = [
     "context_relevance",

@@ -1,7 +1,5 @@
 """The event loop of our own thread: uvloop's where there is one, else asyncio's, with the same results."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

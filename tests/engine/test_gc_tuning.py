@@ -1,16 +1,11 @@
 """The collector of cyclic garbage runs rarely while a run lasts, and as before afterwards."""
 
-from __future__ import annotations
-
 import gc
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from merilo.engine.event_loop import rare_collections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """What must not end a run, lose it, or get into a number: broken metrics, judges, files and servers."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sqlite3

@@ -1,10 +1,10 @@
 """`prompts="installed"`, with a tiny package in the place of ragas: what changes, what does not, and the errors."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -18,17 +18,12 @@ from merilo.engine.installed import packages
 from merilo.engine.installed.prompts import Prompt, wording_for
 from merilo.engine.installed.worded import worded, wordings_of
 from merilo.errors import UsageError
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.completion import Completion
+from merilo.judging.questions import Question
 from merilo.metrics.base import drive, is_composite
 from merilo.metrics.registry import parse_metric, published_metrics
 from merilo.rendering.overview import overview_page, overview_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
 ROW = {

@@ -1,7 +1,5 @@
 """What is kept: resumed runs, recorded failures, the cache, and flights that outlive their plan."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -10,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -30,15 +28,13 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
 from merilo.runs.database import COMMIT_SECONDS
 from merilo.runs.lock import RunLock
 from merilo.runs.store import FORMAT, Exchange, Store
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 RESUMABLE = """
 import asyncio, sys

@@ -1,7 +1,5 @@
 """A run over HTTP that is killed three times; benchmarks/kills.py does so fifty times, at random moments."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sqlite3

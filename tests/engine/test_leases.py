@@ -1,22 +1,17 @@
 """Limits that several processes share: leases of a rate, and grants of a budget."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merilo.engine.budget import Budget, BudgetDecision, Spending, own_price
-from merilo.engine.leases import LeaseBook, LeasedMeter
+from merilo.engine.leases import LeaseBook, LeasedMeter, SharedLimit
 from merilo.runs.ledger import Charge
-
-if TYPE_CHECKING:
-    from merilo.engine.leases import SharedLimit
 
 MINUTE_S = 60.0
 

@@ -3,18 +3,17 @@
 The server bills every request that arrives, and every reply that it writes, whether or not anyone reads it.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from command_line import COMMAND, Here
@@ -24,16 +23,11 @@ from server import Fault, JudgeServer, cut_off, hang, malformed, rate_limited, r
 
 import merilo
 from merilo.commands.verify.run import State, verify_run
-from merilo.judging.ask import ask
+from merilo.data.sample import Sample
+from merilo.engine.progress import Traffic
+from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from merilo.data.sample import Sample
-    from merilo.engine.progress import Traffic
-    from merilo.judging.ask import Plan
 
 METRIC = "context_relevance"
 PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent per token

@@ -1,10 +1,9 @@
 """Replies far longer than is read: stored up to the limit, and read from the store as when they arrived."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from command_line import Here
@@ -15,10 +14,6 @@ import merilo
 from merilo.commands.verify.replay import replay_run
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LONG = "x" * 1_000_000
 ROWS = [{"user_input": "Which city?", "retrieved_contexts": ["Paris is a city."], "response": "Paris."}]

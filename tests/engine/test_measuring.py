@@ -1,9 +1,9 @@
 """Embedder and cross-encoder in a run: there by default, named where they were asked, cached like verdicts."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from embedding_server import EmbeddingServer, vector
@@ -12,23 +12,17 @@ from judged_rivers import rows
 from server import JudgeServer
 
 import merilo
+from merilo.data.sample import Sample
 from merilo.judges.embedded import EmbeddedJudge
-from merilo.judging.ask import ask
+from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.rendering.overview import overview_page
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.judging.questions import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Memory is bounded by the window of samples, not by the data."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

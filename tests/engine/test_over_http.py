@@ -1,7 +1,5 @@
 """The same samples through a real OpenAI-compatible server: the scripted judge's numbers, and how many requests."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,23 +1,17 @@
 """Who watches an evaluation is told what happens, and cannot stop it."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from judged_rivers import Evaluate, canonical, rows
 from server import JudgeServer, status
 
 import merilo
-from merilo.engine.progress import EventKind, Traffic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.engine.progress import Event
+from merilo.engine.progress import Event, EventKind, Traffic
 
 
 class Four:

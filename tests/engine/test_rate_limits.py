@@ -1,11 +1,10 @@
 """The limiter of an endpoint: at once, a minute, after complaints; between runs and threads."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -28,9 +27,6 @@ from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest
 from merilo.providers.questions import CallableProvider
 from merilo.providers.splitter import SplitterProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Clock:

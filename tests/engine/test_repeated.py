@@ -1,7 +1,5 @@
 """A metric that asks its judge several times: its questions, its mean, and its outcome if draws differ in kind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Rounds: what many samples ask goes to a judge in batches, in a thread, and no result depends on it."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sqlite3
@@ -9,11 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -24,31 +23,23 @@ from judged_rivers import Evaluate, canonical, rows
 import merilo
 from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
+from merilo.engine.progress import Traffic
 from merilo.engine.rounds import WINDOW, Batches, asks_in_rounds, in_rounds
-from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary
+from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
+from merilo.judges.base import Conversation
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.splitter import SplitterJudge
-from merilo.judging.ask import ask
+from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import parse_metric
-from merilo.providers.base import Reply, ReplyPath
+from merilo.providers.base import Connection, Reply, ReplyPath, Request, Usage
 from merilo.providers.questions import gathered
+from merilo.runs.outcomes import Result
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from merilo.engine.progress import Traffic
-    from merilo.errors import ProviderError
-    from merilo.judges.base import Conversation
-    from merilo.judging.ask import Plan
-    from merilo.providers.base import Connection, Request, Usage
-    from merilo.runs.outcomes import Result
 
 METRIC = "context_relevance"
 

@@ -1,10 +1,9 @@
 """Runs in which each kind of question has its own judge: keys, the cache, resuming and replay."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
@@ -21,11 +20,7 @@ from merilo.errors import RunError, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.providers.openai import OpenAIProvider
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.runs.run import Run
+from merilo.runs.run import Run
 
 METRICS = ("context_relevance", "faithfulness")
 RIVERS = ScriptedJudge.by(verdict_for, version="1")

@@ -1,13 +1,13 @@
 """Scheduling by request: order, windows, flights, and how little of anything else there is."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from endpoints import Endpoint, Grader
@@ -22,17 +22,12 @@ from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.rate_limits import RequestLimits
 from merilo.engine.schedule import BLOCK, InFlightBounds, early_stop_bounds, in_flight_bounds, stream
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
+from merilo.providers.base import Request
+from merilo.runs.outcomes import Result
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
-    from merilo.providers.base import Request
-    from merilo.runs.outcomes import Result
 
 METRIC = "context_relevance"
 

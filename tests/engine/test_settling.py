@@ -1,17 +1,18 @@
 """What a reply is charged for: the usage that was reported, or an estimate from the texts."""
 
-from __future__ import annotations
+from dataclasses import replace
 
 import pytest
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.engine.amounts import charged_tokens_of, settled
+from merilo.engine.amounts import charged_tokens_of, max_tokens_of, settled
 from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending, price_again
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
+from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
 from merilo.providers.openai import OpenAIProvider, usage_of
 from merilo.providers.openai_embeddings import EmbeddingsRequest
 from merilo.providers.prices import prices_from
@@ -84,6 +85,31 @@ def test_vectors_are_not_charged() -> None:
     """The reply of an embedder, however long, has no output tokens."""
     found = settled(EmbeddingsRequest((), inputs=("abc" * 100,)), replied(None, 0, "[0.1]" * 1_000))
     assert (found.usage.input_tokens, found.usage.output_tokens) == (100, 0)
+
+
+@each_case(
+    ("usage", "charged", "estimated"),
+    [
+        (Usage(120, 0), 120, False),
+        (Usage(120, 0, usd=0.5), 120, False),
+        (Usage(9, 0), None, True),
+        (Usage(0, 0), None, True),
+        (Usage(None, 0), None, True),
+    ],
+)
+def test_decisions_have_no_output(usage: Usage, charged: int | None, estimated: bool) -> None:
+    """No output tokens are true; without a plausible count of input tokens the request is charged as it was reserved.
+
+    The count may be that of the state alone: the questions are longer here.
+    """
+    question = DecisionQuestion("q", AnswerType.CHOICE, "x" * 900, (Option("a", "b" * 49),), (("statement", "s" * 41),))
+    request = DecisionRequest((Message("user", '"' + "state " * 20 + '"'),), questions=(question,) * 3)
+    reserved = max_tokens_of(request)
+    assert charged_tokens_of(request) == -(-(122 + 3 * (900 + 51 + 50)) // 3)
+    assert reserved == Usage(122 + 3 * (900 + 51 + 50) + 8 * (1 + 3 * 4) + 500, 0, 0)
+    found = settled(request, Reply(("[[0.5,0.5]]" * 99,), usage=usage), max_reply_tokens=0)
+    assert found.usage == replace(usage, input_tokens=charged or reserved.input_tokens)
+    assert (found.estimated, found.input_estimated) == (estimated, estimated)
 
 
 @given(st.integers(0, 2_000), st.integers(0, 500))

@@ -1,13 +1,13 @@
 """A run that stops when its gates are decided: minimums, drops against a baseline, and whole clusters."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import COMMAND, Here
@@ -16,13 +16,14 @@ from graded_runs import judge
 from grouping import grouped
 from judged_rivers import canonical
 from seals import seal_again
-from server import JudgeServer
+from server import Asked, JudgeServer
 
 import merilo
 from merilo import api
 from merilo.commands.gate.suite import Suite
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError, UsageError
+from merilo.judging.questions import Question
 from merilo.results.early_stopping import STOPPED_NOTE, random_place
 from merilo.results.recomputed import summarise
 from merilo.results.scores import read_scores
@@ -30,14 +31,6 @@ from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 from merilo.stats.sequential import confidence_sequence, sequential_limits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from server import Asked
-
-    from merilo.judging.questions import Question
 
 METRIC = "context_relevance"
 UNIT = (0.0, 1.0)

@@ -7,8 +7,6 @@ place of the name in their import lines. A script assigns its numbers to SCORES.
 its judge.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -6,8 +6,6 @@ the reply depends on what is asked and not on its wording or order, and two pack
 Vectors are the counts of the letters a to z in a text.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

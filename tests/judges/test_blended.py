@@ -1,7 +1,5 @@
 """The model of the embedded judge: cosines, words and the reader joined, as it ships."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.resources import files
 

@@ -1,7 +1,5 @@
 """Any callable that takes a question is a judge."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

@@ -1,10 +1,9 @@
 """The embedded judge: typed questions in, typed verdicts out."""
 
-from __future__ import annotations
-
 import re
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from each_case import each_case
@@ -17,9 +16,11 @@ from merilo.data.short_answers import stated
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
+from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -31,18 +32,11 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.support import Support, SupportLabel
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, probability_of
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.rendering.summary import run_markdown, summary_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judges.blended import BlendedModel
-    from merilo.judging.ask import Answer
-    from merilo.judging.verdicts import Verdict
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
 SENTENCES = (

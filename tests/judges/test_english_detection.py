@@ -1,7 +1,5 @@
 """Which texts the encoder of the embedded judge is asked about."""
 
-from __future__ import annotations
-
 import pytest
 from each_case import each_case
 

@@ -1,8 +1,8 @@
 """Texts that the embedded judge does not read whole, or not at all."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -15,7 +15,8 @@ from merilo.judges import embedded_provider, excerpts
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import MAX_ASKED, MAX_CONTEXT, MAX_CONTEXTS, MAX_RESPONSE, RULES, too_long
-from merilo.judges.encoder.model import Encoder
+from merilo.judges.encoder.model import Encoded, Encoder
+from merilo.judges.encoder.windows import Window
 from merilo.judges.words import stems
 from merilo.judging import digests
 from merilo.judging.kinds.addresses import Addresses
@@ -27,14 +28,7 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judges.encoder.model import Encoded
-    from merilo.judges.encoder.windows import Window
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 ASKED = "How tall is the tower of Larkham?"
 ANSWER = "The tower of Larkham is 61 metres tall."

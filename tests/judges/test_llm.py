@@ -1,7 +1,5 @@
 """The LLM judge: conversations with a model, over a real local server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """The measured agreement of a judge, and which metrics it makes weak."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from each_case import each_case
@@ -20,9 +18,6 @@ from merilo.judges.measured_agreement import (
 from merilo.metrics.registry import default_metrics, parse_metric
 from merilo.rendering.overview import overview_record
 from merilo.runs.weak import weak_left_out, weak_metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROW = {
     "user_input": "When was the tower completed?",

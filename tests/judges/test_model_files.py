@@ -1,7 +1,5 @@
 """The files of the embedded judge are what was shipped, or nothing is judged."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,9 +1,8 @@
 """Model objects of other libraries are judges and embedders, known by their methods."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -14,9 +13,6 @@ from merilo.errors import Permanent, RateLimited, Temporary
 from merilo.judges.spec import embedder_from, judge_from
 from merilo.providers.base import Message, Request
 from merilo.providers.model_objects import ModelObjectProvider, text_of, with_temperature
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REQUEST = Request((Message("system", "You judge."), Message("user", "Is it so?")), temperature=0.3)
 ROW = {"id": "a", "user_input": "q?", "response": "It is red.", "retrieved_contexts": ["It is red."]}

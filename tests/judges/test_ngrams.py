@@ -1,7 +1,5 @@
 """Hashed character n-grams: vectors of texts without a model."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from math import hypot, isclose
 

@@ -1,7 +1,5 @@
 """A question that is said back inside a context."""
 
-from __future__ import annotations
-
 import time
 
 from each_case import each_case

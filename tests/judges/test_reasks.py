@@ -1,7 +1,5 @@
 """What a judge does about bad replies, and what that costs: faults are drawn for each attempt by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

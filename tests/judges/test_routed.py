@@ -1,8 +1,7 @@
 """A judge per kind of question: what users write, and the judge that it makes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -10,6 +9,7 @@ from each_case import each_case
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
+from merilo.judges.base import Judge, JudgeLike
 from merilo.judges.llm import LLMJudge
 from merilo.judges.routed import Routed, part_for, recorded_parts
 from merilo.judges.scripted import ScriptedJudge
@@ -19,11 +19,6 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.registry import KINDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judges.base import Judge, JudgeLike
 
 URL = "http://127.0.0.1:9/v1"
 

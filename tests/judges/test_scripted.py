@@ -1,7 +1,5 @@
 """Scripted judges: answers from a list, a function or a file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

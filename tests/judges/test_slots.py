@@ -1,7 +1,5 @@
 """The slots of statements: numbers with units, dates, names and negation, and how they differ."""
 
-from __future__ import annotations
-
 from each_case import each_case
 
 from merilo.judges.slots import absent, conflict, slots, unstated

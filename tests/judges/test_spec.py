@@ -1,9 +1,8 @@
 """Judges from what a user wrote."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -11,6 +10,7 @@ from each_case import each_case
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
+from merilo.judges.base import Judge
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
@@ -23,11 +23,6 @@ from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judges.base import Judge
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -101,7 +96,7 @@ def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
 
 def test_options_that_fit_nothing_are_errors() -> None:
     """A base URL for a judge that has none would be silently lost."""
-    with pytest.raises(UsageError, match=r"base_url: only for judges at an address \(anthropic:, azure:, .*openai:\)"):
+    with pytest.raises(UsageError, match=r"base_url: only for judges at an address \(anthropic:, .*systemone:\)"):
         judge_from("embedded", base_url=URL)
     with pytest.raises(UsageError, match="judged is one of each, together"):
         judge_from("openai:m", base_url=URL, judged="all")

@@ -1,13 +1,13 @@
 """The splitter judge: pysbd's sentences, from a process that may hang or die without harm."""
 
-from __future__ import annotations
-
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.metadata import PackageNotFoundError
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from conversing import Talk, converse
@@ -18,21 +18,15 @@ from packaging.requirements import Requirement
 
 import merilo
 from merilo.commands.evaluate import settings
+from merilo.data.sample import Sample
 from merilo.judges.splitter import SplitterJudge
-from merilo.judging.ask import ask
+from merilo.judging.ask import Answer, Plan, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers import splitter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Answer, Plan
 
 HANGS = "..[" + " ".join(["111"] * 30) + "]"
 """On this pysbd 0.3.4 needs years."""

@@ -1,7 +1,5 @@
 """Support verdicts of the embedded judge: what is copied, what differs, what is not judged, and the reason."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

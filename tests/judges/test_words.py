@@ -1,7 +1,5 @@
 """The words of texts: stems in every language, and the share of a text that others contain."""
 
-from __future__ import annotations
-
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Completions with turns after the rubric or with a schema, and those of before that had neither."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Questions that a judge states it cannot judge: no error, and no value."""
 
-from __future__ import annotations
-
 import pytest
 
 from merilo.data.sample import Sample

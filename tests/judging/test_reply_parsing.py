@@ -1,7 +1,5 @@
 """Reading replies: from a model's text to a verdict, or to a sentence on what was wrong."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Scales that people write: what is read, and what is said of what is not one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

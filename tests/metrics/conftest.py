@@ -1,7 +1,5 @@
 """How many verdicts the laws of metrics are tried with."""
 
-from __future__ import annotations
-
 import pytest
 
 from merilo.metrics import contract

@@ -1,7 +1,5 @@
 """A judge that answers from tables, and the questions that it was asked."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Completeness, correctness, noise, critique and entities: what each counts, and what each asks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts with `averaged` count as their probability in merilo's own means, and in nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The claims of a card that can be checked are what its definition does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace

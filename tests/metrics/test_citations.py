@@ -1,7 +1,5 @@
 """Citation precision and recall: counts by hand, laws, and the questions that are shared with other metrics."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any

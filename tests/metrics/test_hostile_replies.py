@@ -1,38 +1,31 @@
 """Every metric, published and native, on odd samples and on replies that no honest judge would send."""
 
-from __future__ import annotations
-
 import json
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import pytest
 from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging.ask import AskFailed
+from merilo.judging.ask import Answer, AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Score, Undefined, drive, is_composite
+from merilo.metrics.base import Metric, Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.asking import ask_similarities
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
 from merilo.metrics.synthetic import SyntheticAnswers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric
 
 T = TypeVar("T")
 

@@ -1,7 +1,5 @@
 """Metrics of ids: against small cases by hand, and against trec_eval on random runs."""
 
-from __future__ import annotations
-
 import random
 from math import log2
 from pathlib import Path

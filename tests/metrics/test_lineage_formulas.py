@@ -1,7 +1,5 @@
 """Each formula over our own verdicts equals the published definition that is given the same verdicts as replies."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -68,7 +66,7 @@ class Judgement:
     addresses: tuple[bool, ...]
 
     @classmethod
-    def drawn(cls, seed: int, contexts: int, statements: int) -> Judgement:
+    def drawn(cls, seed: int, contexts: int, statements: int) -> "Judgement":
         """Return random verdicts."""
         draw = random.Random(seed)
         return cls(

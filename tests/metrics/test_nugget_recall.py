@@ -1,7 +1,5 @@
 """Nugget recall: weights, shared questions and laws."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A metric without code: from a file to a value, and back to the file by its digest."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from metrics.saying import Says, outcome, value
@@ -13,15 +11,11 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.choice import Choice
+from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import metric_text, parse_metric
 from merilo.metrics.rubric_metric import RubricMetric
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 POLITE = """
 name: politeness

@@ -1,7 +1,5 @@
 """Metrics of spans: against small cases by hand, and laws over random chunkings of random documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log2

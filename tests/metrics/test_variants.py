@@ -1,7 +1,5 @@
 """Rows of published definitions: what a variant takes from its base, and what it changes."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import FrozenInstanceError, dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """CONTRIBUTING.md, followed as written in a copy of the repository: a new metric and a new provider."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,16 +1,15 @@
 """Metrics, judges, providers and adapters of other packages and files are used like merilo's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from command_line import Here
@@ -19,9 +18,6 @@ from each_case import each_case
 from merilo.errors import UsageError
 from merilo.metrics.registry import parse_metric
 from merilo.plugins import Group, Plugin, object_in_file, split_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 ROWS = [

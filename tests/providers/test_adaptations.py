@@ -1,7 +1,5 @@
 """Endpoints that reject a form of request, each in its own words, and the form in which each gets its questions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Azure OpenAI, over a real local server that speaks as its documentation says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Results of batches as different programs write them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

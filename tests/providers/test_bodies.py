@@ -1,10 +1,9 @@
 """Request bodies are written from parts that are kept, and are the bytes that writing them whole would give."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import wires
 from each_case import each_case
@@ -16,15 +15,11 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.providers.anthropic import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request
 from merilo.providers.bedrock import BedrockBodies
+from merilo.providers.bodies import Bodies
 from merilo.providers.google import GoogleBodies
 from merilo.providers.ollama import OllamaBodies
 from merilo.providers.openai import OpenAIBodies
 from merilo.providers.problems import EndpointProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from merilo.providers.bodies import Bodies
 
 SCHEMA = schema_for("relevance")
 MAKERS: dict[str, Callable[[Mapping[str, object]], Bodies]] = {

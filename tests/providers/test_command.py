@@ -1,9 +1,9 @@
 """The command line over each provider's wire, against a local server."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Here
@@ -11,10 +11,6 @@ from server import JudgeServer
 
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 KEY = "key-for-tests-0123456789"
 ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]

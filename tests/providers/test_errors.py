@@ -3,8 +3,6 @@
 The statuses, codes and headers are those of the pages. Messages are shortened to what the pages quote.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -4,8 +4,6 @@ One is planted, the server echoes it wherever it can, and everything that a run 
 databases with what is compressed in them, what was printed and logged, errors and reprs.
 """
 
-from __future__ import annotations
-
 import gzip
 import html
 import json
@@ -14,9 +12,11 @@ import sqlite3
 import traceback
 import zlib
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
@@ -32,18 +32,12 @@ from merilo.errors import MeriloError, ProviderDown, ProviderError, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.azure import AzureProvider
-from merilo.providers.base import Message, Request
+from merilo.providers.base import Message, Provider, Request
 from merilo.providers.bedrock import BedrockProvider
 from merilo.providers.google import GoogleProvider
 from merilo.providers.ollama import OllamaProvider
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.secrets import ApiKeys, shown_url
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from merilo.providers.base import Provider
 
 KEY = "sk-planted-0123456789abcdef"
 MARK = "The quick brown mark"

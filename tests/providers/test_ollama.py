@@ -1,11 +1,10 @@
 """Ollama's own API, over a real local server that answers as its documentation says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import server as fake
@@ -22,9 +21,6 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.ollama import ContextLimit, OllamaProvider, chat_reply_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(

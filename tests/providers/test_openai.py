@@ -1,17 +1,15 @@
 """The OpenAI-compatible provider, over a real local server that misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 import pytest
 import server as fake
@@ -29,16 +27,12 @@ from merilo.errors import (
     Temporary,
     UsageError,
 )
+from merilo.judging.json_types import Json
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.openai import OpenAIProvider, reply_of
 from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, message_in, problem_in, retry_after_s
 from merilo.providers.secrets import key_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from merilo.judging.json_types import Json
 
 KEY = "key-for-tests-0123456789"
 GATEWAY = "gateway-word-42"

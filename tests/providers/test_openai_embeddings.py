@@ -1,7 +1,5 @@
 """Embeddings over an OpenAI-compatible endpoint: order, shape, tokens, batches and faults."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Truncated prompts are noticed by their token counts, and whole ones raise no alarm."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 

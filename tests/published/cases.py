@@ -1,7 +1,5 @@
 """Golden cases as they stand in their files: read, held to their form, nothing interpreted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

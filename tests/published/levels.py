@@ -1,7 +1,5 @@
 """Plays the cases that need no judge: aggregates over scores, pure functions, finished tables of labels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Which metric a case means: system, version, metric and configuration as a metric of merilo, by rule."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

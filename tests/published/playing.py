@@ -1,17 +1,19 @@
 """Plays a case of one sample through the real engine: scripted provider, judge, answers, store, plan, outcome."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from plan_running import run_plan
+from published.cases import Case
 from published.naming import metric_of
 from published.replying import local_judges, queues
 
 from merilo.data.load import BadRecord, load
+from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
@@ -19,18 +21,10 @@ from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import RequestLimits
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
+from merilo.metrics.base import Metric, Outcome
 from merilo.metrics.registry import metric_text
+from merilo.providers.base import Request
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from published.cases import Case
-
-    from merilo.data.sample import Sample
-    from merilo.metrics.base import Metric, Outcome
-    from merilo.providers.base import Request
 
 COLUMNS: Final = {
     "document": "retrieved_contexts",

@@ -1,7 +1,5 @@
 """Who answers in a golden case: scripted replies of a model, stated vectors, a word overlap; pysbd as it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager

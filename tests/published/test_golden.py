@@ -1,7 +1,5 @@
 """Every golden case gives what the published code gave, and the harness fails where it should."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

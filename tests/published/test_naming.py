@@ -1,7 +1,5 @@
 """Names and configuration of golden cases, in every form that a published system has for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A recorded run with published definitions, whose replies were read loosely, still recomputes to its values."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from pathlib import Path

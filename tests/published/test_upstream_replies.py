@@ -4,20 +4,16 @@
 requests they sent, with which messages, and the score. Each file names the versions.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import server as fake
 from each_case import each_case
 from server import JudgeServer
 
 import merilo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 UPSTREAM = Path(__file__).with_name("upstream")
 RAGAS_ROW = {"user_input": "q?", "response": "A. B.", "retrieved_contexts": ["A."]}

@@ -1,7 +1,5 @@
 """Reports for build servers: escaping, limits and the step summary."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

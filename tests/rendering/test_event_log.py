@@ -1,7 +1,5 @@
 """The event log: what stands in it, what must not, and what happens where it cannot be written."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

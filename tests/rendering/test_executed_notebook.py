@@ -1,7 +1,5 @@
 """A notebook that is really executed, in a kernel of Jupyter."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,12 +1,10 @@
 """The earlier turns of a conversation on pages, in tasks and in reports: before the question, short and escaped."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
 import zlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,6 @@ from merilo.commands.report.run_page import run_page
 from merilo.judges.scripted import ScriptedJudge
 from merilo.rendering.explain import case_page
 from merilo.results.sample_detail import SampleDetail
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "</script><script>canary()</script><img src=x onerror=canary()>"
 TURN = {"role": "user", "content": f"When was it built? {HOSTILE}"}

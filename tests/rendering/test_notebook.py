@@ -1,11 +1,10 @@
 """A run in a notebook: a table to look at, a data frame to go on with."""
 
-from __future__ import annotations
-
 import json
 import sys
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from seals import seal_again
@@ -14,9 +13,6 @@ import merilo
 from merilo.api import import_scores
 from merilo.commands.export.run import export_run
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
 

@@ -1,11 +1,11 @@
 """What a run's summary says beside its table: what was scored all the same, and composites."""
 
-from __future__ import annotations
-
 import sqlite3
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from judged_rivers import rows, verdict_for
@@ -13,17 +13,12 @@ from judged_rivers import rows, verdict_for
 import merilo
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
+from merilo.data.sample import Sample
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import OUTCOMES, SEAL, STORE, SUMMARY
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-    from pathlib import Path
-
-    from merilo.data.sample import Sample
 
 LOST = "a judge call failed and was scored 0"
 

@@ -1,7 +1,5 @@
 """The parts that pages are made of."""
 
-from __future__ import annotations
-
 import json
 
 from each_case import each_case

@@ -1,10 +1,8 @@
 """The line that a terminal shows and the lines that a log gets: the same facts, never more than there is room for."""
 
-from __future__ import annotations
-
 import io
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +12,6 @@ from judged_rivers import rows
 import merilo
 from merilo.rendering.progress_line import ProgressLine, TerminalLine, fitting, sentence
 from merilo.rendering.progress_stats import ProgressStats
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUSY = ProgressStats(
     done=1_234,

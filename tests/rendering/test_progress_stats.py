@@ -1,7 +1,5 @@
 """What a run is said to cost in the end and to take still, from made-up runs whose end is known."""
 
-from __future__ import annotations
-
 import pytest
 from each_case import each_case
 

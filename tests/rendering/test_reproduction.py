@@ -1,7 +1,5 @@
 """What the cards of published definitions say is reproduced is what their plans do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from each_case import each_case

@@ -1,9 +1,7 @@
 """What a notebook and a console show of results: short texts, and HTML in which everything is escaped."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -18,9 +16,6 @@ from merilo.commands.check.judges import judges_agreement
 from merilo.commands.check.run import JudgeCheck
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.short_repr import LIMIT, short_repr
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e"
 

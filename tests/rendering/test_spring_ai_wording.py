@@ -1,7 +1,5 @@
 """The words of spring-ai-ragas' context relevance, and where they are shown."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,11 +1,9 @@
 """Pages and Markdown: whole, readable by machines that read to people, and harmless whatever is on them."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from each_case import each_case
@@ -15,6 +13,7 @@ from seals import seal_again
 
 import merilo
 from merilo.commands.compare.markdown import code, comparison_markdown, fenced
+from merilo.commands.compare.result import RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
@@ -22,11 +21,6 @@ from merilo.commands.report.run_page import run_page
 from merilo.errors import RunError
 from merilo.rendering.html import write_page
 from merilo.runs.run import SUMMARY, write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.commands.compare.result import RunComparison
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> </style> '\"> {{ 7*7 }} @everyone #1 | `tick` ```` "

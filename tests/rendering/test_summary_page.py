@@ -1,21 +1,15 @@
 """The short summary: at most 25 lines, with what a reader must not miss."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import merilo
 from merilo.metrics.registry import default_metrics
 from merilo.rendering.summary import MAX_LINES, summary_page
+from merilo.runs.run import Run
 from merilo.runs.weak import weak_metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.runs.run import Run
 
 ROWS = [
     {

@@ -1,7 +1,5 @@
 """The table of Russian messages, and how a line finds its translation."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,13 +1,13 @@
 """Runs whose metrics average probabilities: what is stored and shown, replay, and correction by human labels."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from labelled_run import Row, by_grade, contexts_rows, fill_in, grade_of, judged_run, lenient, read_tasks, true_mean
 from page_text import page_text
 
+import merilo
 from merilo.commands.calibrate.correction import match
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.run import label_agreement
@@ -15,15 +15,10 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.questions import Question
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.rendering.summary import run_text
 from merilo.results.scores import read_scores
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import merilo
-    from merilo.judging.questions import Question
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "context_precision")
 NOTE = "Averages of the judge's probabilities: context_relevance, context_relevance(unit=context)."

@@ -1,9 +1,7 @@
 """Runs over the same questions that were judged against another truth in the metadata."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ import merilo
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.data.span_labels import load_judged
 from merilo.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COUNT = 8
 

@@ -1,9 +1,9 @@
 """Scores over the first contexts of a sample, computed from stored verdicts."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from seals import seal_again
@@ -11,16 +11,11 @@ from seals import seal_again
 import merilo
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.questions import Question
 from merilo.metrics.base import JudgesContextsAlone, Score
 from merilo.metrics.registry import NATIVE, parse_metric
 from merilo.results.first_contexts import score_of_first, scores_of_first
 from merilo.runs.run import OUTCOMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 METRICS = (
     "context_relevance",

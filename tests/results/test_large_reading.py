@@ -1,10 +1,9 @@
 """Readers that hold little of a run give what readers of all its outcomes would give."""
 
-from __future__ import annotations
-
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from labelled_run import contexts_rows, lenient, strict
@@ -17,9 +16,6 @@ from merilo.results.contents import has_order
 from merilo.runs.files import OUTCOMES
 from merilo.runs.metric_names import worst_scores
 from merilo.runs.outcomes import outcome_lines, short_outcomes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METRICS = ["context_relevance", "context_ranking"]
 ROWS = [*contexts_rows(20), {"id": 'a "quoted\\ id', "user_input": "What is 21?", "retrieved_contexts": []}]

@@ -1,10 +1,10 @@
 """A run's scores are read as columns, one number for each sample and metric, in the run's order."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from seals import seal_again
@@ -13,12 +13,7 @@ import merilo
 from merilo.errors import DataError, RunError, UsageError
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST, OUTCOMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.stats.column import Column
+from merilo.stats.column import Column
 
 METRICS = ("hit_rate@1", "reciprocal_rank", "recall@2")
 SAMPLES: list[dict[str, Any]] = [

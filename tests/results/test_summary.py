@@ -1,28 +1,23 @@
 """A run's aggregates: which interval each mean has, over which units, and what is said beside it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from grouping import grouped
 
 import merilo
+from merilo.data.sample import Sample
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page
 from merilo.results.recomputed import summarise
 from merilo.results.summary import Tally
+from merilo.runs.manifest import Aggregate
 from merilo.stats.means import mean_interval, ratio_interval
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from pathlib import Path
-
-    from merilo.data.sample import Sample
-    from merilo.runs.manifest import Aggregate
 
 SOURCE = np.random.default_rng(5)
 

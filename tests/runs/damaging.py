@@ -1,18 +1,14 @@
 """Ways in which a file gets damaged, and a child process that the system treats badly."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import random
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 PAGE = 4096
 

@@ -1,13 +1,14 @@
 """A damaged store, a full disk, a place where nothing may be written: one sentence, and never a wrong number."""
 
-from __future__ import annotations
-
 import json
 import os
+import random
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from judged_rivers import canonical, rows, verdict_for
@@ -17,6 +18,7 @@ from seals import seal_again
 import merilo
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.database import MAX_VALUE, connected, read_only
 from merilo.runs.files import LEDGER, MAX_JSON_BYTES, OUTCOMES
@@ -24,13 +26,6 @@ from merilo.runs.lock import RunLock
 from merilo.runs.run import MANIFEST, STORE, SUMMARY, Run, read_manifest
 from merilo.runs.schema import FORMAT, STORE_SCHEMA
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 METRICS = ["context_relevance", "faithfulness"]
 ADVICE = "start a new run in another directory (--out)"

@@ -1,13 +1,8 @@
 """Removal of directories: what merilo deletes, and what it must leave."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from merilo.runs.directory_usage import discard
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_directory_without_a_manifest_keeps_other_files(tmp_path: Path) -> None:

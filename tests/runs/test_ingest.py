@@ -1,17 +1,13 @@
 """Ids of samples: each its own, also where some records have none and go by their number."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
 from judged_rivers import verdict_for
 
 import merilo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def evaluate(data: object, tmp_path: Path, **arguments: Any) -> merilo.Run:

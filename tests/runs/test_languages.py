@@ -1,19 +1,13 @@
 """Languages of samples in runs: identified when a run reads its data, and stored."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from judged_rivers import verdict_for
 
 import merilo
 from merilo.commands.verify.run import State, verify_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 DATA = [
     {"id": "de", "user_input": "Wie lang ist der Fluss?", "retrieved_contexts": ["Der Fluss ist sehr lang."]},

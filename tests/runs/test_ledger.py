@@ -1,7 +1,5 @@
 """The ledger of a run directory: what it keeps whatever ends its process."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """What differs between the judges of two runs is told in few words, and without what may be secret."""
 
-from __future__ import annotations
-
 import pytest
 
 from merilo.runs.manifest import Manifest

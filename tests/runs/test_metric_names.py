@@ -1,7 +1,5 @@
 """One resolver of metric names: what it accepts, and what it suggests."""
 
-from __future__ import annotations
-
 import pytest
 
 from merilo import UsageError

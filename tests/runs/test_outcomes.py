@@ -1,7 +1,5 @@
 """An outcome's line is its record as compact JSON, whatever it holds."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,14 +1,12 @@
 """After a kill at any moment a reader sees the old or the new, and the same command finishes with the same bytes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from edits import printed
@@ -23,9 +21,6 @@ from merilo.runs import publish
 from merilo.runs.files import SEAL
 from merilo.runs.publish import create_file, part_of, staged, write_file
 from merilo.runs.seal import RESULTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RUN_FILES = (*RESULTS, SEAL)
 

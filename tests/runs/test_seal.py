@@ -1,15 +1,15 @@
 """A file of a run that was edited, swapped or removed is noticed by every command that reads the run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from edits import Printed, byte_edits, line_edits, printed, readers, value_edits
@@ -24,10 +24,6 @@ from merilo.commands.label.run import label_run
 from merilo.errors import RunError
 from merilo.runs.run import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.seal import recover
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 METRIC = "context_relevance"
 

@@ -1,29 +1,24 @@
 """The store of a run: rows gather in memory, are found there, and become durable by a commit alone."""
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from merilo.data.sample import Sample
 from merilo.errors import RunError
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage
 from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS
 from merilo.runs.store import Exchange, Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 REPLY = Reply(('{"grade": 2}',), usage=Usage(10, 5), model="m-1")
 PAID = Exchange("openai:m", "the rubric", (REPLY,), 0.25)

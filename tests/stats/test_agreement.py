@@ -1,7 +1,5 @@
 """Agreement as one number: published values, independent implementations, and what cannot be told."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

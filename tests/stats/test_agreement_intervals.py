@@ -1,7 +1,5 @@
 """Intervals of agreement: coverage, clusters, and when nothing can be told."""
 
-from __future__ import annotations
-
 import random
 from math import sqrt
 

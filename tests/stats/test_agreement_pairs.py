@@ -1,7 +1,5 @@
 """Two raters of equal standing: known values, and what neither of them may decide alone."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import fields
 

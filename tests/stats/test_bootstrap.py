@@ -1,7 +1,5 @@
 """Intervals by resampling samples."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

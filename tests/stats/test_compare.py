@@ -1,7 +1,5 @@
 """Two runs compared, metric by metric."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The mean that annotators would give, from a judge's numbers and human labels of a few samples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from each_case import each_case

@@ -1,7 +1,5 @@
 """The mean of a judge's labels, corrected by labels of people."""
 
-from __future__ import annotations
-
 import random
 from math import sqrt
 

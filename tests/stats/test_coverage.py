@@ -4,8 +4,6 @@ Seeds are fixed, so these tests do not flicker. Limits allow for three standard 
 benchmark has 2,000.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Distribution functions and tau-b agree with scipy over the range in use."""
 
-from __future__ import annotations
-
 from math import inf, isnan
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pass, fail, or cannot tell."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

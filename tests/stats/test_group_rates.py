@@ -1,7 +1,5 @@
 """Sensitivity and specificity by group: known values, clusters, and groups that are too small."""
 
-from __future__ import annotations
-
 import pytest
 
 from merilo.stats.agreement_intervals import agreement

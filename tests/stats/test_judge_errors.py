@@ -1,7 +1,5 @@
 """The difference of a judge's mean error between two systems: known values, laws, and simulated coverage."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Variance between samples and within a sample, against known values and by simulation."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The number of labels that decide: against the power that simulated studies have with that number."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import simulated_decisions

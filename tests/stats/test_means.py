@@ -1,7 +1,5 @@
 """Intervals of means and of ratios of sums."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

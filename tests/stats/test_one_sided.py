@@ -1,7 +1,5 @@
 """One-sided limits of a mean: known values, laws, and how often they are wrong."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

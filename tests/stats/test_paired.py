@@ -1,7 +1,5 @@
 """Paired differences: exact sign flips for few, t for many, and never a p-value that the interval contradicts."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

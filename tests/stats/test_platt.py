@@ -1,7 +1,5 @@
 """Platt scaling and thresholds."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """How many samples a difference needs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A rate corrected by sensitivity and specificity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Limits of a mean over strata: against Wilson's interval, the normal one, and a direct maximisation."""
 
-from __future__ import annotations
-
 from math import inf, sqrt
 
 import numpy as np

@@ -1,16 +1,11 @@
 """`merilo runs cache`: where it is, what it holds, and how verdicts leave it."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from command_line import SAMPLES, SCRIPT, Here
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,16 +1,11 @@
 """The judge's errors by group, from the command line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from command_line import Here
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 from merilo.commands.label.run import label_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_groups_are_named_by_repeated_options(tmp_path: Path) -> None:

@@ -1,26 +1,20 @@
 """Where a judge errs: its rates by field, length and system, on the page and in JSON."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from labelled_run import Row, by_grade, fill_in, grade_of, judged_run, says_statements
 
-from merilo.commands.calibrate.run import label_agreement
+import merilo
+from merilo.commands.calibrate.run import LabelledRun, label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
 from merilo.errors import DataError, UsageError
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.relevance import Relevance
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import merilo
-    from merilo.commands.calibrate.run import LabelledRun
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 METRIC = "context_relevance"
 SAMPLES = 60

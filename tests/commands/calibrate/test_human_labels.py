@@ -1,11 +1,10 @@
 """Files of tasks that people or their tools filled in, with all that can be wrong with them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,9 +15,6 @@ from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import SETTLED, TaskLine, Ticket, Unit, write_tasks
 from merilo.data.csv_records import escaped, plain
 from merilo.errors import DataError, RunError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = '=HYPERLINK("http://x")\n"quoted", and; more\t\x1b[31m'
 

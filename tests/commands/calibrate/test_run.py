@@ -1,12 +1,10 @@
 """A run beside labels of people: what is corrected, what is not, and what is said of it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from labelled_run import (
@@ -37,15 +35,13 @@ from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.scores import read_scores
 from merilo.stats.correction import Reported
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
 
 PRECISION = "context_precision"
 METRICS = (

@@ -1,15 +1,11 @@
 """`merilo judge check` as people type it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from command_line import Here
 from server import Asked, JudgeServer
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 LABELS = [
     {

@@ -1,9 +1,8 @@
 """Probes: what they change, what they count, and which judges they let pass."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,13 +30,9 @@ from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.stats.gate import GateVerdict as Reading
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 PLACES = ("Leeds", "Turin", "Porto", "Ghent", "Lyon", "Bergen", "Krakow", "Graz")
 COUNT = 130

@@ -1,16 +1,11 @@
 """From an empty machine to a checked local judge, with the installed command: download, check, run."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
+from command_line import Here
 from hub_server import HubServer
 from tiny_models import RERANKER_CARD, reranker
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 NAME = "org/name"
 GOLDEN = """

@@ -1,11 +1,10 @@
 """What a download takes from a hub, and what it leaves behind when something goes wrong."""
 
-from __future__ import annotations
-
 import json
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hub_server import COMMIT, HubServer
@@ -14,10 +13,6 @@ from merilo.commands.check.fetch import download, fetch, is_allowed, missing_mod
 from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.find import find_model, read_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ONNX = b"weights" * 500
 FILES = {

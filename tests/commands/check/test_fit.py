@@ -1,15 +1,11 @@
 """`merilo judge check --fit` with a rigged model and labels that follow its scores, or do not."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tiny_models import NLI_CARD, RERANKER_CARD, nli, reranker
-
-if TYPE_CHECKING:
-    from command_line import Here
+from command_line import Here
+from tiny_models import NLI_CARD, RERANKER_CARD, decider, nli, reranker
 
 
 def nli_records(count: int, *, noise: float = 0.1) -> list[dict[str, Any]]:
@@ -92,9 +88,9 @@ def test_too_few_labels_cannot_tell(here: Here) -> None:
     [
         (
             ["embedded", "--fit", "--labels", "ours.jsonl"],
-            "Only local judges have a card to fit",
+            "Only local judges and decision models can be fitted; got 'embedded'.",
         ),
-        (["local:./model", "--fit"], "Name files of human labels: merilo judge check local:MODEL --fit --labels FILE."),
+        (["local:./model", "--fit"], "Name files of human labels: merilo judge check SPEC --fit --labels FILE."),
         (["local:./model", "--fit", "--labels", "none.jsonl"], "none.jsonl"),
     ],
 )
@@ -105,3 +101,12 @@ def test_wrong_use_is_a_sentence(here: Here, arguments: list[str], message: str)
     done = here.merilo("judge", "check", *arguments, "--quiet")
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+
+
+def test_a_card_of_options_is_not_fitted(here: Here) -> None:
+    """Its probabilities come from temperatures, and its cuts see the probabilities of two sets of options."""
+    decider(here.path / "model")
+    here.write("ours.jsonl", nli_records(4))
+    done = here.merilo("judge", "check", "local:./model", "--fit", "--labels", "ours.jsonl", "--quiet")
+    assert done.returncode == 2
+    assert "has options with temperatures, which --fit does not support" in " ".join(done.stderr.split())

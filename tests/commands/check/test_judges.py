@@ -1,10 +1,10 @@
 """Judges beside each other: which questions count, what stands for one judge, and how systems are ranked."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
@@ -20,12 +20,7 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.sufficiency import Sufficiency
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 METRICS = ("context_relevance",)
 ROWS = contexts_rows(60, contexts=3)

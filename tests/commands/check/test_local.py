@@ -1,17 +1,11 @@
 """Local judges on the command line, from a draft to a run and a check."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
+from command_line import Here
 from tiny_models import nli, reranker, rigged
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from command_line import Here
 
 ROWS = [
     {

@@ -1,11 +1,10 @@
 """A judge held against labels: what it is asked, how its verdicts become labels, and what comes out."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,15 +22,10 @@ from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Score, Undefined, drive
 from merilo.stats.resampling import Resampling
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 QUICK = Resampling(resamples=200)
 CONTEXT = "The tower stands in Paris. It was completed in 1889."

@@ -1,23 +1,17 @@
 """Records of a data set on which a local model was trained: marked, and left out of the overall figures."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tiny_models import NLI_CARD, nli
 
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
 from merilo.commands.check.record import check_record
-from merilo.commands.check.run import run_check
+from merilo.commands.check.run import JudgeCheck, run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.stats.resampling import Resampling
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.commands.check.run import JudgeCheck
 
 QUICK = Resampling(resamples=20)
 TRAINED = NLI_CARD.replace('languages = ["en"]', 'languages = ["en"]\ntrained_on = ["MS Marco"]')

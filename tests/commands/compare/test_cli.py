@@ -1,13 +1,7 @@
 """`merilo compare` from the command line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from command_line import Here
+from command_line import Here
 
 JUDGE = ("--judge", "scripted:script.jsonl", "--metrics", "context_relevance", "--quiet", "--no-cache")
 GOOD, BAD = "The river is 120 km long.", "Rivers are wet."

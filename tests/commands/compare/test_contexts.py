@@ -1,8 +1,8 @@
 """Runs with different numbers of contexts, compared over the same number."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from graded_runs import graded, judge, many
@@ -10,18 +10,13 @@ from graded_runs import graded, judge, many
 import merilo
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record, flat_row
+from merilo.commands.compare.result import Row, RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure
 from merilo.stats.paired import paired_test
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.commands.compare.result import Row, RunComparison
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Failure
 
 METRIC = "context_relevance"
 

@@ -1,9 +1,9 @@
 """A judge that is kinder to one of two runs is named, in every output of a comparison."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
@@ -17,14 +17,9 @@ from merilo.commands.compare.result import kinder_notes
 from merilo.commands.label.run import label_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.questions import Question
 from merilo.stats.intervals import Interval
 from merilo.stats.judge_errors import ErrorDifference
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 METRIC = "context_relevance"
 SENTENCE = (

@@ -1,10 +1,8 @@
 """Runs compared: what is paired, what may be said, and which samples carry it."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from graded_runs import FAILS, graded, judge, many
@@ -14,18 +12,13 @@ import merilo
 from merilo import api
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record, comparison_table
+from merilo.commands.compare.result import RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.wording import readings
 from merilo.commands.report.comparison_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.run import MANIFEST, OUTCOMES
-from merilo.stats.compare import Conclusion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.commands.compare.result import RunComparison
-    from merilo.stats.compare import Comparison
+from merilo.stats.compare import Comparison, Conclusion
 
 METRIC = "context_relevance"
 

@@ -1,14 +1,12 @@
 """merilo.toml: where it is found, what it may set, and that it gets no key unasked."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
 import py_compile
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from command_line import Here
@@ -22,9 +20,6 @@ from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.plugins import object_in_file
 from merilo.providers.prices import prices_from
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FLAGS = flags_of(Options)
 ROWS = [{"id": "a", "user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna."}]

@@ -1,16 +1,11 @@
 """`merilo demo`."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from command_line import Here
-    from demo_runs import Demo
+from command_line import Here
+from demo_runs import Demo
 
 pytestmark = pytest.mark.timeout(300)  # the first test to ask makes the demo, which takes a minute on a busy machine
 

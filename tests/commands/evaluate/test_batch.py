@@ -1,12 +1,11 @@
 """Runs by batches against a server with the three APIs, and as files."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grouping
 import pytest
@@ -17,9 +16,6 @@ from grouping import grouped
 import merilo
 from merilo.engine import batch_rounds
 from merilo.errors import ProviderDown, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KINDS = ("openai", "anthropic", "google")
 METRICS = ["faithfulness", "context_relevance"]

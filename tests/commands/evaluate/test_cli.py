@@ -1,25 +1,19 @@
 """`merilo run`."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
 
 import pytest
-from command_line import COMMAND
+from command_line import COMMAND, Here
 from seals import seal_again
 from server import JudgeServer, hang, rate_limited, status
 
 from merilo.commands.flags import metric_texts, share
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 SUMMARY = """\
 data: 4 samples, by the judge alone (scripted:script.jsonl)

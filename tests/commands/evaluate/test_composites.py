@@ -1,14 +1,8 @@
 """`merilo run` with a published composite: embedder, cross-encoder and composite on the command line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from command_line import Here
 from embedding_server import EmbeddingServer
 from server import Asked, JudgeServer
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 SAMPLE = {
     "id": "1",

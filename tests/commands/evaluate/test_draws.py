@@ -1,19 +1,15 @@
 """`merilo run --draws`: an LLM judge asked several times, over HTTP."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from command_line import Here
 from server import Asked, JudgeServer
 
 from merilo.results.judged_samples import JudgedRun
 from merilo.runs.run import Run
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
 SAMPLES = [

@@ -1,15 +1,10 @@
 """The language of the screen: `--language ru`."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
+from command_line import Here
 from server import JudgeServer
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 DATA = [
     {

@@ -1,11 +1,10 @@
 """`evaluate_pipeline` asks the user's pipeline each question, keeps its outputs, and judges them."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
@@ -14,9 +13,6 @@ import merilo
 from merilo.commands.evaluate.pipeline import fields_of
 from merilo.errors import DataError, UsageError
 from merilo.metrics.base import Failed, Score
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 QUESTIONS = [
     {"id": "tower", "user_input": "When?", "reference_context_ids": ["a"], "reference": "1889", "source": "faq"},

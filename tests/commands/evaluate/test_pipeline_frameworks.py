@@ -1,20 +1,16 @@
 """Pipelines of LangChain, LlamaIndex, Haystack and DSPy are called as their packages mean them to be called."""
 
 # ruff: noqa: ARG002, ARG005  stand-ins have the signatures of the frameworks
-from __future__ import annotations
-
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from grouping import grouped
 
 import merilo
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TEXT = "The tower was completed in 1889."
 

@@ -1,7 +1,5 @@
 """What `merilo run` shows while it works: on many kinds of terminals, in a pipe, with --quiet, and when stopped."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -13,17 +11,12 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
-from command_line import COMMAND, SAMPLES
+from command_line import COMMAND, SAMPLES, Here
 from server import JudgeServer, rate_limited, reset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from command_line import Here
 
 PRICES = '[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 400.0\n'
 SGR = re.compile(r"\x1b\[[\d;]*m")
@@ -43,7 +36,7 @@ class Screen:
     """Whether a sign was ever written beyond the last column."""
 
     @classmethod
-    def of(cls, written: str, width: int) -> Screen:
+    def of(cls, written: str, width: int) -> "Screen":
         screen = cls(width, [""])
         for sign in SGR.sub("", written):
             screen.take(sign)
@@ -78,7 +71,7 @@ class Shown:
     width: int
 
     @property
-    def screen(self) -> Screen:
+    def screen(self) -> "Screen":
         return Screen.of(self.err, self.width)
 
     @property

@@ -1,7 +1,5 @@
 """A judge per kind of question, as people type it: with the commands that run, show, repeat and test judges."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

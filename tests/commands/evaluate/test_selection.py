@@ -1,15 +1,10 @@
 """What a run refuses to compute, and the way out that it names."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import merilo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ADVICE = "which asks for free text: use an LLM judge (--judge openai:MODEL)"
 FORMULA = "or compute its formula over the embedded judge's verdicts: merilo metrics faithfulness --on DATA"

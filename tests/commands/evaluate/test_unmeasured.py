@@ -1,16 +1,12 @@
 """Metrics that no sample of a run shows are undefined, with the reason."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import merilo
 from merilo.commands.verify.replay import replay_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STATES = "The tower was completed in 1889"
 CITES = {"user_input": "When?", "retrieved_contexts": [f"{STATES}."]}

@@ -1,11 +1,10 @@
 """`merilo export --documents`: labels pooled over runs with different chunks, and what is not judged yet."""
 
-from __future__ import annotations
-
 import json
 import time
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,11 +16,7 @@ from merilo.commands.export.qrels import pool_qrels
 from merilo.commands.label.run import label_run
 from merilo.data.span_labels import load_judged
 from merilo.errors import DataError, RunError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 TEXT = "The tower was built in 1889. It is made of iron. It is 330 m high. Many people visit it."
 DOCUMENTS = [{"id": "rome", "text": "Rome has seven hills."}, {"id": "tower", "text": TEXT}]

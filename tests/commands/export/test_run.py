@@ -1,13 +1,13 @@
 """`merilo export`: the same table in four formats."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,14 +17,9 @@ import merilo
 from merilo.commands.export.run import MAX_CHARACTERS, export_run, fitting, legal
 from merilo.data.csv_records import escaped, plain
 from merilo.errors import RunError, UsageError
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.results.sample_table import SampleTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 HOSTILE = '=HYPERLINK("http://127.0.0.1/?"&A1,"x")'
 CONTROL = "\x01 and \x1b[31m, _x0041_, \ufffe, line\r\nend\ralone"

@@ -1,9 +1,8 @@
 """The shares of `answering` in runs: requests, labels, comparison, gate and replay."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +15,7 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 INVENTED = "answering.invented"
 SAMPLES = 40

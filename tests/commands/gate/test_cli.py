@@ -1,7 +1,5 @@
 """`merilo gate` and the pilots of `merilo plan`, as users run them."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 import pytest

@@ -1,16 +1,16 @@
 """A run held against a minimum and against a baseline: pass, fail or cannot tell, and what would decide."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from server import JudgeServer
 import merilo
 from merilo import api
 from merilo.commands.gate import recomputed
-from merilo.commands.gate.result import CannotTell
+from merilo.commands.gate.result import CannotTell, Gate, Gates
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
@@ -36,12 +36,6 @@ from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY
 from merilo.runs.schema import record_all
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.commands.gate.result import Gate, Gates
 
 METRIC = "context_relevance"
 SHARE = "context_relevance(unit=context)"

@@ -1,8 +1,6 @@
 """Weak metrics are marked where a command decides or compares by them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,11 +17,7 @@ from merilo.commands.runs.text import runs_record
 from merilo.commands.show.worst import worst, worst_page, worst_record
 from merilo.commands.verify.replay import replay_run
 from merilo.rendering.overview import overview_record
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.runs.run import Run
+from merilo.runs.run import Run
 
 WEAK = "answer_relevancy"
 ROWS = [

@@ -1,7 +1,5 @@
 """`merilo import` on the files of other systems: listing, samples, scores, and scores written back."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

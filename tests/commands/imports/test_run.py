@@ -3,8 +3,6 @@
 The files in `files/` were written by ragas 0.4.3 and DeepEval 4.1.10 themselves, with scores made for the purpose.
 """
 
-from __future__ import annotations
-
 import json
 from html import unescape
 from math import inf, isnan, nan

@@ -1,7 +1,5 @@
 """The release that a user states, and the definitions that match its metrics."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from tomllib import loads
 

@@ -1,15 +1,14 @@
 """Answers that a labelling page sends to a server: what is stored, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, read_tasks, says_statements
@@ -21,9 +20,6 @@ from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import RunError, UsageError
 from merilo.runs.publish import staged
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")

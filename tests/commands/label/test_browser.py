@@ -1,12 +1,12 @@
 """The labelling page in a headless Chromium, which the tests start; skipped without one."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from browser import Browser, chromium
@@ -20,12 +20,7 @@ from merilo.commands.label.page import answers_file, label_page, store_answer
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 PROGRAM = chromium()
 pytestmark = [

@@ -1,7 +1,5 @@
 """`merilo label` as people use it, the form in a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -10,16 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from command_line import COMMAND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from command_line import Here
+from command_line import COMMAND, Here
 
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 ATTACHED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"

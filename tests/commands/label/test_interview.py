@@ -1,10 +1,8 @@
 """The terminal form: what is next to the prompt."""
 
-from __future__ import annotations
-
 import io
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from labelled_run import STATEMENT_ROWS, judged_run, says_statements
@@ -12,9 +10,6 @@ from labelled_run import STATEMENT_ROWS, judged_run, says_statements
 from merilo.commands.label.interview import ask_tasks
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def shown(folder: Path, context: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:

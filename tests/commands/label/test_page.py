@@ -1,13 +1,12 @@
 """The labelling page as bytes: what it holds, what it hides, and its content security policy."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile_texts import HOSTILE
@@ -22,11 +21,7 @@ from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import DataError, MeriloError
 from merilo.judging.kinds.relevance import Relevance
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 Row = dict[str, Any]
 METRIC = "context_relevance"

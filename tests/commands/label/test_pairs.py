@@ -1,12 +1,13 @@
 """Labels of a pair of runs: how tasks are drawn, and how comparisons and gates decide by them."""
 
-from __future__ import annotations
-
 import io
 import re
+import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Here
@@ -26,15 +27,9 @@ from merilo.commands.label.run import label_run, tasks_file
 from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.questions import Question
 from merilo.stats.gate import GateVerdict
 from merilo.stats.sequential import level_at
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 Row = dict[str, Any]
 METRIC = "context_relevance"

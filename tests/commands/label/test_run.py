@@ -1,10 +1,9 @@
 """What is drawn for people: with which probabilities, how blind, and of what."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,11 +23,7 @@ import merilo
 from merilo.commands.label.run import allotted, drawn, label_run
 from merilo.commands.label.tasks import COLUMNS, Ticket, Unit, unsealed
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
+from merilo.judging.questions import Question
 
 RELEVANCE = ("context_relevance", "context_relevance(unit=sentence)", "context_precision", "context_ranking")
 

@@ -1,13 +1,13 @@
 """The runs over all shards of a data set, merged: the same bytes as those of one run over all data."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from edits import printed
@@ -26,18 +26,13 @@ from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import RunError, UsageError
+from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
 from merilo.runs.publish import write_file
 from merilo.runs.run import OUTCOMES, STORE
 from merilo.runs.seal import publish
 from merilo.runs.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 METRICS = ("context_relevance", "faithfulness")
 

@@ -1,15 +1,9 @@
 """`merilo metrics`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
+from command_line import Here
 
 from merilo.commands.metrics.text import card_record
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 
 def test_every_native_metric_is_listed_with_its_needs(here: Here) -> None:

@@ -1,21 +1,14 @@
 """The table of `merilo metrics NAME --on DATA`, and the page for one sample."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from command_line import Here
 
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Storage
-from merilo.commands.metrics.definition_tables import compute_definitions
+from merilo.commands.metrics.definition_tables import DefinitionTables, compute_definitions
 from merilo.commands.metrics.definition_text import definitions_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.commands.metrics.definition_tables import DefinitionTables
 
 ROWS = [
     {"id": "tower", "user_input": "When?", "retrieved_contexts": ["In 1889. Of iron.", "Rome has hills."]},

@@ -1,15 +1,21 @@
 """One set of verdicts, many definitions: `merilo metrics NAME --on DATA`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from grouping import grouped
 
 import merilo
 from merilo.commands.blocking import run_blocking
-from merilo.commands.metrics.definition_tables import CommonSamples, _compared, _shared, compute_definitions
+from merilo.commands.metrics.definition_tables import (
+    CommonSamples,
+    DefinitionRow,
+    DefinitionTables,
+    _compared,
+    _shared,
+    compute_definitions,
+)
 from merilo.commands.metrics.definition_text import _common_text, definitions_page, definitions_record
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.addresses import Addresses
@@ -18,15 +24,10 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Question
 from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.commands.metrics.definition_tables import DefinitionRow, DefinitionTables
-    from merilo.judging.questions import Question
 
 CONTEXTS = [
     "Paris is the capital of France. It lies on the Seine. It has two million people.",

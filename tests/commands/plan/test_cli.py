@@ -1,20 +1,15 @@
 """`merilo run --plan`, and how a run tells what it cost."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from typing import TYPE_CHECKING
 
 import pytest
+from command_line import Here
 from server import JudgeServer
 
 from merilo.commands.plan.text import plan_page, rounded
 from merilo.engine.amounts import Amount, Estimate
 from merilo.rendering.wording import duration, money
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 DATA = [
     {

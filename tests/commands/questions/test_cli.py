@@ -1,17 +1,13 @@
 """`merilo questions` as people type it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from command_line import Here
 from server import Asked, JudgeServer
 
 from merilo.cli import outcome
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
 COUNT = 8

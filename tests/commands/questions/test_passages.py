@@ -1,10 +1,8 @@
 """Passages, the draw from them, and texts without a passage."""
 
-from __future__ import annotations
-
 from fractions import Fraction
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,9 +13,6 @@ from merilo.commands.questions.passages import Corpus, folded, without_sentences
 from merilo.data.corpus import SourceDocument, load_corpus
 from merilo.data.sentences import split
 from merilo.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIZES = (1, 2, 7, 14, 3)
 SENTENCE = st.sampled_from(

@@ -1,9 +1,8 @@
 """Questions about passages: which are kept, which are dropped, and what a failure does."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile_texts import HOSTILE
@@ -18,19 +17,15 @@ from merilo.data.load import load
 from merilo.data.sample import Sample
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
+from merilo.judging.ask import Answer
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.passage_question import PassageQuestion, PassageQuestionVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, drive
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
 
 PASSAGE = "Tower T1 has 91 doors."
 

@@ -1,18 +1,13 @@
 """A browser for the tests of pages, and the checker of accessibility; both are skipped with the reason if missing."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from browser import Browser, chromium
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _AXE = "axe-core@4.10.3"
 _AXE_SHA256 = "0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292"

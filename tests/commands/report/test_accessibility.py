@@ -1,24 +1,19 @@
 """Pages under axe-core, on paper, and in scripts that are read from the right or have no spaces."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from browser import Browser
 from faulty_run import faulty, rows
 
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from browser import Browser
 
 pytestmark = pytest.mark.slow  # they start processes
 OTHER_SCRIPTS = {

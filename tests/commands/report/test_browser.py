@@ -1,11 +1,11 @@
 """The report in a headless Chromium, which the tests start; skipped without one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from browser import Browser
 from faulty_run import AMOUNTS, faulty, rows
 from hostile_texts import HOSTILE
 from report_page import check_fits, check_quiet, count, ids, opened_wide, search
@@ -14,11 +14,6 @@ from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from browser import Browser
 
 pytestmark = pytest.mark.slow  # they start processes
 DRAWER = "document.querySelector('#drawer.on .inside')"

@@ -1,21 +1,15 @@
 """The comparison in a headless Chromium; skipped without one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from browser import Browser
 from faulty_run import METRICS, faulty, rows
 from report_page import check_fits, count, ids, opened_wide, search
 
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.comparison_page import comparison_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from browser import Browser
 
 pytestmark = pytest.mark.slow  # they start processes
 DRAWER = "document.querySelector('#drawer.on .two')"

@@ -1,14 +1,9 @@
 """`merilo report`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from command_line import Here
 
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 
 def test_one_run_is_a_report_and_two_are_a_comparison(run: Here) -> None:

@@ -1,9 +1,8 @@
 """The report on a run with the metric `answering`: its categories, with shares and culprits, instead of the grid."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import merilo
 from merilo.commands.report.faults import CATEGORIES, FAULTS
@@ -13,12 +12,8 @@ from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.questions import Question
 from merilo.metrics.answering import Category
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from merilo.judging.questions import Question
 
 ANSWER, REFUSAL, EMPTY = "It is tall.", "I decline.", "See above."
 ROWS = (

@@ -1,14 +1,13 @@
 """The report as bytes: its counts, its texts and its content security policy."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
 import json
 import re
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from faulty_run import AMOUNTS, METRICS, faulty, rows
@@ -24,9 +23,6 @@ from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.faithfulness import Faithfulness
 from merilo.rendering.markup import el, escaped, json_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"
 

@@ -1,25 +1,18 @@
 """`merilo runs`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from command_line import SAMPLES
+from command_line import SAMPLES, Here
 from server import JudgeServer
 
 from merilo.commands.runs.run import State, list_runs
 from merilo.errors import UsageError
 from merilo.runs.lock import RunLock
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from command_line import Here
 
 LIST = """\
 2 runs in runs, newest first

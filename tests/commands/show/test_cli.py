@@ -1,15 +1,10 @@
 """`merilo show`."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
 
+from command_line import Here
 from server import JudgeServer
-
-if TYPE_CHECKING:
-    from command_line import Here
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x1b]0;title\x07 [bold]markup[/bold] :smile: bidi\u202eevil\u2066 "

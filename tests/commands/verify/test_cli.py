@@ -1,14 +1,14 @@
 """`merilo runs verify` finds what a seal alone does not: a change whose author computed the digests again."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from edits import printed
@@ -16,18 +16,11 @@ from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, lenient, say
 from seals import seal_again
 
 import merilo
-from merilo.judging.ask import ask
+from merilo.data.sample import Sample
+from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.relevance import Relevance
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score
+from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Undefined
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
 

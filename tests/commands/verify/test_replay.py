@@ -1,13 +1,13 @@
 """The scores of a run, recomputed bit for bit without a call."""
 
-from __future__ import annotations
-
 import gc
 import json
 import socket
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from grouping import grouped
@@ -17,20 +17,14 @@ from server import Asked, JudgeServer, contradiction, drop_verdicts, malformed, 
 
 import merilo
 from merilo.commands.verify.replay import replay_run
+from merilo.data.sample import Sample
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.ask import ask
+from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.questions import Question
+from merilo.judging.reply_parsing import AskedForm
 from merilo.metrics.base import MetricDefaults, Score
 from merilo.metrics.context_relevance import ContextRelevance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.judging.questions import Question
-    from merilo.judging.reply_parsing import AskedForm
 
 NATIVE = ("context_relevance", "faithfulness", "answer_relevancy")
 PUBLISHED = (

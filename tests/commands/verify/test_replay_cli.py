@@ -1,15 +1,10 @@
 """`merilo runs verify` with other metrics, with replies read again, and with a place for the recomputed run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from command_line import METRICS, SAMPLES, SCRIPT, Here
 from seals import seal_again
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JUDGE = ("--judge", "scripted:script.jsonl")
 

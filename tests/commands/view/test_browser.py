@@ -1,13 +1,12 @@
 """`merilo view` in a headless Chromium, which the tests start; skipped without one."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
@@ -18,10 +17,6 @@ from uvicorn import Config, Server
 from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
 from merilo.commands.view.run import _listening, _page_that_opens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PROGRAM = chromium()
 pytestmark = [

@@ -1,16 +1,15 @@
 """`merilo view` as users start it: a server on this machine, until Ctrl-C."""
 
-from __future__ import annotations
-
 import http.client
 import re
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -20,9 +19,6 @@ from graded_runs import graded
 
 from merilo.commands.view.run import _listening, _page_that_opens, serve
 from merilo.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Started(NamedTuple):

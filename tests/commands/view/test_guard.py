@@ -1,21 +1,15 @@
 """Which requests `merilo view` refuses, and the headers of its responses."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from asgi import COOKIE, HOST, ask
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
 
 from merilo.commands.view import app as module
 from merilo.commands.view.app import MAX_BODY, PAGES, Asked, Page, Site, create_app
 from merilo.commands.view.guard import own_hosts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from starlette.types import ASGIApp
 
 SECRET = "token"  # noqa: S105  made up
 OWN = ("Host", HOST)

@@ -1,23 +1,17 @@
 """Labelling in `merilo view`: tasks in the directory, answers sent by a page, and the numbers that they correct."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from asgi import HOST, Got, ask
 from graded_runs import graded
+from starlette.types import ASGIApp
 
 from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
 from merilo.runs.run import LABELS, Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from starlette.types import ASGIApp
 
 METRIC = "context_relevance"
 

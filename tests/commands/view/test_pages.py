@@ -1,30 +1,24 @@
 """The pages of `merilo view`: list, report, comparison, errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 import pytest
 from asgi import Got, ask
 from graded_runs import FAILS, graded
+from starlette.types import ASGIApp
 
 from merilo.commands.report.run_page import report_text
 from merilo.commands.view import app as pages
 from merilo.commands.view import catalog
 from merilo.commands.view.app import create_app
 from merilo.errors import RunError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from starlette.types import ASGIApp
 
 GRADES = {"a": [2, 1], "b": [0], "c": [FAILS], "d": [2]}
 HOSTILE = "<img src=x onerror=canary()>\u202e'\" &amp;"

@@ -1,24 +1,19 @@
 """The progress of a run that another process, or another thread, is writing."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from asgi import ask
 from going_run import Going
+from starlette.types import ASGIApp
 
 from merilo.commands.view.app import create_app
 from merilo.commands.view.progress import LiveProgress, PartReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from starlette.types import ASGIApp
 
 
 @pytest.fixture

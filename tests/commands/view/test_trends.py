@@ -1,9 +1,8 @@
 """Trends: which runs are joined, and the differences from the run before."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,13 +10,7 @@ from graded_runs import graded, many
 
 from merilo.commands.view.catalog import Catalog
 from merilo.commands.view.html import sparkline
-from merilo.commands.view.trends import changes, trend_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from merilo.commands.view.trends import TrendGroup
+from merilo.commands.view.trends import TrendGroup, changes, trend_groups
 
 WORSE = {**many(15, 0), **many(15, 1, start=15)}
 BETTER = many(30, 2)

@@ -1,7 +1,5 @@
 """Vectors and similarities from the encoder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from each_case import each_case

@@ -1,7 +1,5 @@
 """Encoded texts, kept for a run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

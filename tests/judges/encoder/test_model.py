@@ -1,7 +1,5 @@
 """The encoder and the reader of pairs, held against torch on a tiny model."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The file of the encoder's weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

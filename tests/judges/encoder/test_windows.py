@@ -1,7 +1,5 @@
 """Long texts in windows of whole sentences."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

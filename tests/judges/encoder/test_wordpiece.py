@@ -1,7 +1,5 @@
 """Texts as token ids, as the reference tokenizer has them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from hashlib import sha256

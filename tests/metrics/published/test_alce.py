@@ -1,7 +1,5 @@
 """ALCE's citations: what its parameters change, the passages that are judged, and the laws that it keeps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

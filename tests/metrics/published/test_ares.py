@@ -1,7 +1,5 @@
 """ARES' labels: what counts as one, and what its parameters change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

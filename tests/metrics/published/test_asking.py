@@ -1,7 +1,5 @@
 """The protocol by which published definitions ask: fail, drop, repair or re-ask, and several replies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AutoNuggetizer's scores: the reading of labels, flags, requests after an unreadable reply, and laws."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,9 +1,7 @@
 """axion's metrics beyond the golden cases: options, failures, short lists, the laws and the shared questions."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from each_case import each_case
@@ -14,14 +12,12 @@ from merilo.errors import MissingField, UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.published.axion.metrics import METRICS
 from merilo.metrics.registry import metric_text, parse_metric
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Failure, Verdict
 
 LOST = "a judge call failed and was scored all the same"
 SHORT = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"

@@ -1,7 +1,5 @@
 """DeepEval's RAG metrics beyond the golden cases: reasons, thresholds, both verdict rules, and mended JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,24 +1,20 @@
 """The docstring of a published definition is its card."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from each_case import each_case
 
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Verdict
 from merilo.metrics import synthetic
 from merilo.metrics.base import Card, drive, is_composite
 from merilo.metrics.published.definition import Published
 from merilo.metrics.registry import find_metric, published_metrics
 from merilo.metrics.variants import described
-
-if TYPE_CHECKING:
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
 
 
 def test_card_of_docstring() -> None:

@@ -1,7 +1,5 @@
 """What ragas 0.0.12 to 0.0.15 measured, quirk by quirk; long because five metrics share their law and their judge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """RAGChecker: the tables, the requests behind them, and what its parameters change."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

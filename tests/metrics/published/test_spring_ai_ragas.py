@@ -1,7 +1,5 @@
 """spring-ai-ragas' metrics beyond the golden cases: models, aggregators, quirks, and replies read as fields."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

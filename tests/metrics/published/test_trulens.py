@@ -1,7 +1,5 @@
 """TruLens' ratings: the reading of replies, and what its parameters change."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """UMBRELA's labels: the order of the patterns, and what its parameters change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
