@@ -12,6 +12,7 @@ Vectors and similarities come from the same encoder. For texts in another langua
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
@@ -72,9 +73,7 @@ class EmbeddedJudge:
     @property
     def agreement_note(self) -> str | None:
         """The model's digest, and its agreement with human labels, with 95 % intervals over families of sources."""
-        digest = BlendedModel.load().fingerprint[:_MARK]
-        measured = ", ".join(str(each) for each in embedded_agreement() if each.clears_chance or each.form)
-        return f"model {digest}; AUROC with human labels on left-out families of sources: {measured}. {_USE}"
+        return f"model {BlendedModel.load().fingerprint[:_MARK]}; {_measured()}"
 
     @property
     def weak_kinds(self) -> frozenset[str]:
@@ -127,6 +126,12 @@ class EmbeddedJudge:
         own = [QuestionRequest((), question=each) for each in questions if type(each) in RULES]
         replies = iter((yield tuple(OutgoingRequest(_PROVIDER, request) for request in own)) if own else ())
         return tuple(_read(each, next(replies)) if type(each) in RULES else _unknown(each) for each in questions)
+
+
+@cache
+def _measured() -> str:
+    figures = ", ".join(str(each) for each in embedded_agreement() if each.clears_chance or each.form)
+    return f"AUROC with human labels on left-out families of sources: {figures}. {_USE}"
 
 
 def embedded_judge(text: str) -> EmbeddedJudge:
