@@ -107,12 +107,11 @@ def test_runs_at_the_same_time_share_the_answers_about_a_view(tmp_path: Path) ->
     asked = Counter(
         json.dumps([body["state"], question]) for body in server.requests for question in body["questions"].values()
     )
-    alone = sum(run.usage["asked_alone"]["asked"] for run in runs)
+    alone = sum(run.usage.get("asked_alone", {"asked": 0})["asked"] for run in runs)
     assert sum(asked.values()) <= len(asked) + 2 * alone  # a question, and the one for its evidence
-    for name in sets:
-        found = Here(tmp_path).json("runs", "verify", name, "--reread")["replay"]["reread"]
-        assert found["different"] == 0
-        assert found["read"]
+    found = [Here(tmp_path).json("runs", "verify", name, "--reread")["replay"]["reread"] for name in sets]
+    assert [each["different"] for each in found] == [0, 0]
+    assert any(each["read"] for each in found)  # one run may get all its answers from the other
 
 
 ASKED = Addresses("It is long.", "How long is the river?")
