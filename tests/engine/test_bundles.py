@@ -24,8 +24,7 @@ from merilo.judging.kinds.parts import Parts
 from merilo.metrics import Card, Kinds, MetricDefaults, Score
 
 METRICS = ("context_relevance", "context_sufficiency", "faithfulness", "answer_relevancy")
-DECLINES = {"match": "decline or avoid", "p": 0.1}
-"""A rule of the server: no response declines."""
+DECLINES = {"match": "decline or avoid", "p": 0.1}  # a rule of the server: no response declines
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -62,13 +61,13 @@ def test_a_sample_costs_two_requests(spec: str) -> None:
     """Four metrics send one request about the contexts and one about the response, and the plan says so."""
     with DecisionServer(rules=[DECLINES]) as server:
         base_url = server.url + ("/v1" if spec.startswith("decisions") else "")
-        planned = merilo.plan(rows(9), **arguments(server, judge=spec, base_url=base_url))
+        planned = merilo.plan(rows(50), **arguments(server, judge=spec, base_url=base_url))
         assert not server.requests
-        run = merilo.evaluate(rows(9), **arguments(server, judge=spec, base_url=base_url))
-        assert sent(server, run) == 18
+        run = merilo.evaluate(rows(50), **arguments(server, judge=spec, base_url=base_url))
+        assert sent(server, run) == 100
         assert planned.typical.requests == len(server.requests)
         assert planned.typical.input_tokens == pytest.approx(run.usage["input_tokens"], rel=0.03)
-    assert all(metric.scored == 9 for metric in run.metrics.values())
+    assert all(metric.scored == 50 for metric in run.metrics.values())
 
 
 def test_a_request_about_the_contexts_never_has_the_response() -> None:
@@ -211,8 +210,7 @@ def test_a_kind_that_decision_models_do_not_answer_names_the_route_to_add() -> N
 
 
 CONCURRENCY = 8
-UNCOMMITTED = 50
-"""Answers in memory at most; a request brings at least five."""
+UNCOMMITTED = 50  # answers in memory at most; a request brings at least five
 
 
 def start(here: Here, server: DecisionServer, name: str) -> subprocess.Popen[bytes]:
