@@ -19,8 +19,7 @@ class Decider:
     """A provider of the model. `fault`: coupled or ordered, as in `decision_server`."""
 
     fault: str = ""
-    reads_names: bool = False
-    """Answer by the name of a context instead of its text."""
+    reads_names: bool = False  # answer by the name of a context instead of its text
     model: str = "mock"
     sizes: DecisionSizes = ROOMY
     requests: list[DecisionRequest] = field(default_factory=list[DecisionRequest])

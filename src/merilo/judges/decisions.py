@@ -26,6 +26,7 @@ from merilo.judging.views import Bundle, View, without_markers
 from merilo.providers.base import Message, Provider, Reply
 from merilo.providers.decision_replies import answered_in, answers_in
 from merilo.providers.decision_request import DecisionQuestion, DecisionRequest
+from merilo.providers.questions import answer_in
 from merilo.stats.platt import LogisticCurve, logit
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from merilo.judges.decision_forms import Form
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
     from merilo.providers.decision_endpoint import DecisionSizes
     from merilo.providers.decision_request import Option
 
@@ -145,10 +145,8 @@ class DecisionJudge:
     @property
     def agreement_note(self) -> str | None:
         """That its probabilities were fitted to human labels, or not."""
-        if self.fits:
-            kinds = ", ".join(f"{kind} ({fit.labels:,} labels)" for kind, fit in sorted(self.fits.items()))
-            return f"probabilities fitted to human labels: {kinds}"
-        return "probabilities not fitted to human labels"
+        kinds = ", ".join(f"{kind} ({fit.labels:,} labels)" for kind, fit in sorted(self.fits.items()))
+        return f"probabilities fitted to human labels: {kinds}" if kinds else "probabilities not fitted to human labels"
 
     @property
     def cacheable(self) -> bool:
@@ -397,12 +395,12 @@ def _fitted(options: Options, form: Form, curve: LogisticCurve) -> Options:
     return tuple(each * factors[place not in form.yes] for place, each in enumerate(parts))
 
 
-def _by_rules(question: Statements) -> Verdict:
-    """Return the sentences of a text that make a statement: no model is asked."""
+def _by_rules(question: Statements) -> Answer:
+    """Return the sentences of a text that make a statement, with the checks of the embedded judge."""
     from merilo.judges.blended import BlendedModel
-    from merilo.judges.embedded_provider import RULES
+    from merilo.judges.embedded_provider import answered
 
-    return RULES[Statements](BlendedModel.load(), question)
+    return answer_in(answered(BlendedModel.load(), question), question)
 
 
 def _only(question: Question[Any] | Pack) -> Question[Any]:

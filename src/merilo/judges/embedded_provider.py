@@ -99,17 +99,18 @@ class EmbeddedProvider:
 def _answered_in_turn(model: BlendedModel, question: Question[Any]) -> str:
     """Answer a question; long ones one at a time, since each may take much memory."""
     if question_length(question) <= _LONG:
-        return _answered(model, question)
+        return answered(model, question)
     # A plain acquire() would block Ctrl-C until the other long question is finished.
     while not _long_turn.acquire(timeout=_POLL_S):
         check_cancelled()
     try:
-        return _answered(model, question)
+        return answered(model, question)
     finally:
         _long_turn.release()
 
 
-def _answered(model: BlendedModel, question: Question[Any]) -> str:
+def answered(model: BlendedModel, question: Question[Any]) -> str:
+    """Return the answer to a question as the text of a reply; a text that is too long and a bug are failures."""
     excess = too_long(question)
     if excess is not None:
         return answer_text(Failure(FailureKind.PERMANENT, excess))
