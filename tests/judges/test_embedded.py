@@ -78,7 +78,7 @@ def answers_to(question: Question[Any] | Pack) -> tuple[Answer, ...]:
         conversation.send(replies)
     except StopIteration as stop:
         found: tuple[Answer, ...] = stop.value
-        assert all(isinstance(reply, Reply) and reply.path is ReplyPath.LOCAL for reply in replies)
+        assert all(reply.path is ReplyPath.LOCAL for reply in replies if isinstance(reply, Reply))
         return found
     raise AssertionError("it asked again")
 
@@ -262,7 +262,7 @@ def test_half_a_character_fails_its_question() -> None:
     """A verdict that quotes half a surrogate pair cannot be kept, so there is none."""
     (failure,) = answers_to(Statements(("The tower is \ud83d tall.",)))
     assert isinstance(failure, Failure)
-    assert "half of a surrogate pair" in failure.message
+    assert "surrogates not allowed" in failure.message
 
 
 def test_its_provider_answers_questions_only() -> None:

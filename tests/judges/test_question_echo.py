@@ -22,11 +22,11 @@ ASKED = "Who designed the old bridge over the river?"
         ("Whо dеsignеd the оld bridge оver the rivеr!", "!"),
         ("_Who_ designed _the_ __old__ bridge over the river!", "!"),
         ("Who who designed designed the the old old bridge over the river river!", "!"),
+        ("Nobody asked who the old bridge over the river designed!", "Nobody asked !"),
         ("Say w'ho designed the old bridge over the river?", "Say w'ho ?"),
-        ("River the over bridge old the designed who.", ""),
-        ("Over the river, who designed the old bridge?", ""),
-        ("Who and designed and the and old and bridge and over and river.", ""),
-        ("Designed, bridge, river.", ""),
+        ("River the over bridge old the designed who.", "."),
+        ("Over the river, who designed the old bridge?", "?"),
+        ("Designed, bridge, river.", "."),
         ("Designed the old bridge over the river?", "?"),
     ],
 )
@@ -50,6 +50,8 @@ def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
         ("The bridge stands where the river is wide.", "The river is wide."),
         (ASKED, "River?"),
         (ASKED, "Nobody knows who it was that designed the old bridge."),
+        ("Which law gave Hitler his dictatorial powers?", "It was the law which gave Hitler his special powers."),
+        ("Roman concrete is stronger than modern concrete.", "Roman concrete is stronger than modern concrete."),
         ("the old bridge", "They crossed the old bridge."),
         ("", "They crossed the old bridge."),
     ],
@@ -66,15 +68,10 @@ def test_every_copy_is_found_beside_a_longer_stretch_that_is_none() -> None:
     assert strip_question_echoes(asked, (sentence,)) == ("was the tall iron tower in Paris completed then, ",)
 
 
-def test_a_copy_over_several_sentences_is_taken_out() -> None:
-    """A question cut into sentences is a copy all the same; what stands around it stays."""
-    assert strip_question_echoes(
-        ASKED, ("It rained. Who designed.", "The old bridge.", "Over the river? Ada did.")
-    ) == (
-        "It rained. ",
-        "",
-        "? Ada did.",
-    )
+@each_case("asked", ["who designed the old bridge over the river", f"{ASKED} "])
+def test_the_words_of_an_open_question_in_any_order_are_no_evidence(asked: str) -> None:
+    """A sentence made only of them answers nothing, with or without a question mark."""
+    assert strip_question_echoes(asked, ("bridge old river designed",)) == ("",)
 
 
 def test_many_copies_take_time_in_proportion() -> None:

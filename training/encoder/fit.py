@@ -29,7 +29,6 @@ from labels.families import family_of, is_locked
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
 from encoder.rows import kept_units
-from merilo.judges.blended import FORMAT
 from merilo.judges.encoder.weights import Weights
 from merilo.judges.pair_features import TASKS, PairFeatures
 
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
     from encoder.rows import Units
 
+FORMAT: Final = 2
+"""Version of the fields of the written file."""
 SEED: Final = 20261121
 CUTS: Final = {"answers": 2.0, "words": 2.0, "sentence": 1.0, "useful": 1.0}
 """The lowest label that is a yes; 0.75 for other tasks."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from hashlib import sha256
 from importlib.resources import as_file, files
 from threading import Lock
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from merilo.data.short_answers import affirms, taken_apart
 from merilo.errors import DataError
 from merilo.judges.copied import Position
-from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
 from merilo.judges.english_detection import is_english, is_english_with_query, split_english
 from merilo.judges.model_files import model_file
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
 CURVES_FILE: Final = "curves.v3.json"
-FORMAT: Final = 2
 RULES_VERSION: Final = 7
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 DIGITS: Final = 6
 P_ABSENT: Final = 0.05
+_UNUSABLE: Final = "Cannot use the curves of the embedded judge ({}); reinstall merilo, or fit them again."
 _EVIDENCE_SHARE: Final = 0.6
 """Fraction of the best sentence's share of words from which another sentence is evidence too."""
 _MIN_ANSWER: Final = 0.5
@@ -132,24 +131,32 @@ class BlendedModel:
     _lock: Lock = field(default_factory=Lock, repr=False)
     _features: list[PairFeatures] = field(default_factory=list, repr=False)
 
-    @classmethod
-    def load(cls) -> BlendedModel:
+    @staticmethod
+    @cache
+    def load() -> BlendedModel:
         """Return the packaged model, which is read and checked once; its graphs are built at first use.
 
         Raises DataError if one of its files is missing, damaged or does not match the others.
         """
-        return _packaged()
+        try:
+            with as_file(files("merilo.judges").joinpath(WEIGHTS_FILE)) as path:
+                weights = Weights.read(path)
+        except OSError as error:
+            raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error
+        return BlendedModel.of(model_file(CURVES_FILE), weights)
 
     @classmethod
     def of(cls, curves: bytes, weights: Weights) -> Self:
-        """Build the model from these parts. Raises DataError if the curves have another format or fit other weights."""
+        """Build the model from these parts. Raises DataError for damaged curves, and for those of other weights."""
         try:
-            fields = _fields(curves, weights)
+            fields = json.loads(curves)
             found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
-            agreement, trained_on = fields["agreement"], fields["trained_on"]
+            agreement, trained_on, fitted_for = fields["agreement"], fields["trained_on"], fields["weights"]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            message = f"Cannot use the curves of the embedded judge ({error}); reinstall merilo, or fit them again."
-            raise DataError(message) from error
+            raise DataError(_UNUSABLE.format(error)) from error
+        if fitted_for != weights.fingerprint:
+            differs = f"fitted for weights {fitted_for[:12]}, these are {weights.fingerprint[:12]}"
+            raise DataError(_UNUSABLE.format(differs))
         return cls(found, agreement, trained_on, sha256(curves + model_file(WORDS_FILE)).hexdigest(), weights)
 
     @property
@@ -159,11 +166,6 @@ class BlendedModel:
             if not self._features:
                 self._features.append(PairFeatures(self.weights))
             return self._features[0]
-
-    @property
-    def embedder(self) -> Embedder:
-        """Vectors of texts, from the encoder that the judge uses."""
-        return Embedder(self.features.encodings)
 
     def relevance(self, user_input: str, sentences: Sequence[str]) -> ContextResult:
         """Grade how relevant a context is to the user input, with the sentences that are evidence."""
@@ -190,8 +192,7 @@ class BlendedModel:
             raise CannotJudge("a reference in a language other than English")
         curve = self.curves["useful"]
         if not read:
-            _refuse_other_language(user_input, [sentences])
-            return ContextResult(0, 0.0, curve.thresholds["yes"])
+            return _without_english(curve, user_input, [sentences])
         own = read[0].sentences
         p_useful = curve.probability(self.features.support(reference, own)[1:])
         best = read[0].places[_argmax(self.features.covered(reference, own))]
@@ -202,8 +203,7 @@ class BlendedModel:
         """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
         curve, read = self.curves["sufficient"], _english_parts(user_input, contexts)
         if not read:
-            _refuse_other_language(user_input, contexts)
-            return ContextResult(0, 0.0, curve.thresholds["yes"])
+            return _without_english(curve, user_input, contexts)
         seen = [self.features.context(user_input, part.sentences) for part in read]
         covered = coverage(user_input, [text for part in read for text in part.sentences])
         row = (max(each.cosine for each in seen), covered, max(each.suffices for each in seen))
@@ -235,7 +235,10 @@ class BlendedModel:
 
     def _by_words(self, user_input: str, sentences: Sequence[str]) -> ContextResult:
         """Judge relevance by the words that both texts share; both must be in one language."""
-        _refuse_mixed(user_input, sentences)
+        text = "\n".join(sentences)
+        words = any(map(str.isalpha, user_input)) and any(map(str.isalpha, text))
+        if words and is_english(user_input) is not is_english(text):
+            raise CannotJudge("a question and a context in different languages")
         new = strip_question_echoes(user_input, sentences)
         curve, found = self.curves["words"], shares(user_input, new)
         best, p_relevant = max(found, default=0.0), curve.probability(PairFeatures.words(user_input, new))
@@ -301,15 +304,6 @@ def stating(
             yield (row[0], row[0] - best, row[3]), Position(context, at), difference
 
 
-def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed JSON
-    fields: dict[str, Any] = json.loads(curves)
-    if fields["format"] != FORMAT:
-        raise ValueError(f"its format is {fields['format']!r}, expected {FORMAT}")
-    if fields["weights"] != weights.fingerprint:
-        raise ValueError(f"it was fitted for weights {fields['weights'][:12]}, these are {weights.fingerprint[:12]}")
-    return fields
-
-
 def _english_parts(asked: str, contexts: Sequence[Sequence[str]]) -> list[_Part]:
     """Return the parts of contexts that the encoder reads."""
     found: list[_Part] = []
@@ -327,17 +321,11 @@ def _unread(read: Sequence[_Part], contexts: Sequence[Sequence[str]]) -> bool:
     return any(stems(text) for at, context in enumerate(contexts) if at not in known for text in context)
 
 
-def _refuse_other_language(asked: str, contexts: Sequence[Sequence[str]]) -> None:
-    """Raise CannotJudge if a question and contexts have words: they are not in English."""
+def _without_english(curve: Curve, asked: str, contexts: Sequence[Sequence[str]]) -> ContextResult:
+    """Return a no for a question or contexts without words. Raise CannotJudge if they are in another language."""
     if stems(asked) and any(stems(text) for context in contexts for text in context):
         raise CannotJudge("texts in a language other than English")
-
-
-def _refuse_mixed(asked: str, sentences: Sequence[str]) -> None:
-    """Raise CannotJudge if only one of a question and a context is English."""
-    text = "\n".join(sentences)
-    if any(map(str.isalpha, asked)) and any(map(str.isalpha, text)) and is_english(asked) is not is_english(text):
-        raise CannotJudge("a question and a context in different languages")
+    return ContextResult(0, 0.0, curve.thresholds["yes"])
 
 
 def _together(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[int, ...]:
@@ -351,14 +339,3 @@ def _together(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[int, .
 def _argmax(values: Sequence[float]) -> int:
     """Return the index of the largest value (the first one on ties)."""
     return max(range(len(values)), key=lambda place: (values[place], -place))
-
-
-@lru_cache(maxsize=1)
-def _packaged() -> BlendedModel:
-    folder = files("merilo.judges")
-    try:
-        with as_file(folder.joinpath(WEIGHTS_FILE)) as path:
-            weights = Weights.read(path)
-        return BlendedModel.of(model_file(CURVES_FILE), weights)
-    except OSError as error:
-        raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error

@@ -24,7 +24,7 @@ from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
 from merilo.judges.ngrams import NAME
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure
 from merilo.providers.questions import QuestionRequest, answer_in
 
 if TYPE_CHECKING:
@@ -123,9 +123,8 @@ class EmbeddedJudge:
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model for each."""
         questions = question.questions if isinstance(question, Pack) else (question,)
-        own = [QuestionRequest((), question=each) for each in questions if type(each) in RULES]
-        replies = iter((yield tuple(OutgoingRequest(_PROVIDER, request) for request in own)) if own else ())
-        return tuple(_read(each, next(replies)) if type(each) in RULES else _unknown(each) for each in questions)
+        replies = yield tuple(OutgoingRequest(_PROVIDER, QuestionRequest((), question=each)) for each in questions)
+        return tuple(map(_read, questions, replies))
 
 
 @cache
@@ -139,13 +138,6 @@ def embedded_judge(text: str) -> EmbeddedJudge:
     if text:
         raise UsageError(f"The embedded judge takes no argument, got 'embedded:{text}'.")
     return EmbeddedJudge()
-
-
-def _unknown(question: Question[Any]) -> Failure:
-    return Failure(
-        FailureKind.PERMANENT,
-        f"The embedded judge cannot answer questions of kind {question.kind!r}; use an LLM judge.",
-    )
 
 
 def _read(question: Question[Any], reply: Reply | Failure) -> Answer:

@@ -16,15 +16,16 @@ from merilo.cancellation import check_cancelled
 from merilo.data.prose import unnumbered
 from merilo.data.sentences import judged_sentences, sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
-from merilo.judges.blended import BlendedModel, CannotJudge
+from merilo.judges.blended import BlendedModel, CannotJudge, SupportResult
 from merilo.judges.copied import P_COPIED, Position, copied_from
+from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.english_detection import is_english
-from merilo.judges.excerpts import excerpts
+from merilo.judges.excerpts import Excerpt, excerpts
 from merilo.judges.follow_ups import full_question
 from merilo.judges.in_process import answer_batch, question_length
 from merilo.judges.line_breaks import join_broken_words
 from merilo.judges.ngrams import likeness, ngram_vector
-from merilo.judges.reasons import sentence_reason, support_reason
+from merilo.judges.reasons import differs, quoted
 from merilo.judges.refusals import claims, noncommittal
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from merilo.errors import ProviderError
     from merilo.judges.blended import ContextResult
-    from merilo.judges.excerpts import Excerpt
     from merilo.judging.questions import Question
     from merilo.providers.base import Connection, Reply, Request, Usage
 
@@ -60,8 +60,6 @@ MAX_RESPONSE: Final = 100_000
 MAX_ASKED: Final = 20_000
 """Maximum characters of a question, a statement or a reference."""
 _ADVICE: Final = "Shorten the text, or use an LLM judge."
-_Read = RelevanceVerdict | SufficiencyVerdict
-"""The verdicts on questions that may be follow-up questions."""
 _LONG: Final = 50_000
 """Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
@@ -115,7 +113,7 @@ def answered(model: BlendedModel, question: Question[Any]) -> str:
     if excess is not None:
         return answer_text(Failure(FailureKind.PERMANENT, excess))
     try:
-        verdict = _verdict(model, question)
+        return answer_text(_verdict(model, question))
     except CannotJudge as error:
         return answer_text(
             Failure(FailureKind.NOT_JUDGED, f"the embedded judge cannot judge {error}: use another judge")
@@ -124,23 +122,18 @@ def answered(model: BlendedModel, question: Question[Any]) -> str:
         _log.exception("the embedded judge raised an exception")
         message = f"the embedded judge raised {type(error).__name__}: {error}"
         return answer_text(Failure(FailureKind.BROKEN, message))
-    try:
-        return answer_text(verdict)
-    except ValueError:
-        message = "the verdict contains half of a surrogate pair and cannot be stored"
-        return answer_text(Failure(FailureKind.BROKEN, message))
 
 
 def _verdict(model: BlendedModel, question: Question[Any]) -> Verdict:
     """Return the verdict on a question; of a follow-up, the lower one of its two readings."""
-    rule = RULES[type(question)]
-    if not question.history or not isinstance(question, Relevance | Sufficiency | Addresses):
-        return rule(model, question)
-    first = rule(model, question)
+    if not isinstance(question, Relevance | Sufficiency):
+        return RULES[type(question)](model, question)
+    rule: Callable[[BlendedModel, Any], Any] = RULES[type(question)]  # Any: a question of either kind, and its verdict
+    first: RelevanceVerdict | SufficiencyVerdict = rule(model, question)
     full = full_question(question.user_input, question.history)
-    second = first if full is None else rule(model, replace(question, user_input=full))
-    if not isinstance(first, _Read) or not isinstance(second, _Read):
+    if full is None:
         return first
+    second: RelevanceVerdict | SufficiencyVerdict = rule(model, replace(question, user_input=full))
     if (second.probability or 0.0) >= (first.probability or 0.0):
         return first
     return replace(second, reason=f"{second.reason} Read as {full!r}.")
@@ -148,9 +141,9 @@ def _verdict(model: BlendedModel, question: Question[Any]) -> Verdict:
 
 def too_long(question: Question[Any]) -> str | None:
     """Return the reason why a question is too long, as a sentence; None if it is short enough."""
-    limits = _LIMITS[type(question)]
+    limits = _LIMITS | {"sentences": MAX_RESPONSE} if isinstance(question, Statements) else _LIMITS
     for name, most in limits.items():
-        value: str | tuple[str, ...] = getattr(question, name)
+        value: str | tuple[str, ...] = getattr(question, name, ())
         length = len(value) if isinstance(value, str) else sum(map(len, value))
         label = name.replace("_", " ")
         if length > most:
@@ -182,19 +175,20 @@ def _of_sentences(
 ) -> tuple[tuple[int, ...], str]:
     """Return evidence and reason of a judgement of one context, by the sentences of the whole context."""
     evidence = tuple(map(read.place, found.evidence))
-    closest = None if found.closest is None else read.place(found.closest)
-    verdict = f"{verdicts[found.level == 0]} {_figures(found.probability, found.yes_from)}"
-    reason = sentence_reason(verdict, sentences, about, evidence=evidence, closest=closest)
-    return evidence, reason + _partly(read)
+    verdict = f"{verdicts[found.level == 0]} {_figures(found.probability, found.yes_from)}."
+    if found.closest is None:
+        return evidence, f"{verdict} No sentence is close to it.{_partly(read)}"
+    best = evidence[0] if evidence else read.place(found.closest)
+    where = "Evidence" if evidence else "Closest"
+    return evidence, f"{verdict} {where}: {quoted(sentences, best, about)}{_partly(read)}"
 
 
-def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
+def _statements(_: BlendedModel, question: Statements) -> StatementsVerdict:
     """Return one statement per sentence that makes one; questions, courtesies and refusals make none.
 
     A bare yes or no counts only if nothing else is stated. If all statements are too short to be read alone, each is
     combined with the question that it answers.
     """
-    del model
     numbered = enumerate(unnumbered(question.sentences, question.language))
     made = [Statement(text, index) for index, text in numbered if claims(text)]
     found = [each for each in made if not is_yes_or_no(each.text)] or made
@@ -208,32 +202,34 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     statement, texts = _compared(question)
     split = [judged_sentences(text, question.language) for text in texts]
     (statement,), *contexts = join_broken_words([statement], *split)
-    cited, supported = copied_from(statement, contexts), True
-    p_supported, difference, note = P_COPIED, None, ""
-    yes_from = model.curves["supported"].thresholds["yes"]
+    cited, read = copied_from(statement, contexts), list[Excerpt]()
+    found = SupportResult(supported=True, probability=P_COPIED, yes_from=model.curves["supported"].thresholds["yes"])
     if not cited:
         read = excerpts(model, (statement,), contexts)
         found = model.support(statement, [each.sentences for each in read])
         cited = tuple(Position(each.context, read[each.context].place(each.sentence)) for each in found.cited)
-        supported, p_supported, difference = found.supported, found.probability, found.difference
-        yes_from, note = found.yes_from, _partly(*read)
-    reason = support_reason(
-        statement,
-        contexts,
-        cited,
-        supported=supported,
-        figures=_figures(p_supported, yes_from),
-        difference=difference,
-    )
     return SupportVerdict(
-        SupportLabel.SUPPORTED if supported else SupportLabel.UNSUPPORTED,
-        tuple(dict.fromkeys(each.context for each in cited)) if supported else (),
-        reason + note,
-        p_supported,
+        SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED,
+        tuple(dict.fromkeys(each.context for each in cited)) if found.supported else (),
+        _support_reason(statement, contexts, cited, found) + _partly(*read),
+        found.probability,
         tells_contradicted=False,
         sentences=tuple((each.context, each.sentence) for each in cited),
         averaged=True,
     )
+
+
+def _support_reason(
+    statement: str, contexts: Sequence[Sequence[str]], cited: Sequence[Position], found: SupportResult
+) -> str:
+    """Return the reason of a verdict. `cited`: sentences of the contexts, the best one first."""
+    verdict = f"{'Supported' if found.supported else 'Not supported'} {_figures(found.probability, found.yes_from)}"
+    if not cited:
+        return f"{verdict}.{differs(found.difference)}"
+    # A single text may be a reference or a response, so it is not called a context.
+    where = f"context {cited[0].context + 1}, " if len(contexts) > 1 else ""
+    where += quoted(contexts[cited[0].context], cited[0].sentence, statement)
+    return f"{verdict} by {where}" if found.supported else f"{verdict}. Closest: {where}{differs(found.difference)}"
 
 
 def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
@@ -262,15 +258,13 @@ def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdi
     return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability, averaged=True)
 
 
-def _addresses(model: BlendedModel, question: Addresses) -> AddressesVerdict:
-    del model
+def _addresses(_: BlendedModel, question: Addresses) -> AddressesVerdict:
     if not noncommittal(question.statement):
         raise CannotJudge("whether a statement addresses a question")
     return AddressesVerdict(addresses=False, reason="A statement that declines to answer never addresses the question.")
 
 
-def _noncommittal(model: BlendedModel, question: Noncommittal) -> NoncommittalVerdict:
-    del model
+def _noncommittal(_: BlendedModel, question: Noncommittal) -> NoncommittalVerdict:
     declines = noncommittal(question.response)
     return NoncommittalVerdict(declines, reason="It consists mostly of phrases of refusal." if declines else "")
 
@@ -280,7 +274,7 @@ def _embeddings(model: BlendedModel, question: Embeddings) -> MatrixVerdict:
     # One method for all texts of a question: cosines between vectors of different methods mean nothing.
     if not is_english(*question.texts):
         return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
-    return MatrixVerdict.of(model.embedder.vectors(question.texts).tolist())
+    return MatrixVerdict.of(Embedder(model.features.encodings).vectors(question.texts).tolist())
 
 
 def _similarities(model: BlendedModel, question: Similarities) -> MatrixVerdict:
@@ -289,7 +283,7 @@ def _similarities(model: BlendedModel, question: Similarities) -> MatrixVerdict:
     if not left:
         return MatrixVerdict(0, len(right), b"")
     if is_english(*left, *right):
-        return MatrixVerdict.of(model.embedder.similarities(left, right).clip(0, 1).tolist())
+        return MatrixVerdict.of(Embedder(model.features.encodings).similarities(left, right).clip(0, 1).tolist())
     vectors = [ngram_vector(text) for text in right]
     return MatrixVerdict.of([[likeness(one, other) for other in vectors] for one in map(ngram_vector, left)])
 
@@ -307,18 +301,16 @@ RULES: Final[Mapping[type[Question[Any]], Callable[[BlendedModel, Any], Verdict]
 }
 """The function that answers each kind of question."""
 _KINDS: Final = frozenset(kind.kind for kind in RULES)
-
-
-_LIMITS: Final[Mapping[type[Question[Any]], Mapping[str, int]]] = {
-    Relevance: {"user_input": MAX_ASKED, "sentences": MAX_CONTEXT},
-    Usefulness: {"user_input": MAX_ASKED, "reference": MAX_ASKED, "sentences": MAX_CONTEXT},
-    Statements: {"user_input": MAX_ASKED, "sentences": MAX_RESPONSE},
-    Support: {"statement": MAX_ASKED, "contexts": MAX_CONTEXT},
-    Sufficiency: {"user_input": MAX_ASKED, "contexts": MAX_CONTEXT},
-    Addresses: {"user_input": MAX_ASKED, "statement": MAX_ASKED},
-    Noncommittal: {"user_input": MAX_ASKED, "response": MAX_RESPONSE},
-    Embeddings: {"texts": MAX_RESPONSE},
-    Similarities: {"left": MAX_RESPONSE, "right": MAX_RESPONSE},
+_LIMITS: Final = {
+    "user_input": MAX_ASKED,
+    "statement": MAX_ASKED,
+    "reference": MAX_ASKED,
+    "sentences": MAX_CONTEXT,
+    "contexts": MAX_CONTEXT,
+    "response": MAX_RESPONSE,
+    "texts": MAX_RESPONSE,
+    "left": MAX_RESPONSE,
+    "right": MAX_RESPONSE,
 }
 """Maximum characters of each field of a question."""
 

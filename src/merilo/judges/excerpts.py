@@ -3,8 +3,6 @@
 Passages are selected by words. Each passage of a long context is scored by the weight of the words that it shares
 with the question or statement. The best passages are used, in their original order, until the excerpt is full. All
 later steps read the excerpt only, so the time and memory of a verdict are bounded, however long a context is.
-Selecting the passages takes time in proportion to the context. A context of at most `CONTEXT_SIZE` is read whole if
-all contexts of the question have at most `QUESTION_SIZE` together.
 
 Sizes are in tokens of the encoder. Six characters count as at least one token, so a single endless word has a size
 too.
@@ -13,36 +11,34 @@ too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from merilo.cancellation import check_cancelled
 from merilo.judges.question_echo import strip_question_echoes
 from merilo.judges.words import coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from merilo.judges.blended import BlendedModel
-
-    Size = Callable[[str], int]
 
 CONTEXT_SIZE: Final = 20_000
 """Maximum tokens read of one context: about 85,000 characters of English."""
 QUESTION_SIZE: Final = 80_000
-"""Maximum tokens read of all contexts of one question."""
+"""Maximum tokens read of all contexts of one question. If they have more, each gets an equal part."""
 MAX_PAIRS: Final = 2_000
-"""Maximum pairs of a window of the question or statement and a window of the contexts; see `_question_size`."""
+"""Maximum pairs of a window of the question or statement and a window of the contexts."""
 _PASSAGE_SIZE: Final = 128
 _WINDOW_SIZE: Final = 127
 """Additional tokens of a text per additional window of the encoder: windows overlap by half."""
 _CHARACTERS_PER_TOKEN: Final = 6
-_MAX_UNIT: Final = 600
-"""Maximum characters of a unit; a longer sentence is split into units."""
+_MIN_READ: Final = 600
+"""Characters. Of a sentence that has more than this and than the limit in tokens, only the beginning is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The sentences of a context that are read, whole or in part, with their positions in the context."""
+    """The sentences of a context that are read, with their positions in the context."""
 
     sentences: tuple[str, ...]
     places: tuple[int, ...] | None = None
@@ -53,35 +49,25 @@ class Excerpt:
         return sentence if self.places is None else self.places[sentence]
 
 
-class _Unit(NamedTuple):
-    text: str
-    sentence: int
-    size: int
-
-
 def excerpts(model: BlendedModel, asked: Sequence[str], contexts: Sequence[Sequence[str]]) -> list[Excerpt]:
     """Return the excerpt of each context, given as its sentences. `asked`: the texts that select the passages."""
     lengths = [sum(map(len, each)) for each in contexts]
     if max(lengths, default=0) <= CONTEXT_SIZE and sum(lengths) <= _question_size(sum(map(len, asked))):
         return [Excerpt(tuple(each)) for each in contexts]  # short enough without counting tokens
-    size = _size_of(model)
-    most = _question_size(sum(map(size, asked)))
-    sizes = [sum(map(size, each)) for each in contexts]
-    limit = _limit(sizes, most)
+    most = _question_size(sum(_size(model, each) for each in asked))
+    sizes = [sum(_size(model, text) for text in each) for each in contexts]
+    fits = sum(min(each, CONTEXT_SIZE) for each in sizes) <= most
+    limit = CONTEXT_SIZE if fits else most // len(contexts)
     return [
-        Excerpt(tuple(each)) if whole <= limit else _excerpt(asked, each, limit, size)
+        Excerpt(tuple(each)) if whole <= limit else _excerpt(model, asked, each, limit)
         for each, whole in zip(contexts, sizes, strict=True)
     ]
 
 
-def _size_of(model: BlendedModel) -> Size:
-    tokens = model.features.encodings.encoder.wordpiece.ids
-
-    def size(text: str) -> int:
-        check_cancelled()
-        return max(len(tokens(text)), len(text) // _CHARACTERS_PER_TOKEN)
-
-    return size
+def _size(model: BlendedModel, text: str) -> int:
+    """Return the size of a text in tokens."""
+    check_cancelled()
+    return max(len(model.features.encodings.encoder.wordpiece.ids(text)), len(text) // _CHARACTERS_PER_TOKEN)
 
 
 def _question_size(asked: int) -> int:
@@ -92,64 +78,28 @@ def _question_size(asked: int) -> int:
     return min(QUESTION_SIZE, MAX_PAIRS * _WINDOW_SIZE // max(1, -(-asked // _WINDOW_SIZE)))
 
 
-def _limit(sizes: Sequence[int], most: int) -> int:
-    """Return the largest limit per context, at most `CONTEXT_SIZE`, with which all contexts have at most `most`
-    tokens.
-    """
-    left = most
-    for number, size in enumerate(sorted(min(each, CONTEXT_SIZE) for each in sizes)):
-        # In ascending order, a context below its equal part leaves the rest of that part to the larger ones.
-        fair = left // (len(sizes) - number)
-        if size > fair:
-            return fair
-        left -= size
-    return CONTEXT_SIZE
-
-
-def _excerpt(asked: Sequence[str], sentences: Sequence[str], limit: int, size: Size) -> Excerpt:
+def _excerpt(model: BlendedModel, asked: Sequence[str], sentences: Sequence[str], limit: int) -> Excerpt:
     """Return the passages of a context that share most with the texts; at least one, and the first on ties.
 
     A passage that only repeats a question scores nothing for it.
     """
-    passages = list(_passages(sentences, size))
-    texts = [[unit.text for unit in passage] for passage in passages]
+    read = [each[: max(limit, _MIN_READ)] for each in sentences]
+    sizes = [_size(model, each) for each in read]
+    passages, room = list[list[int]](), -1
+    for at, size in enumerate(sizes):
+        room -= size
+        if room < 0:
+            passages.append([])
+            room = _PASSAGE_SIZE - size
+        passages[-1].append(at)
+    texts = [[read[at] for at in passage] for passage in passages]
     scores = [sum(coverage(each, strip_question_echoes(each, own)) for each in asked) for own in texts]
-    room, kept = limit, set[int]()
+    kept, left = list[int](), limit
     for place in sorted(range(len(passages)), key=scores.__getitem__, reverse=True):  # stable: ties keep their order
-        room -= sum(unit.size for unit in passages[place])
-        # Stop at the first passage that does not fit. Skipping it for a smaller, worse one would read less relevant
-        # text.
-        if room < 0 and kept:
+        left -= sum(sizes[at] for at in passages[place])
+        # Stop at the first passage that does not fit: a smaller, worse one would be less relevant text.
+        if left < 0 and kept:
             break
-        kept.add(place)
-    pieces: dict[int, list[str]] = {}
-    for place in sorted(kept):
-        for unit in passages[place]:
-            pieces.setdefault(unit.sentence, []).append(unit.text.strip())
-    return Excerpt(tuple(" ".join(each) for each in pieces.values()), tuple(pieces))
-
-
-def _passages(sentences: Sequence[str], size: Size) -> Iterator[list[_Unit]]:
-    """Yield the units of all sentences in order, grouped into passages of about `_PASSAGE_SIZE` tokens."""
-    passage, total = list[_Unit](), 0
-    for place, sentence in enumerate(sentences):
-        for text in _units_of(sentence):
-            unit = _Unit(text, place, size(text))
-            if passage and total + unit.size > _PASSAGE_SIZE:
-                yield passage
-                passage, total = [], 0
-            passage.append(unit)
-            total += unit.size
-    if passage:
-        yield passage
-
-
-def _units_of(text: str) -> Iterator[str]:
-    """Yield a sentence in pieces of at most `_MAX_UNIT` characters, split at white space if possible."""
-    start = 0
-    while len(text) - start > _MAX_UNIT:
-        cut = text.rfind(" ", start + _MAX_UNIT // 2, start + _MAX_UNIT)
-        end = cut if cut > 0 else start + _MAX_UNIT
-        yield text[start:end]
-        start = end
-    yield text[start:]
+        kept += passages[place]
+    places = tuple(sorted(kept))
+    return Excerpt(tuple(read[at] for at in places), places)
