@@ -52,6 +52,13 @@ def test_a_copied_sentence_is_supported(statement: str, context: str) -> None:
     assert {at for at, _ in found.sentences} == {1}
 
 
+@each_case("line", ["***", "- - -", "m) |", "…"])
+def test_a_line_without_words_supports_nothing(line: str) -> None:
+    """A rule or an empty cell is no copy of every statement."""
+    found = verdict("The tower of Lund was built in 1712.", f"{line}\n\nThe tower of Lund was built in 1698.")
+    assert not found.supported
+
+
 def test_an_echo_of_the_question_supports_no_answer() -> None:
     """A context that repeats the question of a short answer is no evidence for it."""
     asked = "What is the Eiffel Tower made of"

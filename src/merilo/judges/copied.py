@@ -6,7 +6,6 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.bounded_cache import BoundedCache
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, taken_apart
 from merilo.judges.question_echo import strip_question_echoes
@@ -14,16 +13,14 @@ from merilo.judges.refusals import is_question
 from merilo.judges.words import stems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 P_COPIED: Final = 0.99
 """The probability that a copied sentence is supported. It is not fitted: nothing but the question can matter."""
-_QUOTES: Final = dict.fromkeys(map(ord, "\"'“”„‟‘’‚‛«»‹›`*_"))
-_DASHES: Final = dict.fromkeys(map(ord, "‐‑‒–—−"), "-")
-_WHITE: Final = re.compile(r"\s+")
+_SIGNS: Final = str.maketrans("‐‑‒–—−", "------", "\"'“”„‟‘’‚‛«»‹›`*_")
+"""Dashes become hyphens; quotation marks are removed."""
 _MARKS: Final = re.compile(r"[\s>#|]*(?:(?:[-*+•–]|\d{1,3}[.)]|[a-z]\))\s+)?")
 _END: Final = " .!;:,…。|"
-_CACHED_BYTES: Final = 16_000_000
 
 
 class Position(NamedTuple):
@@ -40,32 +37,24 @@ def copied_from(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[Posi
     sentences is copied if one context contains them all. The positions are of all contexts that contain it. A question
     states nothing, and a sentence that echoes the question of a short answer does not support it.
     """
+    known = [_normals(own) for own in contexts]
     # A block of code may contain a blank line, as a question with its answer does.
-    is_block = any(_normal(statement) in _normal_sentences[tuple(own)] for own in contexts)
+    is_block = any(_normal(statement) in each for each in known)
     asked, said = (None if is_block else taken_apart(statement)) or ("", statement)
     if not stems(said) or is_question(said) or (asked and affirms(said) is not None):
         return ()
     whole, parts = _normal(said), [each for each in map(_normal, sentences(said)) if each]
     found: list[Position] = []
-    for context, own in enumerate(contexts):
-        places = _normal_sentences[tuple(own)]
-        wanted = [whole] if whole in places else parts if len(parts) > 1 else [""]
+    for context, (own, places) in enumerate(zip(contexts, known, strict=True)):
+        wanted = [whole] if whole in places or len(parts) < 2 else parts
         at = [places[each] for each in wanted if each in places]
-        if len(at) < len(wanted):
-            continue
-        if not asked or any(map(stems, strip_question_echoes(asked, [own[each] for each in at]))):
+        is_echo = asked and not any(map(stems, strip_question_echoes(asked, [own[each] for each in at])))
+        if len(at) == len(wanted) and not is_echo:
             found += [Position(context, each) for each in dict.fromkeys(at)]
     return tuple(found)
 
 
-def _normal(text: str) -> str:
-    """Return a sentence in the form in which copies are compared."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    plain = _MARKS.sub("", plain, count=1).translate({**_QUOTES, **_DASHES}).casefold()
-    return _WHITE.sub(" ", plain).strip(_END)
-
-
-def _normals(own: tuple[str, ...]) -> Mapping[str, int]:
+def _normals(own: Sequence[str]) -> dict[str, int]:
     """Return the position of each sentence, and of each of its lines, by its normal form."""
     found: dict[str, int] = {}
     for place, sentence in enumerate(own):
@@ -75,8 +64,8 @@ def _normals(own: tuple[str, ...]) -> Mapping[str, int]:
     return found
 
 
-def _bytes_of(own: tuple[str, ...], found: Mapping[str, int]) -> int:
-    return 200 + sum(300 + 2 * len(each) for each in own) + 100 * len(found)
-
-
-_normal_sentences: Final = BoundedCache(_normals, size=_bytes_of, max_size=_CACHED_BYTES)
+def _normal(text: str) -> str:
+    """Return a sentence in the form in which copies are compared."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    plain = _MARKS.sub("", plain, count=1).translate(_SIGNS).casefold()
+    return " ".join(plain.split()).strip(_END)
