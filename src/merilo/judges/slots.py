@@ -50,8 +50,10 @@ _OPPOSITES: Final = [tuple(map(_set, text.split("/"))) for text in _TABLES["oppo
 _UNWEIGHED: Final = _NEGATIONS.union(*(one | other for one, other in _OPPOSITES))
 FUNCTION_WORDS: Final = _set(_TABLES["function_words"])
 """Common English words without content. Lower case."""
+_CLOCK: Final = re.compile(r"(?P<hour>2[0-4]|[01]?\d)(?::(?P<minute>[0-5]\d))?(?P<half>\s?[ap]m)?")
 _TOKEN: Final = re.compile(
-    r"(?P<number>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:\.\d+)?(?!\w)|\d+(?:[.,]\d+)*)"
+    r"(?P<clock>\b(?:2[0-4]|[01]?\d)(?::[0-5]\d(?:\s?[ap]m)?|\s?[ap]m)\b)"
+    r"|(?P<number>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:\.\d+)?(?!\w)|\d+(?:[.,]\d+)*)"
     r"|(?P<word>km/h|m/s|[^\W\d_]+(?:['’][^\W\d_]+)*[²³]?)|(?P<symbol>[%$€£¥₹°~≈−–—:/-])"
 )
 _DASHES: Final = _set("- – — −")
@@ -182,38 +184,25 @@ class _Reader:
         if not day and 1 <= self.integer(end) <= 31:
             day, end = self.integer(end), end + 1 + (self.word(end + 1) in _ORDINAL_ENDS)
         year = self.integer(end) if self.integer(end) in _YEARS else 0
-        named = day or year or self.word(at) not in {"may", "march", "mar"} or self.word(at - 1) in _BEFORE_YEAR
-        return self._dated(place, end + bool(year), (year, month, day, 0)) if named else 0
+        return self._dated(place, end + bool(year), (year, month, day, 0))
 
     def _is_year(self, place: int) -> bool:
-        before, after = self.word(place - 1), self.word(place + 1)
-        counted = after.endswith("s") and self.gap(place + 1) == " " and before not in _BEFORE_YEAR
-        return (
-            self.integer(place) in _YEARS
-            and before not in _CURRENCY
-            and after not in {*_UNITS, *_SCALES}
-            and not counted
-        )
+        priced, counted = self.word(place - 1) in _CURRENCY, self.word(place + 1) in {*_UNITS, *_SCALES}
+        return self.integer(place) in _YEARS and not priced and not counted
 
     def _dated(self, first: int, end: int, parts: tuple[int, int, int, int]) -> int:
         self.dates.append(Date(*parts, self.take(first, end)))
         return end
 
     def _clock(self, place: int) -> int:
-        """Read 14:30 and 2 pm as minutes."""
-        hour, end, minute = self.integer(place), place + 1, 0
-        if not 0 <= hour <= 24:
+        """Read 14:30 and 2 pm as minutes; return the end, 0 if there is none."""
+        found = _CLOCK.fullmatch(self.low[place]) if self.found[place]["clock"] else None
+        if found is None:
             return 0
-        if self.word(end) == ":" and self.gap(end) == "" and 0 <= self.integer(end + 1) < 60:
-            minute, end = self.integer(end + 1), end + 2
-        half = self.word(end)
-        if half not in {"am", "pm"} and end == place + 1:
-            return 0
-        hour = hour % 12 + 12 * (half == "pm") if half in {"am", "pm"} else hour
-        end += half in {"am", "pm"}
-        value, text = 60.0 * hour + minute, self.take(place, end)
-        self.numbers.append(Number(value, "clock", value, text, "", hedged=False))
-        return end
+        hour, half = int(found["hour"]), (found["half"] or "").strip()
+        value = 60.0 * (hour % 12 + 12 * (half == "pm") if half else hour) + int(found["minute"] or 0)
+        self.numbers.append(Number(value, "clock", value, self.take(place, place + 1), "", hedged=False))
+        return place + 1
 
     def _number(self, place: int) -> int:
         """Read a number in digits or words with its scale and unit; return the index after it, 0 if there is none."""
@@ -224,9 +213,7 @@ class _Reader:
         end += ordinal
         while self.word(end) in _SCALES and (self.gap(end) == "" or len(self.word(end)) > 1):
             value, end = value * _SCALES[self.word(end)], end + 1
-        before, opens = self.word(place - 1), self.gap(place - 1)[-1:] in {" ", "", "("}
-        if before == "minus" or (before in _DASHES and self.gap(place) == "" and opens):
-            value = -value
+        before = self.word(place - 1)
         raw, first, dimension = value, place, "ordinal" if ordinal else ""
         if before in _CURRENCY:
             first, dimension = place - 1, _UNITS[before][0]
@@ -278,9 +265,6 @@ class _Reader:
             if (word in _NEGATIONS or word.endswith("n't")) and not answers:
                 after = (each for each in self.low[at + 1 : at + 6] if each not in FUNCTION_WORDS and each[0].isalnum())
                 yield "".join(stems(next(after, "")))
-
-
-_BEFORE_YEAR: Final = _set("in since by until till from of to and during before after year between circa about")
 
 
 def conflict(statement: str, contexts: Sequence[Sequence[str]]) -> Difference | None:
@@ -379,10 +363,8 @@ def _opposed(mine: Slots, own: Slots) -> Iterator[Difference]:
 
 def _denials(mine: Slots, own: Slots) -> Iterator[Difference]:
     """Yield a negation of a word that the other text has without one."""
-    if not (mine.words | own.words).isdisjoint(_LIMITING) or any(
-        mine.words & one and own.words & other for one, other in _axes()
-    ):
-        return  # "not allowed" and "forbidden" say the same
+    if not (mine.words | own.words).isdisjoint(_LIMITING):
+        return
     ours = [each for each in mine.denied if each in stems(" ".join(own.words))]
     theirs = [each for each in own.denied if each in stems(" ".join(mine.words))]
     if bool(ours) is not bool(theirs) and bool(mine.denied) is not bool(own.denied):
@@ -400,26 +382,15 @@ def _has_number(number: Number, source: Slots) -> bool:
 
 
 def _equal(one: Number, other: Number) -> bool:
-    """Return True if a statement's number is that of a source: equal, rounded, or hedged."""
+    """Return True if a statement's number is that of a source: equal, or nearly so after "about"."""
     if one.dimension != other.dimension:
         return (
             "" in {one.dimension, other.dimension}
             and "ordinal" not in {one.dimension, other.dimension}
             and one.raw == other.raw
         )
-    if _near(one.value, other.value, _HEDGED if one.hedged or other.hedged else _EXACT):
-        return True
-    return _rounded(one.raw, other.raw) or _rounded(other.raw, one.raw)
-
-
-def _rounded(short: float, long: float) -> bool:
-    """Return True if the first number is the second one, rounded to at least two significant digits."""
-    digits, more = (len(f"{abs(each):.12g}".replace(".", "").strip("0")) for each in (short, long))
-    return 2 <= digits < more and f"{long:.{digits - 1}e}" == f"{short:.{digits - 1}e}"
-
-
-def _near(one: float, other: float, tolerance: float) -> bool:
-    return abs(one - other) <= tolerance * max(abs(one), abs(other))
+    tolerance = _HEDGED if one.hedged or other.hedged else _EXACT
+    return abs(one.value - other.value) <= tolerance * max(one.value, other.value)
 
 
 def _has_date(date: Date, source: Slots) -> bool:
