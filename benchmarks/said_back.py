@@ -59,7 +59,6 @@ FORMS: Final[dict[str, Form]] = {
     "without its first word": lambda text: text.partition(" ")[2],
     "neighbouring words swapped": _swapped,
     "words in reverse": lambda text: " ".join(reversed(_words(text))) + "?",
-    "'and' between all words": lambda text: " and ".join(_words(text)) + "?",
     "its words of five letters or more": lambda text: " ".join(each for each in _words(text) if len(each) > 4) + ".",
 }
 BESIDE: Final = frozenset({"a neutral sentence", "its words of five letters or more"})
