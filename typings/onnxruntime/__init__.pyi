@@ -10,7 +10,6 @@ class SessionOptions:
     intra_op_num_threads: int
     inter_op_num_threads: int
     log_severity_level: int
-    enable_cpu_mem_arena: bool
 
 class NodeArg:
     name: str

@@ -26,19 +26,15 @@ class Graph:
 
     def __init__(self, content: bytes) -> None:
         """Load a serialised ONNX model; its weights are converted to floats here, once."""
-        # An arena keeps the memory of the largest text that its graph has seen: 15 MB together, and no faster.
-        self._session = open_session(content, arena=False)
+        self._session = open_session(content)
 
     def __call__(self, **arrays: NDArray[Any]) -> NDArray[np.float32]:  # Any: the graph defines the types it takes
         """Return the output for these inputs."""
         return self._session.run(None, arrays)[0]
 
 
-def open_session(model: bytes | str, *, arena: bool = True) -> InferenceSession:
-    """Return a session on one CPU core for a serialised model, or for the path of a model file.
-
-    `arena`: keep memory for the next call.
-    """
+def open_session(model: bytes | str) -> InferenceSession:
+    """Return a session on one CPU core for a serialised model, or for the path of a model file."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
@@ -47,5 +43,4 @@ def open_session(model: bytes | str, *, arena: bool = True) -> InferenceSession:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
-    options.enable_cpu_mem_arena = arena
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
